@@ -1,7 +1,7 @@
-//! One statement after the other, straight from the driver: what the driver itself costs.
+//! Runs one statement after the other through the driver alone, to measure the cost of the driver.
 //!
-//! `serial URL SQL COUNT [INFLIGHT]` prints one line of JSON: the seconds, the count, and the seconds from a cancel to its end, when the
-//! statement is to be cancelled (`CANCEL=1`).
+//! `serial URL SQL COUNT [INFLIGHT]` prints one line of JSON: the seconds, the count, and, if statements are cancelled
+//! (`CANCEL=1`), the seconds from a cancel to its end.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ struct Driver {
 }
 
 impl Driver {
-    /// Waits for something to happen, for `most` at most, and takes it.
+    /// Waits for events for at most `most`, and handles them.
     fn wait(&mut self, most: Duration) -> std::io::Result<()> {
         let now = Instant::now();
         let timeout = match self.database.next_due() {
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let database = Database::new(settings, options, poll.registry().try_clone()?, 0)?;
     let mut driver = Driver { poll, polled: Events::with_capacity(256), database, events: vec![] };
     driver.database.start(Instant::now());
-    // The connections, and the statement on each.
+    // The connections, and the statement on each of them.
     let cancels = std::env::var("CANCEL").is_ok();
     run(&mut driver, sql, inflight * 2, inflight, 0, cancels)?;
     let begun = Instant::now();
@@ -74,7 +74,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Runs the statement `count` times, `inflight` at a time. With `cancels` each is cancelled when it has run for 5 ms: how long each took to end.
+/// Runs the statement `count` times, `inflight` at a time. With `cancels` each one is cancelled after 5 ms. Returns how
+/// long each took to end.
 fn run(
     driver: &mut Driver,
     sql: &str,

@@ -1,7 +1,7 @@
 //! How long the longest turns of the driver take: `turns URL SQL COUNT SLOTS`.
 //!
-//! Prints the longest turns from the first connection on, in milliseconds: as a clock sees them, and of CPU time (Linux), which a busy machine
-//! does not stretch as much.
+//! Prints the longest turns since the first connection, in milliseconds: by the clock, and in CPU time (Linux), which a
+//! busy machine affects less.
 
 use std::time::{Duration, Instant};
 
@@ -65,7 +65,7 @@ fn longest(mut times: Vec<Duration>) -> String {
     texts.join(", ")
 }
 
-/// What this thread has computed so far (proc(5), `schedstat`).
+/// The CPU time of this thread so far (proc(5), `schedstat`).
 fn cpu_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0))

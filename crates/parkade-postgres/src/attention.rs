@@ -1,8 +1,8 @@
-//! The pool's time: that in which somebody looked.
+//! The pool's clock, which stands still while the pool's owner does.
 //!
-//! Whoever owns the pool may stand still: no CPU for its thread, SIGSTOP, a machine that was suspended. What was said meanwhile lies in the sockets, and
-//! the other end may have stood still as well. If that time counted, everybody would have been silent for too long before anything is read. So a
-//! turn that comes much later than the pool has asked for is taken for one that comes just before: all clocks of the pool have stood still, too.
+//! The owner may be stopped: no CPU for its thread, SIGSTOP, a suspended machine. Meanwhile data waits in the sockets,
+//! and the other end may have been stopped as well. If that time counted, timeouts would expire before anything is
+//! read. So a turn that comes much later than the pool has asked for is treated as if it came just before it was due.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use crate::limits::{LOOK_EVERY, LOOK_WITHIN, RESPITE, STOOD_STILL_MIN};
 
 #[derive(Debug)]
 pub(crate) struct Attention {
-    /// In the pool's time.
+    /// On the pool's clock.
     now: Instant,
-    /// How far that is behind the owner's.
+    /// How far the pool's clock is behind the owner's.
     missed: Duration,
-    /// When the next turn has to come, in the pool's time.
+    /// When the next turn is due, on the pool's clock.
     due: Option<Instant>,
-    /// What was put off by the last turn that came late. Nothing is put off twice, or it might never come.
+    /// What the last late turn put off. Nothing is put off twice, otherwise it might never happen.
     put_off: Option<Instant>,
 }
 
@@ -25,7 +25,7 @@ impl Attention {
         Self { now, missed: Duration::ZERO, due: None, put_off: None }
     }
 
-    /// Somebody looks: what time it is in the pool. It never goes back.
+    /// The owner takes a turn. Returns the time on the pool's clock, which never goes back.
     pub(crate) fn looks(&mut self, told: Instant) -> Instant {
         let now = self.of(told);
         self.now = match self.due.filter(|due| *due + STOOD_STILL_MIN < now) {
@@ -43,13 +43,13 @@ impl Attention {
         counted
     }
 
-    /// The pool's time at a moment of its owner's.
+    /// Converts a time of the owner to the pool's clock.
     pub(crate) fn of(&self, told: Instant) -> Instant {
         told.checked_sub(self.missed).map_or(self.now, |now| now.max(self.now))
     }
 
-    /// When the owner has to come, where something is due in the pool then. Where that is soon, it is to look in between: else nobody could tell
-    /// for how long it stood still.
+    /// When the owner has to take its next turn, if something in the pool is due at that time. If it is due soon, there
+    /// are turns in between; otherwise it would be unknown how long the owner was stopped.
     pub(crate) fn next_look(&self, due: Instant) -> Instant {
         self.turn_of(due) + self.missed
     }
@@ -59,7 +59,7 @@ impl Attention {
         if is_soon { due.min(self.now + LOOK_EVERY) } else { due }
     }
 
-    /// A turn is over, and something is due in the pool then.
+    /// A turn is over. `due`: when the next one is needed.
     pub(crate) fn awaits(&mut self, due: Option<Instant>) {
         self.due = due.map(|due| self.turn_of(due));
     }

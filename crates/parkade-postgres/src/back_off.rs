@@ -1,4 +1,4 @@
-//! Pauses between attempts that fail: longer each time, and by chance, so that many clients do not come at once.
+//! Pauses between failed attempts: longer each time, and randomised, so that many clients do not try at the same time.
 
 use std::time::{Duration, Instant};
 

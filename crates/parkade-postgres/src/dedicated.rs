@@ -1,4 +1,5 @@
-//! A connection that serves one purpose of the pool, next to the slots: it is dialled when it is wanted, and after a pause when it is lost.
+//! A connection for one purpose of the pool, in addition to the slots. It is opened when it is needed, and after a
+//! pause if it is lost.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use crate::transport::Setback;
 use crate::wire::frames::Frame;
 use crate::wire::{ProtocolViolation, Wire};
 
-/// `S` is what the connection does once it is ready.
+/// `S` is the state of its service once it is ready.
 #[derive(Debug)]
 pub(crate) struct Dedicated<S> {
     state: DedicatedState<S>,
@@ -34,18 +35,18 @@ enum DedicatedState<S> {
         wire: Wire,
         service: S,
     },
-    /// It is not wanted, or cannot be had here.
+    /// It is not needed, or not available on this server.
     Stopped,
 }
 
-/// What its owner has to do about a message.
+/// What its owner has to do after a message.
 #[derive(Debug)]
 pub(crate) enum DedicatedStep<N> {
     Nothing,
-    /// The next address is to be tried.
+    /// Try the next address.
     Next(Setback),
     Refused(DialRefusal),
-    /// The server, or what stands before it, cannot do what the connection is for.
+    /// The server, or a pooler before it, does not support the purpose of the connection.
     Useless,
     News(N),
 }
@@ -89,7 +90,7 @@ impl<S> Dedicated<S> {
         }
     }
 
-    // Dialling.
+    // Connecting.
 
     /// Whether the last attempt failed.
     pub(crate) fn is_failing(&self) -> bool {
@@ -100,7 +101,7 @@ impl<S> Dedicated<S> {
         self.is_off() && self.back_off.is_over(now)
     }
 
-    /// When it may be dialled, if not now.
+    /// When it may be opened, if not now.
     pub(crate) fn dial_at(&self) -> Option<Instant> {
         self.back_off.until.filter(|_| self.is_off())
     }
@@ -114,12 +115,12 @@ impl<S> Dedicated<S> {
         if let DedicatedState::Dialling { wire, dial, .. } = &mut self.state { Some((dial, wire)) } else { None }
     }
 
-    /// When the present address was begun with.
+    /// When the attempt at the current address began.
     pub(crate) fn dialling_since(&self) -> Option<Instant> {
         if let DedicatedState::Dialling { dial, .. } = &self.state { Some(dial.begun()) } else { None }
     }
 
-    /// When the present address has had time enough.
+    /// When the attempt at the current address times out.
     pub(crate) fn dial_due(&self, timeout: Duration) -> Option<Instant> {
         if let DedicatedState::Dialling { dial, .. } = &self.state { Some(dial.due(timeout)) } else { None }
     }
@@ -141,7 +142,7 @@ impl<S> Dedicated<S> {
         if let DedicatedState::Ready { service, wire, .. } = &mut self.state { Some((service, wire)) } else { None }
     }
 
-    /// It has been let in, and begins with its service.
+    /// It is logged in, and begins its service.
     pub(crate) fn serve(&mut self, service: S) {
         self.state = match std::mem::replace(&mut self.state, DedicatedState::Off) {
             DedicatedState::Dialling { line, wire, .. } => DedicatedState::Ready { line, wire, service },
@@ -149,7 +150,7 @@ impl<S> Dedicated<S> {
         };
     }
 
-    /// Its service works: should it be lost, it is dialled again at once.
+    /// Its service works: if it is lost, it is opened again at once.
     pub(crate) fn succeeded(&mut self) {
         self.back_off.succeeded();
     }
@@ -163,7 +164,7 @@ impl<S> Dedicated<S> {
         }
     }
 
-    /// It is never dialled again.
+    /// It is never opened again.
     pub(crate) fn stop(&mut self) {
         self.state = DedicatedState::Stopped;
     }

@@ -1,4 +1,4 @@
-//! A connection in the making, whatever it is for: the slots', the canceller's, the listener's.
+//! A connection that is being opened: for a slot, the canceller or the listener.
 
 use std::time::{Duration, Instant};
 
@@ -15,20 +15,20 @@ use crate::wire::message::BackendMessage;
 pub(crate) struct Dial {
     /// `None`: there is no socket yet.
     handshake: Option<Handshake>,
-    /// What the last address said.
+    /// The error of the last address.
     refusal: Option<DialRefusal>,
-    /// When this address was begun with.
+    /// When the attempt at this address began.
     since: Instant,
 }
 
-/// What follows for the connection.
+/// What to do next with the connection.
 #[derive(Debug)]
 pub(crate) enum DialStep {
     Going,
     Ready(BackendIdentity),
-    /// The next address is to be tried.
+    /// Try the next address.
     Next(Setback),
-    /// There is no use in trying others.
+    /// Other addresses would not help.
     Refused(DialRefusal),
 }
 
@@ -45,7 +45,7 @@ impl Dial {
         self.since
     }
 
-    /// There is a socket, and TLS if it has to be.
+    /// The socket is open, with TLS if that is required.
     pub(crate) fn opened(
         &mut self,
         now: Instant,
@@ -77,7 +77,7 @@ impl Dial {
         }
     }
 
-    /// What takes long to compute before it can go on.
+    /// A computation that takes long and is needed to continue.
     pub(crate) fn take_due(&mut self) -> Option<Computation> {
         self.handshake.as_mut()?.take_due()
     }
@@ -89,13 +89,13 @@ impl Dial {
         }
     }
 
-    /// This address takes too long.
+    /// This address has timed out.
     pub(crate) fn timed_out(&mut self, now: Instant, timeout: Duration) -> DialStep {
         let why = format!("no answer within {timeout:?}");
         self.refused(now, DialRefusal { kind: FailureKind::Unreachable, why, next: Some(Setback::NoConnection) })
     }
 
-    /// There is no other address, or the connection broke: why in all.
+    /// There is no other address, or the connection broke. Returns the reason, with those of earlier addresses.
     pub(crate) fn lost(&mut self, loss: Loss) -> DialRefusal {
         self.refusal.take().unwrap_or_else(|| match loss {
             Loss::Denied(why) => DialRefusal::denied(why),

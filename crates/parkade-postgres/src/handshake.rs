@@ -1,4 +1,5 @@
-//! From an open socket to a connection that is ready: start-up, authentication, settings, who answers there.
+//! From an open socket to a connection that is ready: start-up, authentication, settings, identification of the server
+//! process.
 
 mod authentication;
 
@@ -12,7 +13,7 @@ use crate::wire::{ProtocolViolation, Wire, write};
 use authentication::Authentication;
 pub(crate) use authentication::{Computation, Computed};
 
-/// What is said at the start of every connection.
+/// What is sent at the start of every connection.
 #[derive(Debug)]
 pub(crate) struct Terms {
     pub(crate) user: String,
@@ -41,11 +42,11 @@ impl Terms {
 pub(crate) struct BackendIdentity {
     pub(crate) pid: i32,
     pub(crate) secret: Option<i32>,
-    /// Together with `pid` it is one process for ever: `pid` alone may be given to another.
+    /// Together with `pid` it identifies a process for ever: a `pid` alone may be reused.
     pub(crate) backend_start: Box<str>,
     pub(crate) postmaster_start: Box<str>,
     pub(crate) version: Box<str>,
-    /// Something stands between that gives each transaction another server process.
+    /// A pooler stands between, which may use a different server process for each transaction.
     pub(crate) is_pooled: bool,
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct DialRefusal {
     /// `Denied` or `Unreachable`.
     pub(crate) kind: FailureKind,
     pub(crate) why: String,
-    /// Where something else may do better: which of the other ways.
+    /// The kind of attempt that may succeed instead.
     pub(crate) next: Option<Setback>,
 }
 
@@ -70,16 +71,16 @@ pub(crate) struct Handshake {
 #[derive(Debug)]
 enum HandshakeStage {
     Authenticating(Box<Authentication>),
-    /// Let in; `ParameterStatus`, `BackendKeyData` come.
+    /// Logged in; `ParameterStatus` and `BackendKeyData` follow.
     Starting,
-    /// The statement that asks who is there has been sent.
+    /// The statement that identifies the server process has been sent.
     Identifying {
         answer: Option<Vec<Option<Box<str>>>>,
         sets_interval: bool,
     },
 }
 
-/// What follows from a message.
+/// The effect of a message.
 #[derive(Debug)]
 pub(crate) enum HandshakeStep {
     Going,
@@ -90,7 +91,7 @@ const IDENTIFY: &str = "select pg_backend_pid(), a.backend_start, pg_postmaster_
      current_setting('transaction_read_only') from (select) one left join pg_stat_activity a on a.pid = pg_backend_pid()";
 
 impl Handshake {
-    /// Says hello.
+    /// Sends the start-up message.
     pub(crate) fn begin(terms: &Terms, password: Option<Secret>, wire: &mut Wire) -> Result<Self, DialRefusal> {
         let mut parameters = vec![
             ("user", &*terms.user),
@@ -146,7 +147,7 @@ impl Handshake {
         Ok(HandshakeStep::Going)
     }
 
-    /// What takes long, for a thread of its own.
+    /// A computation that takes long, for another thread.
     pub(crate) fn take_due(&mut self) -> Option<Computation> {
         match &mut self.stage {
             HandshakeStage::Authenticating(stage) => stage.take_due(),
@@ -167,7 +168,8 @@ impl Handshake {
         self.identity.version = version.into();
     }
 
-    /// Asks who is there. The session's settings are for a server process that is ours alone: behind a pooler the second statement does nothing.
+    /// Identifies the server process. The settings of the session make sense only for a process of our own: behind a
+    /// pooler the second statement does nothing.
     fn identify(&mut self, terms: &Terms, sets_interval: bool, wire: &mut Wire) {
         let mut settings = vec![("IntervalStyle", "postgres".to_owned()), ("bytea_output", "hex".to_owned())];
         settings.push(("extra_float_digits", "1".to_owned()));
@@ -188,14 +190,14 @@ impl Handshake {
         };
         let (answer, sets_interval) = (answer.take(), *sets_interval);
         match (self.refused.take(), answer) {
-            // A platform without the means to look for a lost client refuses that setting.
+            // A platform that cannot detect a lost client refuses that setting.
             (Some(_), Some(_)) if sets_interval => {
                 self.identify(terms, false, wire);
                 Ok(HandshakeStep::Going)
             }
             (Some(error), _) if error.is_shutdown() => Err(error.into()),
             (_, Some(answer)) => self.check(terms, &answer),
-            // It does not answer like PostgreSQL itself: something stands between.
+            // It does not answer like PostgreSQL itself: there is a pooler.
             (_, None) => {
                 self.identity.is_pooled = true;
                 Ok(HandshakeStep::Ready(self.identity.clone()))
@@ -223,7 +225,7 @@ impl Handshake {
     }
 }
 
-/// What was wanted, where the server is something else.
+/// The error if the server is not of the required kind.
 fn unsuitable(target: Target, is_in_recovery: bool, is_read_only: bool) -> Option<&'static str> {
     match target {
         Target::Any => None,

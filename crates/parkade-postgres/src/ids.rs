@@ -1,11 +1,12 @@
-//! Tables by numbers that we give ourselves: nobody can choose them, so a cheap hash will do.
+//! Tables whose keys are our own numbers, which nobody else can choose: a cheap hash is enough.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
-/// Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4): a third of a small query's instructions was the usual hash.
+/// Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4): the standard hash took a third of a small query's
+/// instructions.
 #[derive(Debug, Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -17,7 +18,7 @@ impl Hasher for IdHasher {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // The table takes its place from the low bits, where a product has the least of its factor: the halves change sides.
+        // The table uses the low bits, which a product mixes least: the halves are swapped.
         self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     }
 

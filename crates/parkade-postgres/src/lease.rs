@@ -1,4 +1,4 @@
-//! Transactions: where each one is, who waits for a turn in it, and what a statement means for it.
+//! Transactions: where each one is, what waits in it, and how a statement changes it.
 
 use std::collections::VecDeque;
 
@@ -15,9 +15,9 @@ pub(crate) enum LeaseState {
     /// Its BEGIN waits for a slot.
     Queued(QueryId),
     On(usize),
-    /// On a slot; its holder is gone.
+    /// On a slot, but its holder is gone.
     Released,
-    /// It was lost with its connection while nothing ran: its holder does not know yet.
+    /// It was lost with its connection while it was idle; its holder has not been told.
     Lost,
 }
 
@@ -26,9 +26,9 @@ impl Lease {
         Self { state: LeaseState::Queued(begin), waiting: VecDeque::new() }
     }
 
-    /// Leaves the queue, if it is in it and can be.
+    /// Removes a query from the queue, if it is queued and may be removed.
     pub(crate) fn remove(&mut self, query: QueryId) -> bool {
-        // The end of a transaction is carried out even when nobody waits for it.
+        // The end of a transaction is carried out even if it was cancelled.
         let at = self.waiting.iter().position(|(waiting, work)| {
             *waiting == query && !matches!(work, DatabaseWork::Commit { .. } | DatabaseWork::Rollback { .. })
         });
@@ -36,7 +36,7 @@ impl Lease {
     }
 }
 
-/// What a piece of work is for a transaction.
+/// The role of a piece of work in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TransactionStep {
     Alone,
@@ -55,7 +55,7 @@ impl TransactionStep {
         }
     }
 
-    /// The transaction that it belongs to.
+    /// The lease of its transaction.
     pub(crate) fn lease(self) -> Option<LeaseId> {
         match self {
             Self::Alone => None,
@@ -64,11 +64,11 @@ impl TransactionStep {
     }
 }
 
-/// What becomes of a connection after a statement, when nothing of it is under way any more.
+/// What follows a statement on its connection, when nothing of the statement is under way any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterStatement {
     Idle,
-    /// The transaction goes on, if its holder is still there.
+    /// The transaction continues, if its holder still exists.
     Hold(LeaseId),
     /// A ROLLBACK comes first.
     Reset,

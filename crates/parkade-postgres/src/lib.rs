@@ -1,13 +1,14 @@
-//! PostgreSQL for one owner on one thread: a pool whose cancels never hit anybody else's statement.
+//! PostgreSQL for one owner on one thread: a pool whose cancels never hit another statement.
 //!
 //! | question | where |
 //! |---|---|
 //! | how a database is reached | `settings`, `transport` |
 //! | the sockets, and when they are read and written | `database` |
-//! | everything that is decided, without a socket or a clock | `pool` |
+//! | all decisions, without sockets or a clock | `pool` |
 //! | what happens to one connection | `slot` |
 //! | one statement on a connection, its flights and its rows | `job`, `statements` |
-//! | how a cancel travels | `canceller`, `requests`; `dedicated` is what the canceller and the `listener` have in common |
+//! | how a cancel reaches the server | `canceller`, `requests`; `dedicated` is what the canceller and the `listener`
+//! have in common |
 //! | the protocol's messages | `wire`, `handshake` |
 //! | values as JSON | `json` |
 

@@ -1,17 +1,17 @@
-//! A connection, as the machine names it to those who have the sockets.
+//! The id of a connection, shared between the pool and the sockets.
 
 use crate::transport::Setback;
 
-/// One connection for ever, never used twice: 64 bits last 500 years at a billion a second.
+/// One connection; never reused: 64 bits last 500 years at a billion a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Line(pub(crate) u64);
 
 /// The address that a connection goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectTo {
-    /// Whichever host of the settings will do.
+    /// Any host of the settings.
     Database,
-    /// The very address of another line.
+    /// The same address as another connection's.
     SameAs(Line),
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum Action {
         line: Line,
         to: ConnectTo,
     },
-    /// What it has to say has been refused there: the next host may do.
+    /// The connection was refused there: try the next host.
     OpenNext {
         line: Line,
         setback: Setback,
@@ -35,12 +35,12 @@ pub(crate) enum Action {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TerminateMode {
-    /// With a `Terminate`, if that needs no waiting.
+    /// With a `Terminate`, if that does not block.
     Polite,
     Abrupt,
 }
 
-/// How a connection ended, or was not made.
+/// How a connection ended, or why it was not made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// The other end closed it.

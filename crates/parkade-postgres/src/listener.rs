@@ -1,4 +1,4 @@
-//! The connection that listens: NOTIFY becomes an event.
+//! The connection that listens: a NOTIFY becomes an event.
 
 use std::time::{Duration, Instant};
 
@@ -19,11 +19,11 @@ use crate::wire::{ProtocolViolation, Wire, write};
 pub(crate) struct Listener {
     channels: Vec<String>,
     connection: Dedicated<Listening>,
-    /// Whether LISTEN has been in force before.
+    /// Whether LISTEN has been active before.
     has_listened: bool,
 }
 
-/// A connection that has been let in.
+/// A connection that is logged in.
 #[derive(Debug)]
 enum Listening {
     /// LISTEN has been sent.
@@ -34,7 +34,7 @@ enum Listening {
     InForce,
 }
 
-/// The news are events for the owner of the pool.
+/// Returns events for the owner of the pool.
 type ListenerStep = DedicatedStep<Event>;
 
 impl Listener {
@@ -58,7 +58,7 @@ impl Listener {
         self.connection.dial_at()
     }
 
-    /// When it has had time enough to answer.
+    /// When its answer is overdue.
     pub(crate) fn due(&self, timeout: Duration) -> Option<Instant> {
         match self.connection.service() {
             None => self.connection.dial_due(timeout),
@@ -67,7 +67,7 @@ impl Listener {
         }
     }
 
-    /// Dials, if it is wanted and may.
+    /// Connects, if that is needed and allowed now.
     pub(crate) fn open(&mut self, cx: &mut PoolContext) {
         if self.connection.may_dial(cx.now) {
             let line = cx.lines.open(LineOwner::Listener, ConnectTo::Database);
@@ -86,7 +86,7 @@ impl Listener {
         self.told(line, step, cx);
     }
 
-    /// Bytes have come; what is left in `buffer` is the beginning of a message.
+    /// Bytes have arrived; the rest in `buffer` is the beginning of a message.
     pub(crate) fn received(&mut self, line: Line, buffer: &mut BytesMut, cx: &mut PoolContext) {
         let mut at = 0;
         while cx.lines.is_open(line) {
@@ -123,7 +123,7 @@ impl Listener {
         cx.lines.speak(line);
     }
 
-    /// An answer that does not come.
+    /// The answer is overdue.
     pub(crate) fn time_out(&mut self, cx: &mut PoolContext) {
         let due = self.due(cx.config.options.connect_timeout);
         if let Some(line) = self.connection.line()
@@ -133,7 +133,7 @@ impl Listener {
         }
     }
 
-    /// It is dialled again after a pause.
+    /// It is opened again after a pause.
     fn give_up(&mut self, line: Line, loss: &Loss, cx: &mut PoolContext) {
         cx.lines.close(line, TerminateMode::Abrupt);
         self.lost(loss, cx);
@@ -144,7 +144,7 @@ impl Listener {
         self.connection.lost(cx.now, &mut cx.random);
     }
 
-    /// Nothing more is heard of it.
+    /// Its messages are no longer handled.
     pub(crate) fn stop(&mut self, cx: &mut PoolContext) {
         if let Some(line) = self.connection.line() {
             cx.lines.close(line, TerminateMode::Polite);

@@ -1,28 +1,28 @@
-//! How much the driver may use, and what its owner hears of it.
+//! The options of the driver, and its events.
 
 use std::time::Duration;
 
-/// What an owner wants of a database beyond how it is reached.
+/// The options of a database, apart from its address.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Connections for queries at most; the canceller and the listener have one each beside them.
+    /// Maximum number of connections for queries; the canceller and the listener have one each in addition.
     pub slots: usize,
-    /// Queries that wait for a slot at most. Then: [`QueueFull`](parkade_sql::FailureKind::QueueFull).
+    /// Maximum number of queries that wait for a slot. Then: [`QueueFull`](parkade_sql::FailureKind::QueueFull).
     pub queue_count_max: usize,
-    /// One row as the server sends it. Then: [`TooLarge`](parkade_sql::FailureKind::TooLarge).
+    /// The size of a row as the server sends it. Then: [`TooLarge`](parkade_sql::FailureKind::TooLarge).
     pub row_bytes_max: usize,
-    /// Bytes of pieces that were given and not yet taken. Then: the socket is not read.
+    /// Bytes of pieces that were passed on and not yet taken. Then: the socket is not read.
     pub window_bytes: usize,
     pub application_name: String,
     /// Channels of NOTIFY.
     pub listen: Vec<String>,
-    /// An attempt to connect; also how long queries wait for a database that cannot be reached.
+    /// Time for an attempt to connect; also how long queries wait for a database that cannot be reached.
     pub connect_timeout: Duration,
-    /// How often a server process looks whether we are still there while it computes: 500 ms.
+    /// How often a server process checks, while it computes, that we are still connected: 500 ms.
     pub check_interval: Duration,
 }
 
-/// What happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     Query(parkade_sql::QueryEvent),
@@ -30,6 +30,6 @@ pub enum Event {
         channel: String,
         payload: String,
     },
-    /// LISTEN is in force again after it was lost: messages may have been missed.
+    /// LISTEN is active again after it was lost: notifications may have been missed.
     ListeningAgain,
 }

@@ -1,4 +1,4 @@
-//! How fast connections may be opened: as many in a second as there are slots.
+//! Limits how fast connections are opened: as many per second as there are slots.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct DialPace {
     count_max: usize,
     left: usize,
-    /// When the present second began.
+    /// When the current second began.
     since: Instant,
 }
 
@@ -17,7 +17,7 @@ impl DialPace {
         Self { count_max, left: count_max, since: now }
     }
 
-    /// Whether one more may be opened now.
+    /// Whether another connection may be opened now.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         if now.saturating_duration_since(self.since) >= SECOND {
             *self = Self::new(self.count_max, now);

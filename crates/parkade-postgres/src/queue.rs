@@ -1,4 +1,4 @@
-//! Who waits for a slot, in their order; where each query is.
+//! Queries that wait for a slot, in order; and where each query is.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use crate::ids::IdMap;
 
 #[derive(Debug, Default)]
 pub(crate) struct WaitQueue {
-    /// Those that have left leave their number behind: the table says who is still there.
+    /// Queries that were removed leave their numbers in it: the table tells which still exist.
     order: VecDeque<QueryId>,
     tickets: IdMap<QueryId, Ticket>,
     queued: usize,
@@ -45,7 +45,7 @@ impl WaitQueue {
         self.enqueue(query, WaitingWork { work, tries: 0 });
     }
 
-    /// It has been the first already.
+    /// Puts it back at the front.
     pub(crate) fn push_front(&mut self, query: QueryId, waiting: WaitingWork) {
         self.order.push_front(query);
         self.enqueue(query, waiting);
@@ -60,10 +60,10 @@ impl WaitQueue {
         None
     }
 
-    /// Leaves the queue, if it is in it.
+    /// Removes a query from the queue, if it is queued.
     pub(crate) fn remove(&mut self, query: QueryId) -> Option<WaitingWork> {
         let waiting = self.take_queued(query)?;
-        // Each number left behind is removed once: in all that costs no more than the leaving.
+        // Each number left behind is removed once, so in total this costs no more than the removals.
         if self.order.len() > 2 * self.queued + 64 {
             self.order.retain(|query| matches!(self.tickets.get(query), Some(Ticket::Queued(_))));
         }

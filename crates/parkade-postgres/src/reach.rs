@@ -1,4 +1,4 @@
-//! Whether the database can be reached, and when the next attempt is made.
+//! Whether the database can be reached, and when to try next.
 
 use std::time::{Duration, Instant};
 
@@ -20,12 +20,12 @@ pub(crate) struct Reaching {
 enum Reachability {
     Untried,
     Up,
-    /// Attempts fail; what is queued still waits.
+    /// Attempts fail; queued queries still wait.
     Failing {
         since: Instant,
         why: String,
     },
-    /// They have failed for too long.
+    /// Attempts have failed for too long.
     Down {
         why: String,
     },
@@ -49,7 +49,7 @@ impl Reaching {
         self.back_off.is_over(now)
     }
 
-    /// Whether one more connection may be opened in this second; if so, it counts.
+    /// Whether another connection may be opened in this second; if so, it is counted.
     pub(crate) fn take_dial(&mut self, now: Instant) -> bool {
         self.pace.take(now)
     }
@@ -64,7 +64,8 @@ impl Reaching {
         self.back_off.succeeded();
     }
 
-    /// An attempt that was begun at `since` came to nothing. `has_others`: there are connections, so the database is there all the same.
+    /// An attempt that began at `since` has failed. `has_others`: there are other connections, so the database can be
+    /// reached nevertheless.
     pub(crate) fn failed(
         &mut self,
         now: Instant,
@@ -114,7 +115,7 @@ impl Reaching {
         }
     }
 
-    /// Why nothing new is taken.
+    /// Why nothing new is accepted.
     pub(crate) fn refuses(&self) -> Option<(FailureKind, &str)> {
         match &self.reachability {
             Reachability::Untried | Reachability::Up | Reachability::Failing { .. } => None,
@@ -123,7 +124,7 @@ impl Reaching {
         }
     }
 
-    /// Somebody wants a connection: one that was denied is tried again earlier.
+    /// A connection is needed: if access was denied, the next attempt comes earlier.
     pub(crate) fn wanted(&mut self, now: Instant) {
         if let Reachability::Denied { at, .. } = &self.reachability
             && *at + DENIED_RETRY_WANTED <= now

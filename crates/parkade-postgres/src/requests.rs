@@ -1,4 +1,5 @@
-//! The other way to cancel: a `CancelRequest` on a connection of its own. That the server closes it is the acknowledgement.
+//! The other way to cancel: a `CancelRequest` on a new connection. The server acknowledges it by closing the
+//! connection.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -16,9 +17,9 @@ pub(crate) struct Requests {
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) slot: usize,
-    /// The connection whose statement it is to cancel.
+    /// The connection whose statement it cancels.
     pub(crate) target: Line,
-    /// Which of its statements.
+    /// The number of the statement.
     pub(crate) epoch: u64,
     pid: i32,
     secret: i32,
@@ -27,12 +28,12 @@ pub(crate) struct Request {
     until: Instant,
 }
 
-/// What became of it.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// The server has taken it and sent the signal.
+    /// The server has read it and sent the signal.
     Acknowledged,
-    /// It never left.
+    /// It was never sent.
     NotSent,
     /// It may arrive at any time.
     Unknown,

@@ -1,16 +1,16 @@
-//! Which statements change the session, so that whoever comes next on the connection would feel it.
+//! Which statements change the session, so that the next user of the connection would notice.
 //!
-//! It looks at the first words only. What the server tells of a change (`ParameterStatus`) counts as well; what leaves no trace, as
-//! `set_config` and advisory locks, is not found.
+//! It looks at the first words only. A change that the server reports (`ParameterStatus`) counts as well; changes
+//! without a trace, such as `set_config` and advisory locks, are not detected.
 
 /// Statements that begin with one of these.
 const CHANGING: [&[u8]; 8] = [b"set", b"reset", b"listen", b"load", b"discard", b"deallocate", b"prepare", b"declare"];
-/// Behind `set`: these end with the transaction.
+/// After `set`: these end with the transaction.
 const PASSING: [&[u8]; 3] = [b"local", b"transaction", b"constraints"];
 const TEMPORARY: [&[u8]; 2] = [b"temp", b"temporary"];
 const SCOPES: [&[u8]; 2] = [b"local", b"global"];
 
-/// Whether what the statement does outlives its transaction on this connection alone.
+/// Whether the statement changes the connection beyond its transaction.
 pub(crate) fn is_changed_by(text: &str) -> bool {
     let (first, rest) = word(text.as_bytes());
     if is_one_of(first, &CHANGING) {
@@ -30,12 +30,12 @@ fn is_one_of(word: &[u8], words: &[&[u8]]) -> bool {
     words.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// Whether a text may be a COMMIT that somebody wrote himself.
+/// Whether a text may be a COMMIT that the application has written itself.
 pub(crate) fn ends_transaction(text: &str) -> bool {
     is_one_of(word(text.as_bytes()).0, &[b"commit", b"end", b"prepare"])
 }
 
-/// The first word, and what stands behind it. Blanks, brackets and comments before it are read over.
+/// The first word, and the text after it. Whitespace, brackets and comments before it are skipped.
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = behind_comments(text);
     let end = text.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -56,7 +56,7 @@ fn behind_comments(mut text: &[u8]) -> &[u8] {
     }
 }
 
-/// The length of the comment that the text begins with: such comments stand within each other.
+/// The length of the comment at the beginning of the text; such comments may be nested.
 fn comment_end(text: &[u8]) -> Option<usize> {
     let (mut at, mut depth) = (0, 0_usize);
     while let Some(pair) = text.get(at..at + 2) {

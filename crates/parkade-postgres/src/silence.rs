@@ -1,8 +1,8 @@
-//! Whether a database that is connected still answers.
+//! Whether a connected database still answers.
 //!
-//! A statement that takes long is no outage. So when nothing has come over any connection for a while although something was asked, the
-//! canceller, which has nothing else to do, asks who is there; a database that runs answers that at once. Behind a pooler, which answers for its
-//! database, nobody asks.
+//! A slow statement is not an outage. So if nothing arrives on any connection for a while although there are requests,
+//! the canceller, which is otherwise idle, probes the server; a healthy database answers at once. There is no probe
+//! behind a pooler, because the pooler answers instead of its database.
 
 use std::time::Instant;
 
@@ -11,9 +11,9 @@ use crate::limits::{PROBE_AFTER, PROBE_MAX, SILENCE_MAX};
 
 #[derive(Debug)]
 pub(crate) struct Silence {
-    /// When something came last, over whichever connection.
+    /// When something last arrived, on any connection.
     heard: Instant,
-    /// It does not answer. That is so until something comes.
+    /// The database does not answer. Reset when something arrives.
     is_unbroken: bool,
 }
 
@@ -26,7 +26,7 @@ impl Silence {
         *self = Self::new(now);
     }
 
-    /// When it is to be asked whether it is there, or taken for away. `asked`: when the oldest statement without an answer began.
+    /// When to probe, or to give up. `asked`: when the oldest statement without an answer began.
     pub(crate) fn due(&self, asked: Instant, canceller: &Canceller) -> Option<Instant> {
         if self.is_unbroken {
             return None;
@@ -35,12 +35,12 @@ impl Silence {
         match (canceller.free_at(), canceller.asked_at()) {
             (Some(free), _) => Some((since + PROBE_AFTER).max(free)),
             (None, Some(probed)) => Some((since + SILENCE_MAX).max(probed + PROBE_MAX)),
-            // It is asked as soon as the canceller is dialled again.
+            // It is probed as soon as the canceller is connected again.
             (None, None) => None,
         }
     }
 
-    /// It has been asked, and does not answer.
+    /// The probe was not answered.
     pub(crate) fn give_up(&mut self) {
         self.is_unbroken = true;
     }

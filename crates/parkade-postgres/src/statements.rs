@@ -1,4 +1,4 @@
-//! Statements that a connection has prepared, by their text.
+//! The prepared statements of a connection, by their text.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use crate::json::{Types, ValueWriter};
 use crate::limits::STATEMENTS_COUNT_MAX;
 use crate::wire::message::Field;
 
-/// What the server said of a statement, and how its rows are written.
+/// The server's description of a statement, and how its rows are written.
 #[derive(Debug)]
 pub(crate) struct Statement {
-    /// What it is called on its connection; empty if it has no name.
+    /// Its name on the connection; empty if it has none.
     pub(crate) name: Box<str>,
     pub(crate) parameters: usize,
     pub(crate) columns: Columns,
-    /// It has types that nobody has looked up: they are written as strings.
+    /// Some of its types were not looked up: they are written as strings.
     pub(crate) is_guessed: bool,
     as_numbers: Vec<ValueWriter>,
     as_text: Vec<ValueWriter>,
@@ -45,7 +45,7 @@ pub(crate) struct Statements {
     by_text: HashMap<Arc<str>, Used>,
     names: u64,
     uses: u64,
-    /// Forgotten here, not yet at the server.
+    /// Dropped here, but not yet on the server.
     closing: Vec<Box<str>>,
 }
 
@@ -63,7 +63,7 @@ impl Statements {
         Some(Arc::clone(&used.statement))
     }
 
-    /// One that was never used on this connection.
+    /// A name that was never used on this connection.
     pub(crate) fn name(&mut self) -> Box<str> {
         self.names += 1;
         format!("s{}", self.names).into()
@@ -82,13 +82,13 @@ impl Statements {
         self.closing.extend(forgotten.filter(|name| !name.is_empty()));
     }
 
-    /// Nothing that was prepared is to be used again.
+    /// No prepared statement may be used again.
     pub(crate) fn forget_all(&mut self) {
         let names = self.by_text.drain().map(|(_, used)| used.statement.name.clone());
         self.closing.extend(names.filter(|name| !name.is_empty()));
     }
 
-    /// The names that the next flight is to close.
+    /// The names that the next flight has to close.
     pub(crate) fn take_closing(&mut self) -> impl Iterator<Item = Box<str>> {
         self.closing.drain(..)
     }

@@ -1,25 +1,28 @@
-//! Which socket belongs to which line, and which line a poll's token is about.
+//! Which socket belongs to which connection, and which connection a poll's token belongs to.
 //!
-//! A socket is kept under its line, and a line is never used twice ([`Line`]): nobody can reach another's socket by a number that came
-//! round. Tokens do come round, so each carries the generation of its place. A token of an earlier generation is about nobody.
+//! A socket is stored under its [`Line`], which is never reused: a reused number can never lead to another connection's
+//! socket. Tokens are reused, so each has the generation of its place. A token of an earlier generation belongs to
+//! nothing.
 
 use crate::ids::IdMap;
 use crate::line::Line;
 
-/// How many tokens there are before they come round. The simulation uses few, so that everything comes round all the time.
+/// How many tokens there are before they are reused. The simulation has few, so that everything is reused all the time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Space {
-    /// Lines that can have a socket at the same time. Then: the next one is refused, as an address that does not answer.
+    /// Maximum number of connections that have a socket at the same time. Then: the next one is refused, like an
+    /// address that does not answer.
     pub(crate) places: usize,
     pub(crate) generations: usize,
 }
 
-/// 65,535 connections are more than PostgreSQL bears. A place may be taken four billion times before an old token of it would be believed, and that
+/// 65,535 connections are more than PostgreSQL can handle. A place would have to be taken four billion times before an
+/// old token of it was accepted, and that would only cost a read that finds nothing.
 /// would only cost a read that finds nothing.
 pub(crate) const SPACE: Space = Space { places: 1 << 16, generations: 1 << 32 };
 
 impl Space {
-    /// Every token is less.
+    /// Every token is less than this.
     pub(crate) const fn tokens(self) -> usize {
         self.places * self.generations
     }
@@ -29,7 +32,7 @@ impl Space {
 pub(crate) struct Wires<T> {
     space: Space,
     held: IdMap<Line, HeldSocket<T>>,
-    /// By number. The first is nobody's: token 0 is the resolver's.
+    /// By number. The first is unused: token 0 is the resolver's.
     places: Vec<TokenPlace>,
     free: Vec<usize>,
 }
@@ -46,7 +49,7 @@ struct TokenPlace {
     line: Option<Line>,
 }
 
-/// Every place is taken.
+/// All places are taken.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -55,9 +58,9 @@ impl<T> Wires<T> {
         Self { space, held: IdMap::default(), places: vec![TokenPlace::default()], free: Vec::new() }
     }
 
-    /// The only way from a line to where its socket is kept.
+    /// The only way from a connection to its socket.
     fn key(&self, line: Line) -> Line {
-        // For the proof only: numbers that come round, as they did.
+        // Only for the proof: numbers that are reused, as before.
         if cfg!(feature = "without-owner") { Line(line.0 % (self.space.places as u64 - 1)) } else { line }
     }
 
@@ -94,13 +97,13 @@ impl<T> Wires<T> {
         Some(socket)
     }
 
-    /// What the poll is to say when it speaks of that line.
+    /// The token of that connection.
     pub(crate) fn token(&self, line: Line) -> Option<usize> {
         let held = self.held.get(&self.key(line))?;
         Some(self.places[held.place].generation * self.space.places + held.place)
     }
 
-    /// Whom the poll speaks of; nobody, where that line has been closed.
+    /// The connection of a token; `None` if it has been closed.
     pub(crate) fn line_of(&self, token: usize) -> Option<Line> {
         let place = self.places.get(token % self.space.places)?;
         place.line.filter(|_| place.generation == token / self.space.places)

@@ -1,4 +1,4 @@
-//! A server that says good-bye in the same breath as its last answer.
+//! A server that says goodbye together with its last answer.
 
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
@@ -21,7 +21,7 @@ fn read(stream: &mut TcpStream) {
     assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
 }
 
-/// Lets a client in; when it has asked who is there, waits for a word, answers and closes at once.
+/// Logs a client in; after it has identified the process, waits for a message, answers and closes at once.
 fn serve(mut stream: TcpStream, asked: &Sender<()>, goes_on: &Receiver<()>) {
     read(&mut stream);
     let key = [7_i32.to_be_bytes(), 7_i32.to_be_bytes()].concat();
@@ -72,7 +72,7 @@ fn an_end_behind_the_last_answer_is_noticed_though_nobody_asks_anything() {
         if !has_gone_on && is_asked.try_recv().is_ok() {
             has_gone_on = true;
             go_on.send(()).unwrap();
-            // Answer and end are both there before the poll is asked again.
+            // The answer and the end have both arrived before the poll is used again.
             is_asked.recv_timeout(PATIENCE).unwrap();
         }
     }

@@ -1,4 +1,4 @@
-//! Against a PostgreSQL that runs: `PARKADE_POSTGRES=postgres://… cargo test -p parkade-postgres --test real -- --ignored`.
+//! With a running PostgreSQL: `PARKADE_POSTGRES=postgres://… cargo test -p parkade-postgres --test real -- --ignored`.
 
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
@@ -58,7 +58,7 @@ impl Client {
         QueryId(self.queries)
     }
 
-    /// How it ended, and the text that came before.
+    /// How the query ended, and the text before.
     fn end_of(&mut self, query: QueryId) -> (QueryEnd, String) {
         let until = Instant::now() + Duration::from_secs(20);
         let mut text = String::new();
@@ -181,7 +181,7 @@ fn notifications_are_heard_and_the_end_closes_everything() {
     let mut client = Client::new();
     let is_hello = |event: &Event| matches!(event, Event::Notification { payload, .. } if payload == "hello");
     let until = Instant::now() + Duration::from_secs(5);
-    // What is said before LISTEN is in force is not heard.
+    // Notifications before LISTEN is active are not received.
     while !client.heard.iter().chain(&client.events).any(is_hello) {
         assert!(Instant::now() < until, "nothing is heard");
         client.text("notify \"News \"\"1\"\"\", 'hello'", vec![]);

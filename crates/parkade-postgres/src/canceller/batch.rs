@@ -1,4 +1,4 @@
-//! What the canceller asks at a time: to cancel, to end, to look for, several processes in one statement.
+//! What the canceller asks for in one statement: to cancel, to terminate, or to look for several processes.
 
 use bytes::BytesMut;
 use postgres_protocol::IsNull;
@@ -18,20 +18,20 @@ pub(crate) struct Batch {
 pub(crate) enum Aim {
     Cancel,
     Terminate,
-    /// Whether they are still there.
+    /// Check whether they still exist.
     Look,
 }
 
-/// A server process, and whose it is.
+/// A server process, and the slot that it belongs to.
 #[derive(Debug)]
 pub(crate) struct SignalTarget {
     pub(crate) slot: usize,
     pub(crate) line: Line,
-    /// Which of its statements.
+    /// The number of its statement.
     pub(crate) epoch: u64,
     pub(crate) pid: i32,
     pub(crate) backend_start: Box<str>,
-    /// It was found there, and, if that was asked, the signal could be sent.
+    /// The process was found, and the signal (if any) could be sent.
     pub(crate) is_reached: bool,
 }
 
@@ -55,7 +55,7 @@ impl Aim {
     }
 }
 
-/// Prepares all that will be asked.
+/// Prepares the statements for all requests.
 pub(crate) fn prepare(out: &mut BytesMut) {
     for aim in Aim::ALL {
         let text = format!(

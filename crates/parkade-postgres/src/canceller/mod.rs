@@ -1,8 +1,8 @@
-//! The reserved connection: one statement cancels whatever is due.
+//! The reserved connection: one statement on it sends all cancels that are due.
 //!
-//! `pg_cancel_backend` costs a thirtieth of a `CancelRequest`, and its reply says that the signals have been sent: so it is the
-//! acknowledgement that fence 2 waits for. It finds processes by their start and its own postmaster's: a pid that was given to another,
-//! or the same pid on another server, is left alone.
+//! `pg_cancel_backend` costs a thirtieth of a `CancelRequest`, and its reply confirms that the signals have been sent:
+//! this is the acknowledgement that fence 2 waits for. It identifies processes by their start time and their
+//! postmaster's. If a pid belongs to another process by now, or to a process on another server, nothing is sent to it.
 
 mod batch;
 
@@ -26,10 +26,10 @@ pub(crate) struct Canceller {
     connection: Dedicated<CancelService>,
 }
 
-/// A connection that has been let in.
+/// A connection that is logged in.
 #[derive(Debug)]
 struct CancelService {
-    /// The server that it can cancel at.
+    /// The server that it is connected to.
     postmaster: Box<str>,
     stage: CancelStage,
 }
@@ -41,7 +41,7 @@ enum CancelStage {
         refused: bool,
         since: Instant,
     },
-    /// The next batch can be asked then.
+    /// The next batch can be sent at this time.
     Ready {
         next: Instant,
     },
@@ -51,10 +51,10 @@ enum CancelStage {
     },
 }
 
-/// The news are batches that the server has carried out: every signal has been sent.
+/// Returns batches that the server has carried out: every signal has been sent.
 pub(crate) type CancellerStep = DedicatedStep<Batch>;
 
-/// Rows of the canceller are a pid and a letter.
+/// Rows of the canceller contain a pid and a letter.
 const ROW_BYTES_MAX: usize = 4096;
 
 impl Canceller {
@@ -94,12 +94,12 @@ impl Canceller {
         self.connection.service().map(|service| &service.stage)
     }
 
-    /// Whether a batch can be asked now.
+    /// Whether a batch can be sent now.
     pub(crate) fn is_free(&self, now: Instant) -> bool {
         self.free_at().is_some_and(|next| next <= now)
     }
 
-    /// When it can be asked again; `None`: when it has answered, or never.
+    /// When the next batch can be sent; `None`: after the reply, or never.
     pub(crate) fn free_at(&self) -> Option<Instant> {
         match self.stage()? {
             CancelStage::Ready { next } => Some(*next),
@@ -107,7 +107,7 @@ impl Canceller {
         }
     }
 
-    /// Whether it will be able to tell that server something, soon.
+    /// Whether it can send a batch to that server, now or soon.
     pub(crate) fn serves(&self, identity: &BackendIdentity) -> bool {
         self.connection.service().is_some_and(|service| match &service.stage {
             CancelStage::Preparing { .. } => false,
@@ -115,7 +115,7 @@ impl Canceller {
         })
     }
 
-    /// When it began to wait for the server, if it does.
+    /// Since when it has been waiting for the server, if it is.
     pub(crate) fn asked_at(&self) -> Option<Instant> {
         match self.stage() {
             None => self.connection.dialling_since(),
@@ -124,12 +124,12 @@ impl Canceller {
         }
     }
 
-    /// Whether it is there, or soon will be.
+    /// Whether it is connected, or soon will be.
     pub(crate) fn is_hopeful(&self) -> bool {
         !self.connection.is_off() || !self.connection.is_failing()
     }
 
-    /// The bytes of `buffer` up to `at` have been heard when it returns something.
+    /// Handles messages up to one with a result; `at` is moved behind it.
     pub(crate) fn next(
         &mut self,
         now: Instant,
@@ -199,7 +199,7 @@ impl Canceller {
         }
     }
 
-    /// Only when it is free.
+    /// Only to be called if it is free.
     pub(crate) fn ask(&mut self, now: Instant, batch: Batch) {
         if let Some((service, wire)) = self.connection.serving()
             && matches!(service.stage, CancelStage::Ready { .. })
@@ -209,7 +209,7 @@ impl Canceller {
         }
     }
 
-    /// There is no other address, or the connection broke. What it was asked may still be carried out, at any time.
+    /// There is no other address, or the connection broke. Signals that it was asked for may still be sent at any time.
     pub(crate) fn lost(&mut self, now: Instant, loss: &Loss, random: &mut fastrand::Rng) -> Option<Batch> {
         tracing::debug!("no connection to cancel queries over: {}", loss.why());
         match self.connection.lost(now, random)?.stage {
@@ -218,7 +218,7 @@ impl Canceller {
         }
     }
 
-    /// When it has had time enough to answer.
+    /// When its reply is overdue.
     pub(crate) fn due(&self, timeout: Duration) -> Option<Instant> {
         match self.stage() {
             None => self.connection.dial_due(timeout),

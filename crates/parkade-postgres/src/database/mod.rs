@@ -1,4 +1,4 @@
-//! The sockets of a database, in a poll that somebody else owns. Everything that is decided is decided in `pool`.
+//! The sockets of a database, in a poll that the owner provides. All decisions are made in `pool`.
 
 mod read_queue;
 mod sockets;
@@ -21,29 +21,31 @@ use read_queue::ReadQueue;
 use sockets::Sockets;
 use wired::Readable;
 
-/// So many tokens belong to a database, from its first on. The first is the resolver's.
+/// The number of tokens that belong to a database, counted from its first one. The first is the resolver's.
 pub const TOKENS: usize = SPACE.tokens();
 
-/// A PostgreSQL database for one owner on one thread, who polls.
+/// A PostgreSQL database for one owner, who polls on one thread.
 ///
-/// The owner tells what its poll says (`ready`), asks (`submit`, `cancel`, …), and then calls [`turn`](Self::turn); again at once while
-/// [`has_more`](Self::has_more), and at [`next_due`](Self::next_due) at the latest.
+/// The owner passes events of its poll to `ready`, submits work (`submit`, `cancel`, …), and then calls
+/// [`turn`](Self::turn): again at once while [`has_more`](Self::has_more), and no later than
+/// [`next_due`](Self::next_due).
 #[derive(Debug)]
 pub struct Database {
     pool: Pool,
     sockets: Sockets,
     first_token: usize,
-    /// Names have been looked up.
+    /// Names have been resolved.
     is_resolved: bool,
     ready: ReadQueue,
-    /// Lines with something to say in the next turn.
+    /// Connections with bytes to send in the next turn.
     speaking: Vec<Line>,
     resumed: Vec<Line>,
     actions: Vec<Action>,
 }
 
 impl Database {
-    /// Reads certificates; opens nothing. `first_token` and the [`TOKENS`] from it on are its own in that registry.
+    /// Reads certificates; opens nothing. `first_token` and the following [`TOKENS`] are reserved for it in that
+    /// registry.
     pub fn new(
         settings: Settings,
         mut options: Options,
@@ -67,12 +69,13 @@ impl Database {
         })
     }
 
-    /// Begins to connect, so that it is known whether the database can be reached; and to listen.
+    /// Begins to connect, so that reachability is known soon; and to listen.
     pub fn start(&mut self, now: Instant) {
         self.pool.start(now);
     }
 
-    /// What the poll says: edge-triggered, so it is said once. Events of other tokens are passed over.
+    /// Takes an event of the poll. Polls are edge-triggered, so each is reported once. Events of other tokens are
+    /// ignored.
     pub fn ready(&mut self, event: &mio::event::Event) {
         let readable = match (event.is_readable(), event.is_read_closed() || event.is_error()) {
             (_, true) => Readable::End,
@@ -98,7 +101,7 @@ impl Database {
         }
     }
 
-    /// All reading, deciding and writing that needs no waiting, within bounds.
+    /// Does all reading, deciding and writing that needs no waiting, within bounds.
     pub fn turn(&mut self, now: Instant, events: &mut Vec<Event>) {
         self.pool.tick(now);
         self.carry_out(now);
@@ -122,7 +125,7 @@ impl Database {
         self.is_resolved || !self.ready.is_empty() || !self.speaking.is_empty() || self.pool.has_news()
     }
 
-    /// When the next turn is due at the latest.
+    /// The latest time for the next turn.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         self.pool.next_due()
@@ -132,17 +135,17 @@ impl Database {
         self.pool.submit(now, query, work);
     }
 
-    /// Nobody waits for it any more. It may have ended already: then nothing happens.
+    /// Cancels a query. If it has already ended, nothing happens.
     pub fn cancel(&mut self, now: Instant, query: QueryId) {
         self.pool.cancel(now, query);
     }
 
-    /// So many bytes of its pieces have been taken.
+    /// This many bytes of its pieces have been taken.
     pub fn taken(&mut self, query: QueryId, bytes: usize) {
         self.pool.taken(query, bytes);
     }
 
-    /// Whoever held the transaction is gone: it is rolled back, unless its COMMIT is under way.
+    /// The holder of the transaction is gone: it is rolled back, unless its COMMIT is under way.
     pub fn release(&mut self, now: Instant, lease: LeaseId) {
         self.pool.release(now, lease);
     }
@@ -152,7 +155,7 @@ impl Database {
         self.pool.status(now)
     }
 
-    /// The server stops: nothing new is taken, what runs is cancelled.
+    /// The server stops: nothing new is accepted, and running queries are cancelled.
     pub fn end(&mut self, now: Instant) {
         self.pool.end(now);
     }
@@ -179,7 +182,7 @@ impl Database {
         }
     }
 
-    /// One write for each line that has something to say.
+    /// One write for each connection with bytes to send.
     fn speak(&mut self, now: Instant) {
         self.pool.take_speaking(&mut self.speaking);
         let mut speaking = mem::take(&mut self.speaking);
@@ -193,7 +196,7 @@ impl Database {
                 Err(error) => self.pool.lost(now, line, Loss::Broken(error.to_string())),
             }
         }
-        // The list keeps its room; what a loss leads to is for the next turn.
+        // The list keeps its capacity; consequences of a loss are handled in the next turn.
         if self.speaking.is_empty() {
             self.speaking = speaking;
         }

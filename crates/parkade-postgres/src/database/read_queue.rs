@@ -1,4 +1,4 @@
-//! The sockets that have something to say: each is read until it is empty, or until enough has been read for one turn.
+//! The sockets that can be read: each is read until it is empty, or until enough has been read for one turn.
 
 use std::mem;
 use std::time::Instant;
@@ -16,13 +16,13 @@ use crate::transport::ReadOutcome;
 pub(super) struct ReadQueue {
     /// They are read in the next turn.
     lines: Vec<Line>,
-    /// What is read into, for all: a connection keeps only the beginning of a message.
+    /// The read buffer of all connections: a connection itself keeps only the beginning of a message.
     buffer: BytesMut,
 }
 
 /// The result of a read.
 enum AfterRead {
-    /// There is more, or may be.
+    /// There is, or may be, more to read.
     Again,
     Enough,
 }
@@ -36,7 +36,7 @@ impl ReadQueue {
         self.lines.push(line);
     }
 
-    /// A line may be read on, in the next turn.
+    /// A connection may be read again, in the next turn.
     pub(super) fn resume(&mut self, now: Instant, line: Line, sockets: &mut Sockets, pool: &mut Pool) {
         if let Some(wired) = sockets.get(now, line, pool)
             && wired.poll.readable > Readable::Nothing
@@ -46,7 +46,7 @@ impl ReadQueue {
         }
     }
 
-    /// Reads as many of them as there is time for in one turn; at least one.
+    /// Reads as many of them as fit into one turn; at least one.
     pub(super) fn read_all(&mut self, now: Instant, sockets: &mut Sockets, pool: &mut Pool) {
         let until = Instant::now() + READING_MAX;
         let mut lines = mem::take(&mut self.lines).into_iter();
@@ -56,12 +56,12 @@ impl ReadQueue {
                 break;
             }
         }
-        // They come before those that have been read and have more.
+        // They come before those that were read in this turn and have more.
         let read = mem::replace(&mut self.lines, lines.collect());
         self.lines.extend(read);
     }
 
-    /// A socket has something to say, or may be read on.
+    /// A socket is readable, or may be read again.
     fn look(&mut self, now: Instant, line: Line, until: Instant, sockets: &mut Sockets, pool: &mut Pool) {
         let Some(wired) = sockets.get(now, line, pool) else { return };
         wired.poll.is_queued = false;
@@ -90,7 +90,7 @@ impl ReadQueue {
                 let is_drained = transport.is_drained();
                 pool.received(now, line, buffer);
                 wired.keep(&mut self.buffer);
-                // A connection at rest has said all it has to: the read that would find nothing is spared.
+                // Nothing is expected on a connection at rest, so the read that would find nothing is skipped.
                 if is_drained && wired.poll.readable < Readable::End && pool.is_at_rest(line) {
                     wired.poll.readable = Readable::Nothing;
                     return AfterRead::Enough;

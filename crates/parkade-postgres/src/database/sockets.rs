@@ -1,4 +1,4 @@
-//! The sockets of all lines. From a line that is to be opened to a socket: names, addresses one after the other, TLS.
+//! The sockets of all connections. It opens them: resolves names, tries one address after the other, negotiates TLS.
 
 use std::io;
 use std::time::Instant;
@@ -13,13 +13,13 @@ use crate::settings::Settings;
 use crate::transport::{Attempt, Attempts, Resolver, Setback, TlsPlan, TlsRefusal, Transport, known};
 use crate::wires::{SPACE, Wires};
 
-/// What fails is told to the pool at once.
+/// Failures are reported to the pool at once.
 #[derive(Debug)]
 pub(super) struct Sockets {
     settings: Settings,
     tls: TlsPlan,
     registry: mio::Registry,
-    /// That of the resolver.
+    /// The resolver's token.
     first_token: usize,
     resolver: Option<Resolver>,
     wires: Wires<Wired>,
@@ -34,13 +34,14 @@ impl Sockets {
         self.wires.is_empty()
     }
 
-    /// Whom a token is about, if its line has not been closed.
+    /// The connection of a token, if it has not been closed.
     pub(super) fn of_token(&mut self, token: usize) -> Option<(Line, &mut Wired)> {
         let line = self.wires.line_of(token)?;
         self.wires.get_mut(line).map(|wired| (line, wired))
     }
 
-    /// The socket of a line. A line that has none is lost; one that the pool has closed since is nothing to it any more.
+    /// The socket of a connection. If it has none, the connection is lost; if the pool has closed it since, nothing
+    /// happens.
     pub(super) fn get(&mut self, now: Instant, line: Line, pool: &mut Pool) -> Option<&mut Wired> {
         let found = self.wires.get_mut(line);
         if found.is_none() {
@@ -67,7 +68,7 @@ impl Sockets {
         }
     }
 
-    /// What the server said sends us on.
+    /// The server's answer sends us to another address.
     pub(super) fn open_next(&mut self, now: Instant, line: Line, setback: Setback, pool: &mut Pool) {
         self.next(now, line, setback, Loss::Unreachable("there is no other address".into()), pool);
     }
@@ -77,13 +78,13 @@ impl Sockets {
         let Some(wired) = self.wires.remove(line) else { return };
         let Some(mut transport) = wired.transport else { return };
         if mode == TerminateMode::Polite && !wired.poll.is_blocked {
-            // Should that fail, it is closed all the same.
+            // If that fails, it is closed all the same.
             let _ = transport.write(&mut BytesMut::from(TERMINATE));
         }
         let _ = self.registry.deregister(&mut transport);
     }
 
-    /// Whether the transport is open; the pool is told when it has just become so.
+    /// Whether the transport is open; if it has just been opened, the pool is told.
     pub(super) fn go_on(&mut self, now: Instant, line: Line, pool: &mut Pool) -> bool {
         let Some(wired) = self.get(now, line, pool) else { return false };
         let Some(transport) = &mut wired.transport else { return false };
@@ -106,7 +107,7 @@ impl Sockets {
         }
     }
 
-    /// What the server has just asked of a connection in the making, if that takes long.
+    /// A computation for the handshake of a new connection, if it takes long.
     pub(super) fn compute_due(&mut self, now: Instant, line: Line, pool: &mut Pool) {
         let Some(computation) = pool.take_due(line) else { return };
         if let Err(error) = self.resolver().and_then(|resolver| resolver.compute(line.0, computation)) {
@@ -114,7 +115,7 @@ impl Sockets {
         }
     }
 
-    /// Names have been looked up, proofs computed.
+    /// Names have been resolved, proofs computed.
     pub(super) fn take_answers(&mut self, now: Instant, pool: &mut Pool) {
         let Some(resolver) = &mut self.resolver else { return };
         let answers: Vec<_> = resolver.answers().collect();
@@ -140,7 +141,7 @@ impl Sockets {
         }
     }
 
-    /// Begun with the first question. Its token is the first of all.
+    /// Starts with the first question. Its token is the first of all.
     fn resolver(&mut self) -> io::Result<&mut Resolver> {
         match &mut self.resolver {
             Some(resolver) => Ok(resolver),
@@ -148,7 +149,7 @@ impl Sockets {
         }
     }
 
-    /// `why`: what is told if there is no address.
+    /// `why`: the error if there is no address.
     fn begin(&mut self, now: Instant, line: Line, mut attempts: Attempts, why: Option<String>, pool: &mut Pool) {
         let first = attempts.first();
         if let Some(wired) = self.get(now, line, pool) {
@@ -178,7 +179,7 @@ impl Sockets {
         }
     }
 
-    /// An address came to nothing: the next, or none is left.
+    /// An address failed: tries the next one, or fails if none is left.
     fn failed(&mut self, now: Instant, line: Line, error: &io::Error, pool: &mut Pool) {
         let loss = match TlsRefusal::of(error) {
             Some(refusal) => Loss::Denied(refusal.to_string()),

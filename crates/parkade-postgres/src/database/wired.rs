@@ -1,4 +1,4 @@
-//! The socket of a line, and what the poll has said of it.
+//! The socket of a connection, and the events that the poll has reported for it.
 
 use std::mem;
 
@@ -12,30 +12,30 @@ use crate::wire::frames::Frames;
 pub(super) struct Wired {
     pub(super) attempts: Attempts,
     pub(super) attempt: Option<Attempt>,
-    /// `None`: the name is being resolved.
+    /// `None` while the name is being resolved.
     pub(super) transport: Option<Transport>,
     /// The beginning of a message.
     pub(super) rest: BytesMut,
     pub(super) poll: PollState,
 }
 
-/// What the poll has said and was not used up.
+/// Reported events that have not been handled.
 #[derive(Debug, Default)]
 pub(super) struct PollState {
     pub(super) readable: Readable,
-    /// It is in the list of those that are to be read.
+    /// It is in the queue of readable sockets.
     pub(super) is_queued: bool,
-    /// The socket took less than was to be written.
+    /// The socket accepted less than there was to write.
     pub(super) is_blocked: bool,
 }
 
-/// What there is to read.
+/// What can be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Readable {
     #[default]
     Nothing,
     Bytes,
-    /// The other end says no more: it is to be read to its end, for no other news will come of it.
+    /// The other end has closed: the socket is read to its end, because no further event will come.
     End,
 }
 
@@ -49,25 +49,25 @@ impl Wired {
         self.transport.as_ref().is_some_and(Transport::is_open)
     }
 
-    /// The way that an open connection has gone, to go it again.
+    /// The address and mode of an open connection, to connect in the same way again.
     pub(super) fn way(&self) -> Option<Attempt> {
         let transport = self.transport.as_ref()?;
         self.attempt.as_ref().map(|attempt| attempt.again(transport.is_tls()))
     }
 
-    /// Whether it has to be put on the list of those that are to be read.
+    /// Whether it has to be added to the queue of readable sockets.
     pub(super) fn queue(&mut self) -> bool {
         !mem::replace(&mut self.poll.is_queued, true)
     }
 
-    /// The next address comes: nothing is known of its socket. Returns the old one.
+    /// Switches to the next address: nothing is known about its socket yet. Returns the old one.
     pub(super) fn start_again(&mut self) -> Option<Transport> {
         self.rest.clear();
         self.poll = PollState { is_queued: self.poll.is_queued, ..PollState::default() };
         self.transport.take()
     }
 
-    /// The beginning of a message stays with its connection; the buffer is for all.
+    /// Keeps the beginning of a message with its connection; the buffer is shared.
     pub(super) fn keep(&mut self, buffer: &mut BytesMut) {
         if self.rest.is_empty() {
             if self.rest.capacity() > BUFFER_KEPT_BYTES {

@@ -1,4 +1,4 @@
-//! The password, told in the way that the server asks for.
+//! Sends the password in the way that the server requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use crate::settings::Secret;
 pub(crate) struct Authentication {
     password: Option<Secret>,
     scram: Option<ScramSha256>,
-    /// The proof that takes long, until somebody computes it.
+    /// The computation of a proof, until another thread takes it.
     due: Option<Computation>,
-    /// Whose proof is not computed yet: nobody is let in before.
+    /// Set while a proof is being computed: until then the connection must not be accepted.
     proving: Option<Asker>,
 }
 
-/// Who asked for a computation. What an address that timed out had asked for may come after the next one has begun.
+/// Identifies who requested a computation. The result for an address that timed out may arrive after the next attempt
+/// has begun.
 type Asker = Arc<()>;
 
 /// The answer to a challenge that takes long to compute.
@@ -31,14 +32,14 @@ pub(crate) struct Computation {
     challenge: Box<[u8]>,
 }
 
-/// What came of it.
+/// The result of a computation.
 pub(crate) struct Computed {
     asker: Asker,
     proof: Result<ScramSha256, String>,
 }
 
 impl Computation {
-    /// Blocks for as long as the server has chosen: up to 50 ms.
+    /// Blocks for as long as the server's choice of rounds requires: up to 50 ms.
     pub(crate) fn run(mut self) -> Computed {
         let proof = self.scram.update(&self.challenge).map(|()| self.scram).map_err(|error| error.to_string());
         Computed { asker: self.asker, proof }
@@ -62,7 +63,7 @@ impl Authentication {
         Self { password, scram: None, due: None, proving: None }
     }
 
-    /// Whether the server has let us in.
+    /// Returns whether the server has logged us in.
     pub(crate) fn hear(&mut self, kind: i32, data: &[u8], user: &str, out: &mut BytesMut) -> Result<bool, DialRefusal> {
         match kind {
             0 => return self.let_in(),
@@ -99,12 +100,12 @@ impl Authentication {
         Ok(false)
     }
 
-    /// What somebody is to compute, and to give back by [`computed`](Self::computed).
+    /// A computation for the caller, who passes the result to [`computed`](Self::computed).
     pub(crate) fn take_due(&mut self) -> Option<Computation> {
         self.due.take()
     }
 
-    /// What was asked for by somebody else changes nothing.
+    /// A result that belongs to another attempt is ignored.
     pub(crate) fn computed(&mut self, computed: Computed, out: &mut BytesMut) -> Result<(), DialRefusal> {
         if !self.proving.as_ref().is_some_and(|asker| Arc::ptr_eq(asker, &computed.asker)) {
             return Ok(());
@@ -116,7 +117,7 @@ impl Authentication {
         Ok(())
     }
 
-    /// One that skips the proof that it knows the password is not let through.
+    /// A server that skips the proof that it knows the password is refused.
     fn let_in(&self) -> Result<bool, DialRefusal> {
         if self.scram.is_some() || self.proving.is_some() {
             return Err(DialRefusal::denied("SCRAM: the server has not proved that it knows the password"));
@@ -128,7 +129,7 @@ impl Authentication {
         if !mechanisms.split(|byte| *byte == 0).any(|mechanism| mechanism == SCRAM_SHA_256.as_bytes()) {
             return Err(DialRefusal::denied("the server offers no SCRAM-SHA-256"));
         }
-        // Channel binding is not offered: the certificate is checked by `sslmode`.
+        // Channel binding is not offered: the certificate is checked according to `sslmode`.
         let scram = ScramSha256::new(self.password()?.reveal().as_bytes(), ChannelBinding::unsupported());
         send(frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), out))?;
         self.scram = Some(scram);
@@ -140,7 +141,8 @@ impl Authentication {
     }
 }
 
-/// How many rounds a challenge asks for (RFC 5802, section 7: `r=…,s=…,i=4096`); what is no challenge is refused by whoever computes it.
+/// How many rounds a challenge asks for (RFC 5802, section 7: `r=…,s=…,i=4096`). An invalid challenge is refused when
+/// it is computed.
 fn rounds(challenge: &[u8]) -> u32 {
     let text = std::str::from_utf8(challenge).unwrap_or_default();
     text.split(',').find_map(|part| part.strip_prefix("i=")?.parse().ok()).unwrap_or(u32::MAX)
@@ -158,7 +160,7 @@ fn send(written: std::io::Result<()>) -> Result<(), DialRefusal> {
 mod tests {
     use super::*;
 
-    /// Up to the challenge, of so many rounds.
+    /// The messages up to the challenge, with this many rounds.
     fn challenged(rounds: u32) -> (Authentication, BytesMut, Result<bool, DialRefusal>) {
         let mut out = BytesMut::new();
         let mut authentication = Authentication::new(Some(Secret::new("pw")));

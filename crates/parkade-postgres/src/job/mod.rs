@@ -1,6 +1,7 @@
-//! One piece of work on a connection: from its first byte to what the server said of it.
+//! One piece of work on a connection: from its first byte to the server's final answer.
 //!
-//! A statement that the connection does not know takes two or three flights (prepare; look up its types; run), one that it knows takes one.
+//! A statement that is new to the connection takes two or three round trips (prepare; look up its types; run), a known
+//! one takes one.
 
 mod rows;
 mod stages;
@@ -30,7 +31,7 @@ pub(crate) struct Job {
     rows: Option<RowStream>,
     summary: Option<Summary>,
     error: Option<ServerError>,
-    /// What we refuse ourselves.
+    /// A failure that we have decided ourselves.
     failure: Option<QueryFailure>,
     given_bytes: usize,
     taken_bytes: usize,
@@ -39,21 +40,21 @@ pub(crate) struct Job {
     is_retried: bool,
 }
 
-/// What the slot has to do about a message.
+/// What the slot has to do after a message.
 #[derive(Debug)]
 pub(crate) enum Heard {
     Nothing,
     /// Everything that was sent has been answered.
     Ready(Transaction),
-    /// The rest is not wanted: cancel it.
+    /// The rest of the rows is not needed: cancel the statement.
     Unwanted(QueryFailure),
     /// The server closes the connection.
     Dismissed,
-    /// The server waits for data that nobody has.
+    /// The server expects COPY data, which does not exist.
     CopyIn,
 }
 
-/// What became of it, as far as the connection knows.
+/// The outcome, as far as the connection knows it.
 #[derive(Debug)]
 pub(crate) enum StatementOutcome {
     Completed {
@@ -62,12 +63,12 @@ pub(crate) enum StatementOutcome {
     },
     Refused(ServerError),
     Failed(QueryFailure),
-    /// It has been prepared, and not been run.
+    /// It was prepared, but not run.
     NotRun,
 }
 
 impl Job {
-    /// How much was given away that nobody has taken.
+    /// Bytes that were passed on and not taken.
     pub(crate) fn untaken_bytes(&self) -> usize {
         self.given_bytes.saturating_sub(self.taken_bytes)
     }
@@ -76,29 +77,29 @@ impl Job {
         self.taken_bytes += bytes;
     }
 
-    /// Why nothing that is prepared is to be trusted, if the server has said so.
+    /// The server's error, if it says that prepared statements are stale.
     pub(crate) fn stale(&self) -> Option<&ServerError> {
         self.error.as_ref().filter(|error| error.is_stale_statement())
     }
 
-    /// What has come so far, when that is worth a piece.
+    /// The rows so far, if they are enough for a piece.
     pub(crate) fn piece(&mut self) -> Option<Bytes> {
         let piece = self.rows.as_mut()?.piece()?;
         self.given_bytes += piece.len();
         Some(piece)
     }
 
-    /// Nobody wants the rows: what comes of them is left out.
+    /// The rows are not needed: they are dropped from now on.
     pub(crate) fn detach(&mut self) {
         self.rows = None;
     }
 
-    /// We refuse what comes of it, and it cannot be cancelled.
+    /// The result is refused, but the statement cannot be cancelled.
     pub(crate) fn fail(&mut self, failure: QueryFailure) {
         self.failure = Some(failure);
     }
 
-    /// COMMIT is never cancelled: nobody could say whether it has happened. ROLLBACK is what a cancel wants.
+    /// COMMIT is never cancelled, because its outcome would be unknown. ROLLBACK does what a cancel is for.
     pub(crate) fn is_cancellable(&self) -> bool {
         match &self.work {
             DatabaseWork::Commit { .. } | DatabaseWork::Rollback { .. } => false,
@@ -107,7 +108,7 @@ impl Job {
         }
     }
 
-    /// Whether the statement itself has been sent, and not only what prepares it.
+    /// Whether the statement itself has been sent, and not only its preparation.
     pub(crate) fn is_run(&self) -> bool {
         match &self.stage {
             JobStage::Preparing(_) | JobStage::Learning(_) => false,
@@ -170,7 +171,7 @@ impl Job {
         self.summary = Some(summary);
     }
 
-    /// Behind a pooler a statement is described while it already runs.
+    /// Behind a pooler a statement is described while it is already running.
     fn columns(&mut self, fields: Vec<Field>, types: &Types) -> Heard {
         if !matches!(self.stage, JobStage::Direct) {
             self.described(|described| described.fields = fields);
@@ -198,7 +199,7 @@ impl Job {
         Heard::Unwanted(failure)
     }
 
-    /// The connection broke. What the server said before decides what is known; of a COMMIT it cannot know itself.
+    /// The connection broke. What the server sent before determines what is known; the outcome of a COMMIT is unknown.
     pub(crate) fn lost(&self, why: &str) -> QueryFailure {
         let refused = self.error.as_ref().is_some_and(ServerError::is_shutdown) && self.is_cancellable();
         let certainty = if refused || !self.is_run() { Certainty::NotDone } else { Certainty::Unknown };
@@ -209,7 +210,7 @@ impl Job {
         QueryFailure { kind: FailureKind::Lost, sqlstate, message, certainty }
     }
 
-    /// The server is ready for something else.
+    /// The server is ready for the next statement.
     pub(crate) fn finish(mut self) -> StatementOutcome {
         if let Some(failure) = self.failure {
             return StatementOutcome::Failed(failure);
@@ -253,7 +254,8 @@ pub(crate) fn statement_of(work: &DatabaseWork) -> Option<&Query> {
     }
 }
 
-/// Whether the failed statement of `work` may be said again: only alone, and only before anything came of it.
+/// Whether the failed statement of `work` may be repeated: only outside of a transaction, and only if it has had no
+/// effect.
 fn may_retry(work: &DatabaseWork, transaction: Transaction, given_bytes: usize) -> bool {
     matches!(work, DatabaseWork::Alone(_)) && transaction == Transaction::None && given_bytes == 0
 }

@@ -1,4 +1,4 @@
-//! The rows of a statement, as they come.
+//! The rows of a statement, as they arrive.
 
 use std::sync::Arc;
 
@@ -22,17 +22,17 @@ impl RowStream {
         Ok(Self { statement, writer })
     }
 
-    /// What the statement is called on its connection.
+    /// The name of the statement on its connection.
     pub(super) fn statement_name(&self) -> &str {
         &self.statement.name
     }
 
-    /// Whether a type of theirs was not known.
+    /// Whether one of their types was unknown.
     pub(super) fn are_guessed(&self) -> bool {
         self.statement.is_guessed
     }
 
-    /// Writes one. The inner error is why the rest is not wanted.
+    /// Writes a row. The inner error is the reason why the rest is not needed.
     pub(super) fn write(&mut self, mut row: Row<'_>) -> Result<Result<(), QueryFailure>, ProtocolViolation> {
         let Self { statement, writer } = self;
         let value_writers = statement.writers(writer.form().int8);
@@ -57,12 +57,12 @@ impl RowStream {
         self.writer.end(&self.statement.columns, command, count)
     }
 
-    /// What has come so far, when that is worth a piece.
+    /// The rows so far, if they are enough for a piece.
     pub(super) fn piece(&mut self) -> Option<Bytes> {
         (self.writer.pending() >= PIECE_BYTES_MIN).then(|| self.writer.take())
     }
 
-    /// What has not been given away.
+    /// The rows that have not been passed on.
     pub(super) fn rest(&mut self) -> Bytes {
         self.writer.take()
     }

@@ -1,4 +1,4 @@
-//! The flights of a job: what is sent when everything before has been answered.
+//! The flights of a job: what is sent after everything before has been answered.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::statements::{Statement, Statements};
 use crate::wire::message::{Field, Row, Transaction};
 use crate::wire::{ProtocolViolation, Wire, write};
 
-/// What has been sent last.
+/// The last flight.
 #[derive(Debug)]
 pub(super) enum JobStage {
     Preparing(DescribedStatement),
     Learning(Learning),
     Running,
-    /// By the simple protocol: BEGIN, COMMIT, ROLLBACK.
+    /// With the simple protocol: BEGIN, COMMIT, ROLLBACK.
     Simple,
-    /// Behind a pooler: all in one flight, without a name.
+    /// Behind a pooler: everything in one flight, as an unnamed statement.
     Direct,
 }
 
-/// What the server says of a statement that it has parsed.
+/// The server's description of a prepared statement.
 #[derive(Debug)]
 pub(super) struct DescribedStatement {
     name: Box<str>,
@@ -32,7 +32,7 @@ pub(super) struct DescribedStatement {
     pub(super) fields: Vec<Field>,
 }
 
-/// Its types are looked up.
+/// Its types are being looked up.
 #[derive(Debug)]
 pub(super) struct Learning {
     described: DescribedStatement,
@@ -41,7 +41,7 @@ pub(super) struct Learning {
     rounds: usize,
 }
 
-/// What a job needs of its connection.
+/// What a job needs from its connection.
 pub(crate) struct Means<'a> {
     pub(crate) wire: &'a mut Wire,
     pub(crate) statements: &'a mut Statements,
@@ -65,7 +65,7 @@ impl Learning {
 }
 
 impl Job {
-    /// Sends the first flight. Fails where nothing needs to be sent to know that it must.
+    /// Sends the first flight. Fails if the work is known to be impossible before anything is sent.
     pub(crate) fn begin(
         query: QueryId,
         work: DatabaseWork,
@@ -109,7 +109,8 @@ impl Job {
         }
     }
 
-    /// Behind a pooler a type may be new since the statement was looked at: the next time it is looked at again.
+    /// Behind a pooler a type may have been created since the statement was described: it is described again the next
+    /// time.
     fn doubt(&self, means: &mut Means<'_>) {
         let is_guessed = self.rows.as_ref().is_some_and(RowStream::are_guessed);
         if let (true, JobStage::Direct, Some(query)) = (is_guessed, &self.stage, statement_of(&self.work)) {
@@ -117,7 +118,7 @@ impl Job {
         }
     }
 
-    /// Notes how large the flight is that `write` writes.
+    /// Records the size of the flight that `write` writes.
     fn sending(
         &mut self,
         means: &mut Means<'_>,
@@ -146,7 +147,8 @@ impl Job {
         }
     }
 
-    /// Behind a pooler only to hear what its types are: the next flight may come to another process, which knows nothing of it.
+    /// Behind a pooler this only finds out the types: the next flight may go to another process, which does not know
+    /// the statement.
     fn prepare(&mut self, means: &mut Means<'_>) -> Result<(), QueryFailure> {
         let Some(query) = statement_of(&self.work) else { return Ok(()) };
         let name = if means.is_pooled { Box::default() } else { means.statements.name() };
@@ -159,7 +161,7 @@ impl Job {
         !self.is_retried && may_retry(&self.work, transaction, self.given_bytes)
     }
 
-    /// The prepared statement is stale, and forgotten by now: it is prepared again.
+    /// The prepared statement was stale and has been dropped: it is prepared again.
     fn begin_anew(&mut self, means: &mut Means<'_>) -> Result<(), QueryFailure> {
         self.is_retried = true;
         self.error = None;

@@ -12,10 +12,10 @@ use bytes::{BufMut, BytesMut};
 
 use super::ValueWriter;
 
-/// As many dimensions as the server allows (`MAXDIM`). Then: a string.
+/// Maximum number of dimensions, as in the server (`MAXDIM`). Then: a string.
 const DIMENSION_COUNT_MAX: usize = 6;
 
-/// `None`: it is no array literal; something may have been written.
+/// `None` if it is not an array literal; something may have been written.
 pub fn write(out: &mut BytesMut, text: &[u8], element: &ValueWriter, delimiter: u8) -> Option<()> {
     let mut reader = ArrayReader { rest: without_bounds(text)?, element, delimiter };
     reader.braces(out, 1)?;
@@ -70,7 +70,7 @@ impl<'a> ArrayReader<'a> {
         Some(())
     }
 
-    /// Behind its opening quote; a backslash stands before whatever it is not to mean.
+    /// After its opening quote. A backslash takes away the special meaning of the next character.
     fn quoted(&mut self) -> Option<Cow<'a, [u8]>> {
         let end = memchr::memchr2(b'"', b'\\', self.rest)?;
         let (text, rest) = self.rest.split_at(end);

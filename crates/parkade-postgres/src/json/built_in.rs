@@ -1,16 +1,16 @@
-//! The types that every PostgreSQL has (`pg_type.dat` of PostgreSQL 15), with the OIDs that they have everywhere.
+//! The built-in types of PostgreSQL (`pg_type.dat` of PostgreSQL 15), whose OIDs are the same in every database.
 
 use super::scalar::Scalar;
 
-/// A type, and the arrays of it.
+/// A type, and its array type.
 pub struct BuiltIn {
     pub oid: u32,
     pub name: &'static str,
     pub scalar: Scalar,
-    /// 0: there are none.
+    /// 0: it has none.
     pub array: u32,
     pub array_name: &'static str,
-    /// Between the elements of an array.
+    /// Separates the elements of an array.
     pub delimiter: u8,
 }
 
@@ -27,7 +27,7 @@ macro_rules! types {
     };
 }
 
-// Transaction numbers (`xid`, `cid`, `xid8`) are strings: nobody calculates with them, and `xid8` has 64 bits.
+// Transaction numbers (`xid`, `cid`, `xid8`) are strings: they are not used in arithmetic, and `xid8` has 64 bits.
 pub static TYPES: &[BuiltIn] = types! {
     16 1000 "bool" Bool;
     17 1001 "bytea" Bytea;

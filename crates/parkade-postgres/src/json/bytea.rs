@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use parkade_sql::json;
 
-/// Either of the server's formats (`bytea_output`): `\x6869`, or `hi` with `\\` and `\ooo` for what cannot be printed.
+/// Either of the server's formats (`bytea_output`): `\x6869`, or `hi` with `\\` and `\ooo` for unprintable bytes.
 pub fn write(out: &mut BytesMut, text: &[u8]) -> Option<()> {
     match text.strip_prefix(b"\\x") {
         Some(digits) => hex(out, digits),

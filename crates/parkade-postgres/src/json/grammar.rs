@@ -1,18 +1,18 @@
-//! Whether a text is JSON (RFC 8259). The server has checked what it prints, but not that an `SQL_ASCII` database holds UTF-8, and a pooler
-//! may stand between: one bad value would make the whole answer unreadable.
+//! Whether a text is JSON (RFC 8259). The server has checked its own output, but an `SQL_ASCII` database may contain
+//! invalid UTF-8, and there may be a pooler: one bad value would make the whole response unreadable.
 
-/// One number, with nothing around it.
+/// One number, and nothing else.
 pub fn is_number(text: &[u8]) -> bool {
     number(text).is_some_and(<[u8]>::is_empty)
 }
 
-/// One document, white space around it allowed.
+/// One document, possibly with white space around it.
 pub fn is_document(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok() && GrammarReader { rest: text }.document().is_some()
 }
 
-/// Where the halves of surrogate pairs stand alone in a document, each as six bytes (`\ud800`): the grammar has them, Unicode has no letter for them, and
-/// who reads JSON strictly refuses the whole text.
+/// The positions of lone surrogates in a document, six bytes each (`\ud800`). The grammar allows them, but they are not
+/// Unicode characters, and a strict JSON parser refuses the whole text.
 pub fn lone_surrogates(document: &[u8]) -> impl Iterator<Item = usize> {
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -35,13 +35,13 @@ pub fn lone_surrogates(document: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The UTF-16 unit of the escape that the text begins with, if that is one.
+/// The UTF-16 unit of the escape at the beginning of the text, if there is one.
 fn escaped_unit(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// What follows the number that a text begins with.
+/// The rest after a number.
 fn number(text: &[u8]) -> Option<&[u8]> {
     let text = text.strip_prefix(b"-").unwrap_or(text);
     let text = match text {
@@ -58,7 +58,7 @@ fn number(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What follows the digits, of which there must be one.
+/// The rest after the digits, of which there must be at least one.
 fn digits(text: &[u8]) -> Option<&[u8]> {
     let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     (count > 0).then(|| &text[count..])
@@ -69,7 +69,7 @@ struct GrammarReader<'a> {
 }
 
 impl GrammarReader<'_> {
-    /// Without recursion, for the depth is whatever somebody stored.
+    /// Without recursion, because clients choose the depth.
     fn document(&mut self) -> Option<()> {
         let mut due: Vec<u8> = Vec::new(); // the brackets that close what is open
         loop {
@@ -93,7 +93,7 @@ impl GrammarReader<'_> {
         }
     }
 
-    /// The bracket that closes what is opened here.
+    /// The closing bracket for this opening one.
     fn opening(&mut self) -> Option<u8> {
         if self.takes(b'[') {
             Some(b']')
@@ -104,7 +104,7 @@ impl GrammarReader<'_> {
         }
     }
 
-    /// In an object, the name of a member and its colon.
+    /// The name of a member of an object, and its colon.
     fn key(&mut self, closing: u8) -> Option<()> {
         if closing == b']' {
             return Some(());
@@ -126,7 +126,7 @@ impl GrammarReader<'_> {
         Some(())
     }
 
-    /// Behind its opening quote.
+    /// After its opening quote.
     fn string(&mut self) -> Option<()> {
         loop {
             let plain = self.rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | ..b' ')).count();
@@ -144,7 +144,7 @@ impl GrammarReader<'_> {
         }
     }
 
-    /// Takes this byte, if it is the next behind white space.
+    /// Takes this byte, if it comes next after white space.
     fn takes(&mut self, byte: u8) -> bool {
         self.skip_space();
         let Some((first, rest)) = self.rest.split_first() else { return false };

@@ -2,10 +2,10 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | what a type is called, how its values are written | `types`, `built_in` |
+//! | the name of a type, and the form of its values | `types`, `built_in` |
 //! | one value | `scalar`, `bytea`, `timestamp` |
-//! | an array of them | `array` |
-//! | whether a text is JSON already | `grammar` |
+//! | an array of values | `array` |
+//! | whether a text is valid JSON | `grammar` |
 
 mod array;
 mod built_in;
@@ -23,7 +23,7 @@ use parkade_sql::json;
 use scalar::Scalar;
 pub use types::{Described, Types};
 
-/// Writes the values of one type. A clone costs next to nothing.
+/// Writes the values of one type. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ValueWriter(Form);
 
@@ -34,7 +34,8 @@ enum Form {
 }
 
 impl ValueWriter {
-    /// Writes a value that is not NULL, given as the server prints it. What does not parse is written as a string: it is JSON in any case.
+    /// Writes a value other than NULL, given in the server's text format. A value that does not parse is written as a
+    /// string, so the result is JSON in any case.
     pub fn write(&self, out: &mut BytesMut, text: &[u8]) {
         let begun = out.len();
         let written = match &self.0 {

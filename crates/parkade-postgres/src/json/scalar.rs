@@ -1,4 +1,4 @@
-//! How a value that is no array becomes JSON.
+//! How a single value becomes JSON.
 
 use bytes::BytesMut;
 use parkade_sql::json;
@@ -8,11 +8,11 @@ use super::{bytea, grammar, timestamp};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scalar {
     Bool,
-    /// Copied, digit by digit; `NaN`, `Infinity` and `-Infinity` are no JSON and so become strings.
+    /// Copied digit by digit; `NaN`, `Infinity` and `-Infinity` are not JSON and become strings.
     Number,
-    /// A number that may be wanted as a string.
+    /// A number that may be requested as a string.
     Int8,
-    /// Copied as it is; half a surrogate pair becomes U+FFFD.
+    /// Copied unchanged; a lone surrogate becomes U+FFFD.
     Json,
     Bytea,
     Timestamptz,
@@ -21,7 +21,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// `None`: it has not the form that this type has; something may have been written.
+    /// `None` if it does not have the form of this type; something may have been written.
     pub fn write(self, out: &mut BytesMut, text: &[u8]) -> Option<()> {
         match self {
             Self::Bool => out.extend_from_slice(boolean(text)?),

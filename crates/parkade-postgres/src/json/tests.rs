@@ -1,4 +1,4 @@
-//! Each kind of type with its texts; what is learnt; and that whatever comes, JSON goes out.
+//! Each kind of type with its texts; the types that are looked up; and random input, which always becomes JSON.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use parkade_sql::Int8;
 
 use super::*;
 
-/// Of a database with a few types of its own.
+/// The types of a database with a few of its own.
 fn types() -> Types {
     let described = |oid, name: &str, kind, element, base| Described {
         oid,
@@ -198,7 +198,7 @@ fn types_are_learnt_once_with_all_that_they_refer_to() {
     assert!(types.unknown([20_001, 20_002]).is_empty());
     assert_eq!((types.name(20_001), types.name(20_002)), ("even", "_even"));
 
-    // One that the database does not know either: it was dropped meanwhile.
+    // One that the database does not know either, because it was dropped in the meantime.
     assert_eq!(types.unknown([30_000]), [30_000]);
     types.learn(&[30_000], []);
     assert_eq!((types.unknown([30_000]), types.name(30_000)), (vec![], ""));
@@ -262,7 +262,7 @@ impl Random {
         usize::try_from((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % count as u64).unwrap()
     }
 
-    /// A byte comes, goes or becomes another; mostly one that means something.
+    /// A byte is added, removed or changed; usually to one with a special meaning.
     fn change(&mut self, text: &mut Vec<u8>) {
         let special = b"{}[]\",;\\:=+-.0123456789eENULtrufalsx \n\0\xff";
         let byte =

@@ -2,8 +2,8 @@
 
 use bytes::{BufMut, BytesMut};
 
-/// `2026-11-22 03:04:05.678+00` as `"2026-11-22T03:04:05.678Z"`. What RFC 3339 cannot say (years over 9999 or BC, infinity, a zone with seconds) is
-/// `None`.
+/// `2026-11-22 03:04:05.678+00` as `"2026-11-22T03:04:05.678Z"`. `None` if RFC 3339 cannot represent it (years over
+/// 9999 or BC, infinity, a zone with seconds).
 pub fn write(out: &mut BytesMut, text: &[u8]) -> Option<()> {
     let (moment, rest) = text.split_at_checked("0000-00-00 00:00:00".len())?;
     let (fraction, zone) = rest.split_at(rest.iter().position(|byte| matches!(byte, b'+' | b'-'))?);
@@ -29,13 +29,13 @@ pub fn write(out: &mut BytesMut, text: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Digits where the form has digits, else the same bytes.
+/// Digits where the form has digits, otherwise the same bytes.
 fn has_form(text: &[u8], form: &[u8]) -> bool {
     let fits = |(byte, wanted): (&u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted };
     text.len() == form.len() && text.iter().zip(form).all(fits)
 }
 
-/// Nothing, or a point with digits.
+/// Nothing, or a point followed by digits.
 fn is_fraction(text: &[u8]) -> bool {
     match text {
         [] => true,

@@ -1,4 +1,4 @@
-//! What is known of the types of a database: those built in, and those learnt from it.
+//! The known types of a database: the built-in ones, and those that were looked up.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use parkade_sql::Int8;
 use super::scalar::Scalar;
 use super::{Form, ValueWriter, built_in};
 
-/// How far a type may refer to others (an array of a domain over an array…). Then: strings.
+/// Maximum depth of references between types (an array of a domain over an array…). Then: strings.
 const REFERENCE_COUNT_MAX: usize = 16;
 
 /// The types of one database by OID.
@@ -24,7 +24,7 @@ struct Type {
     make: Make,
 }
 
-/// What a type is made of.
+/// How a type is defined.
 #[derive(Debug, Clone, Copy)]
 enum Make {
     Scalar(Scalar),
@@ -32,7 +32,7 @@ enum Make {
     Domain { base: u32 },
 }
 
-/// What the catalogue says of a type: a row of [`Types::LOOKUP`].
+/// The catalogue's description of a type: a row of [`Types::LOOKUP`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described {
     pub oid: u32,
@@ -45,7 +45,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// From the columns as text. `None`: it is no such row.
+    /// From the columns as text. `None` if the row is malformed.
     #[must_use]
     pub fn parse(columns: &[Option<&[u8]>]) -> Option<Self> {
         let &[Some(oid), Some(name), Some(kind), Some(element), Some(delimiter), Some(base)] = columns else {
@@ -70,7 +70,7 @@ impl Default for Types {
 }
 
 impl Types {
-    /// Asks for types by an array of OIDs.
+    /// Looks types up by an array of OIDs.
     pub const LOOKUP: &str =
         "select oid, typname, typtype, typelem, typdelim, typbasetype from pg_catalog.pg_type where oid = any($1)";
 
@@ -87,8 +87,8 @@ impl Types {
         Self { known }
     }
 
-    /// What must be looked up before values of these types can be written. Ask again behind [`learn`](Self::learn): an array is known before
-    /// its elements are.
+    /// The types that must be looked up before values of these types can be written. Call it again after
+    /// [`learn`](Self::learn): an array is known before its elements are.
     #[must_use]
     pub fn unknown(&self, oids: impl IntoIterator<Item = u32>) -> Vec<u32> {
         let mut unknown: Vec<u32> = oids.into_iter().filter_map(|oid| self.unknown_behind(oid)).collect();
@@ -109,7 +109,8 @@ impl Types {
         None
     }
 
-    /// Takes in what the database said when it was `asked`. What it does not know either is taken for strings, so that it is asked once.
+    /// Stores the database's answer about the types in `asked`. Types that the database does not know either are
+    /// written as strings, so that they are looked up only once.
     pub fn learn(&mut self, asked: &[u32], rows: impl IntoIterator<Item = Described>) {
         for row in rows {
             let make = match row.kind {
@@ -124,13 +125,13 @@ impl Types {
         }
     }
 
-    /// As the database calls it: `timestamptz`, `_int4`. Empty when it is not known.
+    /// The name in the database: `timestamptz`, `_int4`. Empty if unknown.
     #[must_use]
     pub fn name(&self, oid: u32) -> &str {
         self.known.get(&oid).map_or("", |known| &known.name)
     }
 
-    /// What writes values of this type. One that is not known is written as strings.
+    /// The writer for values of this type. Unknown types are written as strings.
     #[must_use]
     pub fn writer(&self, oid: u32, int8: Int8) -> ValueWriter {
         self.writer_behind(oid, int8, 0)

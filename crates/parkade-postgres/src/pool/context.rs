@@ -1,4 +1,5 @@
-//! What every part of a pool works with: the time, the settings, the queries, the lines, and what is known of the server.
+//! What all parts of a pool share: the time, the settings, the queries, the connections, and what is known about the
+//! server.
 
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use crate::wire::error::ServerError;
 
 #[derive(Debug)]
 pub(crate) struct PoolContext {
-    /// The moment of what is happening, in the pool's own time.
+    /// The current time, on the pool's clock.
     pub(crate) now: Instant,
     pub(crate) phase: PoolPhase,
     pub(crate) config: PoolConfig,
@@ -26,10 +27,10 @@ pub(crate) struct PoolContext {
     pub(crate) random: fastrand::Rng,
 }
 
-/// What never changes.
+/// Constant settings.
 #[derive(Debug)]
 pub(crate) struct PoolConfig {
-    /// Of the database, for people.
+    /// The name of the database, for people.
     pub(crate) name: String,
     pub(crate) terms: Terms,
     pub(crate) options: Options,
@@ -39,7 +40,7 @@ pub(crate) struct PoolConfig {
 pub(crate) enum PoolPhase {
     New,
     Open,
-    /// Nothing new; what runs is cancelled.
+    /// Nothing new is accepted; running queries are cancelled.
     Ending,
 }
 
@@ -59,24 +60,24 @@ impl PoolContext {
         }
     }
 
-    /// A connection has been let in.
+    /// A connection is logged in.
     pub(crate) fn connected(&mut self, identity: &BackendIdentity) {
         self.reach.succeeded();
         self.server.learn(identity);
     }
 
-    /// Counts a statement that was ended by a cancel although nobody had cancelled it.
+    /// Counts a statement that was ended by a cancel although it was not cancelled.
     pub(crate) fn count_stray(&mut self, error: &ServerError) {
         self.counts.strays += u64::from(self.server.is_hit(error));
     }
 
-    /// Counts a cancel that is sent; `sent` counts it and those before it for the same statement.
+    /// Counts a cancel; `sent`: how many have been sent for the same statement, including this one.
     pub(crate) fn count_cancel(&mut self, sent: usize) {
         self.counts.cancels_sent += 1;
         self.counts.cancels_repeated += u64::from(sent > 1);
     }
 
-    /// Why no new connection can be had, if that is known.
+    /// Why no new connection is possible, if that is known.
     pub(crate) fn refusal(&self) -> Option<QueryFailure> {
         let (kind, why) = self.reach.refuses()?;
         let name = &self.config.name;
@@ -87,7 +88,7 @@ impl PoolContext {
         Some(QueryFailure::new(kind, message))
     }
 
-    /// Fails the queued queries, if it is known that they wait in vain.
+    /// Fails the queued queries, if they are known to wait in vain.
     pub(crate) fn fail_if_refused(&mut self) {
         let Some(failure) = self.refusal() else { return };
         tracing::warn!(database = %self.config.name, "{}", failure.message);

@@ -1,10 +1,10 @@
-//! The lines of a pool: who has each of them, and what those who have the sockets are to do.
+//! The connections of a pool: who owns each of them, and the actions for their sockets.
 
 use crate::ids::IdMap;
 use crate::line::{Action, ConnectTo, Line, TerminateMode};
 use crate::transport::Setback;
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineOwner {
     Slot(usize),
@@ -16,12 +16,12 @@ pub(crate) enum LineOwner {
 #[derive(Debug, Default)]
 pub(crate) struct PoolLines {
     owners: IdMap<Line, LineOwner>,
-    /// How many have been opened: a number is never used twice.
+    /// How many have been opened: a number is never reused.
     opened: u64,
     actions: Vec<Action>,
-    /// Lines that have something to say.
+    /// Connections with bytes to send.
     speaking: Vec<Line>,
-    /// Lines that may be read on.
+    /// Connections that may be read again.
     resumed: Vec<Line>,
 }
 
@@ -34,12 +34,12 @@ impl PoolLines {
         line
     }
 
-    /// The server at the present address is not the right one.
+    /// The server at the current address is not the right one.
     pub(crate) fn open_next(&mut self, line: Line, setback: Setback) {
         self.actions.push(Action::OpenNext { line, setback });
     }
 
-    /// Nothing more is heard of it. Closing twice does nothing.
+    /// Its messages are no longer handled. Closing twice does nothing.
     pub(crate) fn close(&mut self, line: Line, mode: TerminateMode) {
         if self.owners.remove(&line).is_some() {
             self.actions.push(Action::Close { line, mode });
@@ -54,7 +54,7 @@ impl PoolLines {
         self.owners.contains_key(&line)
     }
 
-    /// It has something to say.
+    /// It has bytes to send.
     pub(crate) fn speak(&mut self, line: Line) {
         self.speaking.push(line);
     }
@@ -76,12 +76,12 @@ impl PoolLines {
         lines.append(&mut self.resumed);
     }
 
-    /// Whether something is to be done with the sockets.
+    /// Whether there are actions for the sockets.
     pub(crate) fn has_news(&self) -> bool {
         !self.actions.is_empty() || !self.speaking.is_empty() || !self.resumed.is_empty()
     }
 
-    /// Those that are believed to be there.
+    /// Connections that are considered open.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = Line> {
         self.owners.keys().copied()

@@ -1,14 +1,14 @@
-//! Everything that is decided: it is told what happened and the time, and says what is to be done. It has no socket and no clock.
+//! All decisions: it is told events and the time, and returns actions. It has no socket and no clock.
 //!
 //! | question | where |
 //! |---|---|
-//! | who is told what | here: a call of the owner, or news of a line, goes to the part that it is about |
-//! | where a query is, what its transaction waits for, what the owner hears | `queries` |
-//! | which connections are there, which of them are idle | `slots`; what happens to one of them: `slot` |
+//! | which part handles a call of the owner, or an event of a connection | here |
+//! | where a query is, what its transaction waits for, the events for the owner | `queries` |
+//! | which connections exist, which of them are idle | `slots`; what happens to one of them: `slot` |
 //! | how cancels reach the server; the processes of closed connections | `signals` |
-//! | who has a line, what is to be done with its socket | `lines` |
-//! | what the connections have learned of the server | `server_facts` |
-//! | whether the database can be reached, and may be dialled | `reach` |
+//! | who owns a connection, the actions for its socket | `lines` |
+//! | what is known about the server | `server_facts` |
+//! | whether the database can be reached, and when to connect | `reach` |
 //! | whether it still answers | `silence` |
 
 mod context;
@@ -55,7 +55,7 @@ pub(crate) struct Pool {
 const SILENT: &str =
     "does not respond: nothing arrives on any of its connections, although statements are running and it was probed";
 
-/// What its owner does.
+/// The calls of the owner.
 impl Pool {
     pub(crate) fn new(name: String, terms: Terms, options: Options, random: fastrand::Rng, now: Instant) -> Self {
         Self {
@@ -153,7 +153,7 @@ impl Pool {
         self.cx.queries.take_events(events);
     }
 
-    /// Whether there is something to be done or told.
+    /// Whether there are actions or events.
     pub(crate) fn has_news(&self) -> bool {
         let may_dispatch = self.cx.queries.queued_count() > 0 && self.slots.idle_count() > 0;
         self.cx.queries.has_events() || self.cx.lines.has_news() || may_dispatch
@@ -176,9 +176,9 @@ impl Pool {
     }
 }
 
-/// What becomes due.
+/// Timeouts.
 impl Pool {
-    /// Before what has come is heard: what is due by the time.
+    /// Handles what is due, before data is read.
     pub(crate) fn tick(&mut self, now: Instant) {
         self.look(now);
         for index in 0..self.slots.places_count() {
@@ -195,7 +195,7 @@ impl Pool {
         self.shrink();
     }
 
-    /// After what has come: what can be begun now.
+    /// Begins whatever is possible now, after data was read.
     pub(crate) fn act(&mut self) {
         self.dispatch();
         self.signals.fire(&mut self.slots, &mut self.cx);
@@ -210,7 +210,7 @@ impl Pool {
         self.attention.awaits(self.due());
     }
 
-    /// Gives the queued queries to the idle slots, in their order.
+    /// Gives the queued queries to the idle slots, in order.
     fn dispatch(&mut self) {
         while let Some(index) = self.slots.next_idle() {
             let Some((query, waiting)) = self.cx.queries.next_for(index) else { return };
@@ -218,7 +218,7 @@ impl Pool {
         }
     }
 
-    /// Closes what has not been used for long, but one.
+    /// Closes connections that have been idle for long, except one.
     fn shrink(&mut self) {
         if let Some((index, due)) = self.slots.longest_idle()
             && due <= self.cx.now
@@ -227,7 +227,7 @@ impl Pool {
         }
     }
 
-    /// Opens what is wanted and may be had.
+    /// Opens connections that are needed and allowed.
     fn grow(&mut self) {
         let cx = &mut self.cx;
         if cx.phase != PoolPhase::Open || !cx.reach.may_dial(cx.now) {
@@ -235,7 +235,7 @@ impl Pool {
         }
         let mut connecting = self.slots.connecting_count();
         let queued = cx.queries.queued_count();
-        // One stays open: so it is known whether the database can be reached.
+        // One stays open, so that it is known whether the database can be reached.
         let wanted = if self.slots.is_empty() { queued.max(1) } else { queued };
         let at_once = if cx.reach.is_failing() { 1 } else { self.slots.places_count() };
         while connecting < wanted.min(at_once) && cx.reach.take_dial(cx.now) {
@@ -246,7 +246,7 @@ impl Pool {
         }
     }
 
-    /// Asks a database that says nothing whether it is there, or takes it for away.
+    /// Probes a database that is silent, or reports it as down.
     fn probe(&mut self) {
         if self.probe_due().is_none_or(|due| due > self.cx.now) {
             return;
@@ -286,7 +286,7 @@ impl Pool {
         slots.chain(others.into_iter().flatten()).min()
     }
 
-    /// When a connection may be opened that may not be now.
+    /// When a connection may be opened, if not now.
     fn grow_at(&self) -> Option<Instant> {
         let queued = self.cx.queries.queued_count();
         let is_wanted = queued > 0 || self.slots.is_empty();
@@ -296,24 +296,24 @@ impl Pool {
     }
 }
 
-/// The lines.
+/// The connections.
 impl Pool {
     /// In the order in which they have to be carried out.
     pub(crate) fn take_actions(&mut self, actions: &mut Vec<Action>) {
         self.cx.lines.take_actions(actions);
     }
 
-    /// The lines that have got something to say since.
+    /// The connections that have got bytes to send since the last call.
     pub(crate) fn take_speaking(&mut self, lines: &mut Vec<Line>) {
         self.cx.lines.take_speaking(lines);
     }
 
-    /// The lines that were not read, and may be now.
+    /// The connections that were not read, and may be now.
     pub(crate) fn take_resumed(&mut self, lines: &mut Vec<Line>) {
         self.cx.lines.take_resumed(lines);
     }
 
-    /// What a line has to say.
+    /// The bytes to send on a connection.
     pub(crate) fn outgoing(&mut self, line: Line) -> Option<&mut BytesMut> {
         match self.cx.lines.owner(line)? {
             LineOwner::Slot(index) => self.slots.out(index),
@@ -323,14 +323,14 @@ impl Pool {
         }
     }
 
-    /// All of it has been written.
+    /// All of them have been written.
     pub(crate) fn spoken(&mut self, line: Line) {
         if let Some(LineOwner::Slot(index)) = self.cx.lines.owner(line) {
             self.slots.written(index);
         }
     }
 
-    /// Whether a line is to be read.
+    /// Whether a connection is to be read.
     pub(crate) fn wants_read(&self, line: Line) -> bool {
         match self.cx.lines.owner(line) {
             Some(LineOwner::Slot(index)) => {
@@ -341,7 +341,7 @@ impl Pool {
         }
     }
 
-    /// Whether nothing is to be expected of a line.
+    /// Whether nothing is expected on a connection.
     pub(crate) fn is_at_rest(&self, line: Line) -> bool {
         match self.cx.lines.owner(line) {
             Some(LineOwner::Slot(index)) => self.slots.get(index).is_some_and(Slot::is_at_rest),
@@ -349,7 +349,7 @@ impl Pool {
         }
     }
 
-    /// There is a socket for a line.
+    /// A connection's socket is open.
     pub(crate) fn opened(&mut self, now: Instant, line: Line, password: Option<Secret>) {
         self.look(now);
         match self.cx.lines.owner(line) {
@@ -366,7 +366,7 @@ impl Pool {
         }
     }
 
-    /// What a connection in the making needs computed, where that takes too long to be done here.
+    /// A computation for the handshake of a new connection, if it takes too long to be done here.
     pub(crate) fn take_due(&mut self, line: Line) -> Option<Computation> {
         self.dialling(line)?.0.take_due()
     }
@@ -395,7 +395,7 @@ impl Pool {
         }
     }
 
-    /// Bytes have come; what is left in `buffer` is the beginning of a message.
+    /// Bytes have arrived; the rest in `buffer` is the beginning of a message.
     pub(crate) fn received(&mut self, now: Instant, line: Line, buffer: &mut BytesMut) {
         self.look(now);
         self.silence.heard(self.cx.now);
@@ -408,16 +408,16 @@ impl Pool {
                 self.signals.canceller_received(line, buffer, &mut self.slots, &mut self.cx);
             }
             Some(LineOwner::Listener) => self.listener.received(line, buffer, &mut self.cx),
-            // Nothing is said to a request, and nobody knows the others any more.
+            // A request gets no reply, and the other connections have been closed.
             Some(LineOwner::CancelRequest) | None => buffer.clear(),
         }
     }
 
-    /// A connection broke, or was not made: whoever has its socket has closed it.
+    /// A connection broke, or was not made; its socket has been closed.
     pub(crate) fn lost(&mut self, now: Instant, line: Line, loss: Loss) {
         self.look(now);
         let Some(owner) = self.cx.lines.owner(line) else { return };
-        // Bytes that were never read may still be in the socket: it is closed here where we give it up ourselves.
+        // Unread bytes may still be in the socket: if we give it up ourselves, it is closed here.
         self.cx.lines.close(line, TerminateMode::Abrupt);
         match owner {
             LineOwner::Slot(index) => {
@@ -450,12 +450,12 @@ impl Pool {
         self.signals.canceller().line()
     }
 
-    /// The connections that it believes to be there.
+    /// The connections that are considered open.
     pub(crate) fn lines(&self) -> impl Iterator<Item = Line> {
         self.cx.lines.all()
     }
 
-    /// Whether no query and no transaction is remembered.
+    /// Whether no query and no transaction is known.
     pub(crate) fn is_at_peace(&self) -> bool {
         self.cx.queries.is_empty()
     }

@@ -1,6 +1,6 @@
-//! What was asked and has not ended: where each query is, who waits in which transaction, and what the owner hears of it.
+//! Queries that have not ended: where each of them is, what waits in which transaction, and the events for the owner.
 //!
-//! Every query that comes in ends once, by [`end`](PendingQueries::end).
+//! Every query ends exactly once, by [`end`](PendingQueries::end).
 
 use bytes::Bytes;
 use parkade_sql::{DatabaseWork, FailureKind, LeaseId, QueryEnd, QueryFailure, QueryId, Summary};
@@ -28,18 +28,18 @@ impl PendingQueries {
         !self.events.is_empty()
     }
 
-    /// How many wait for a slot.
+    /// How many queries wait for a slot.
     pub(crate) fn queued_count(&self) -> usize {
         self.queue.count()
     }
 
-    /// Whether no query and no transaction is remembered.
+    /// Whether no query and no transaction is known.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.leases.is_empty()
     }
 
-    /// Something else that the owner hears of, in the same order.
+    /// Another event for the owner, in order.
     pub(crate) fn tell(&mut self, event: Event) {
         self.events.push(event);
     }
@@ -53,7 +53,7 @@ impl PendingQueries {
         self.end(query, QueryEnd::Failed(failure));
     }
 
-    /// Rows of a query, in pieces.
+    /// The rows of a query, in pieces.
     pub(crate) fn give(&mut self, query: QueryId, mut bytes: Bytes) {
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(PIECE_BYTES_MAX));
@@ -74,7 +74,7 @@ impl PendingQueries {
         self.queue.push_back(query, work);
     }
 
-    /// It has been the first already: the connection was lost before anything of it ran. Refused if its holder is gone.
+    /// Puts a query back at the front: its connection was lost before the query ran. Refused if its holder is gone.
     pub(crate) fn requeue(&mut self, query: QueryId, waiting: WaitingWork) -> Result<(), WaitingWork> {
         let lease = TransactionStep::of(&waiting.work).lease();
         if let Some(lease) = lease.and_then(|lease| self.leases.get_mut(&lease)) {
@@ -87,7 +87,7 @@ impl PendingQueries {
         Ok(())
     }
 
-    /// The next query, which that slot will run.
+    /// The next query, which will run on that slot.
     pub(crate) fn next_for(&mut self, slot: usize) -> Option<(QueryId, WaitingWork)> {
         let (query, waiting) = self.queue.pop()?;
         if waiting.tries == 0 {
@@ -104,7 +104,7 @@ impl PendingQueries {
         self.queue.note(query, Ticket::Running(slot));
     }
 
-    /// The slot on which it runs.
+    /// The slot that runs the query.
     pub(crate) fn slot_of(&self, query: QueryId) -> Option<usize> {
         match self.queue.ticket(query)? {
             Ticket::Running(slot) => Some(*slot),
@@ -112,8 +112,8 @@ impl PendingQueries {
         }
     }
 
-    /// Ends what waits. Returns the slot on which it runs instead: that has to cancel it. Nothing happens if it has ended: the cancel came
-    /// too late (fence 1).
+    /// Ends a query that is waiting. If it is running, returns its slot, which has to cancel it. If it has ended,
+    /// nothing happens: the cancel came too late (fence 1).
     pub(crate) fn cancel(&mut self, query: QueryId) -> Option<usize> {
         match self.queue.ticket(query)? {
             Ticket::Queued(_) => self.cancel_queued(query),
@@ -132,7 +132,7 @@ impl PendingQueries {
         self.end_queued(query, &waiting);
     }
 
-    /// The database is closed: nothing that is queued begins.
+    /// The database is closed: no queued query begins.
     pub(crate) fn cancel_all_queued(&mut self) {
         while let Some((query, waiting)) = self.queue.pop() {
             self.end_queued(query, &waiting);
@@ -146,7 +146,7 @@ impl PendingQueries {
         }
     }
 
-    /// No connection can be had: everything that is queued fails.
+    /// No connection is possible: all queued queries fail.
     pub(crate) fn fail_all_queued(&mut self, failure: &QueryFailure) {
         while let Some((query, waiting)) = self.queue.pop() {
             if let Some(lease) = TransactionStep::of(&waiting.work).lease() {
@@ -158,7 +158,7 @@ impl PendingQueries {
 
     // Transactions.
 
-    /// Work of a transaction. Returns the slot that holds it, which may begin with it.
+    /// Adds work to a transaction. Returns the slot that holds it, which may begin.
     pub(crate) fn submit_within(&mut self, query: QueryId, id: LeaseId, work: DatabaseWork) -> Option<usize> {
         let Some(lease) = self.leases.get_mut(&id).filter(|lease| lease.state != LeaseState::Released) else {
             self.fail(query, no_transaction());
@@ -181,7 +181,7 @@ impl PendingQueries {
         }
     }
 
-    /// The next of those that wait in a transaction on a slot.
+    /// The next work of a transaction, for its slot.
     pub(crate) fn next_within(&mut self, id: LeaseId) -> Option<(QueryId, WaitingWork)> {
         let lease = self.leases.get_mut(&id).filter(|lease| matches!(lease.state, LeaseState::On(_)))?;
         let (query, work) = lease.waiting.pop_front()?;
@@ -189,7 +189,7 @@ impl PendingQueries {
         Some((query, WaitingWork { work, tries: 0 }))
     }
 
-    /// Whether the holder of a transaction is still there. If not, the transaction is over.
+    /// Whether the holder of a transaction still exists. If not, the transaction is over.
     pub(crate) fn keeps(&mut self, id: LeaseId) -> bool {
         let is_kept = matches!(self.leases.get(&id), Some(Lease { state: LeaseState::On(_), .. }));
         if !is_kept {
@@ -198,7 +198,7 @@ impl PendingQueries {
         is_kept
     }
 
-    /// The holder is gone: what waits in the transaction ends. Returns the slot that has to undo it.
+    /// The holder is gone: the waiting work of the transaction ends. Returns the slot that has to roll it back.
     pub(crate) fn release(&mut self, id: LeaseId) -> Option<usize> {
         let lease = self.leases.get_mut(&id)?;
         let state = lease.state;
@@ -223,7 +223,8 @@ impl PendingQueries {
         leases
     }
 
-    /// What follows a statement, by what it was and what the server says of the transaction. Closes the lease if it is over.
+    /// Determines what follows a statement, from its role and the state of the transaction. Closes the lease if the
+    /// transaction is over.
     pub(crate) fn conclude(
         &mut self,
         step: TransactionStep,
@@ -243,7 +244,7 @@ impl PendingQueries {
         if transaction == Transaction::None { AfterStatement::Idle } else { AfterStatement::Reset }
     }
 
-    /// The transaction was lost with its connection while nothing ran: its holder hears of it with the next statement.
+    /// The transaction was lost with its connection while it was idle: its holder learns of it with the next statement.
     pub(crate) fn lose_lease(&mut self, id: LeaseId) {
         match self.leases.get_mut(&id) {
             Some(lease) if lease.waiting.is_empty() && lease.state != LeaseState::Released => {
@@ -253,19 +254,19 @@ impl PendingQueries {
         }
     }
 
-    /// A statement of a transaction was lost with its connection, if it belongs to one.
+    /// A statement was lost with its connection: if it belongs to a transaction, that is lost, too.
     pub(crate) fn close_lost(&mut self, work: &DatabaseWork) {
         if let Some(lease) = TransactionStep::of(work).lease() {
             self.close_lease(lease, &lost_transaction());
         }
     }
 
-    /// The transaction is over: what waits in it fails.
+    /// The transaction is over: its waiting work fails.
     fn close_lease(&mut self, id: LeaseId, failure: &QueryFailure) {
         let Some(lease) = self.leases.remove(&id) else { return };
         for (query, work) in lease.waiting {
             match work {
-                // What it asks for has happened.
+                // A rollback has had its effect.
                 DatabaseWork::Rollback { .. } => self.end(query, QueryEnd::Completed(rolled_back())),
                 _ => self.fail(query, failure.clone()),
             }

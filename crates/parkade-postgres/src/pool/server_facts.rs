@@ -1,4 +1,4 @@
-//! What the connections have learned of the server, for all of them.
+//! What the connections have learned about the server, for all of them.
 
 use crate::handshake::BackendIdentity;
 use crate::json::Types;
@@ -10,9 +10,9 @@ pub(crate) struct ServerFacts {
     version: Box<str>,
     is_pooled: bool,
     pub(crate) types: Types,
-    /// How often a prepared statement no longer fitted its tables.
+    /// How often a prepared statement no longer matched its tables.
     table_changes: u64,
-    /// The last message for a statement that we had cancelled: the server says it in its own language.
+    /// The last error message of a statement that we had cancelled, in the server's language.
     cancel_message: Box<str>,
 }
 
@@ -33,12 +33,12 @@ impl ServerFacts {
         self.is_pooled = identity.is_pooled;
     }
 
-    /// Whether a pooler stands between.
+    /// Whether there is a pooler.
     pub(crate) fn is_pooled(&self) -> bool {
         self.is_pooled
     }
 
-    /// How cancels travel. A pooler passes on only requests.
+    /// How cancels travel. A pooler passes on only `CancelRequest`s.
     pub(crate) fn cancel_route(&self) -> CancelRoute {
         if self.is_pooled { CancelRoute::Request } else { CancelRoute::Canceller }
     }
@@ -52,7 +52,8 @@ impl ServerFacts {
         self.table_changes
     }
 
-    /// A prepared statement was refused as stale. For a changed table the other connections forget theirs before they are used again.
+    /// A prepared statement was refused as stale. If a table has changed, the other connections drop their prepared
+    /// statements before they are used again.
     pub(crate) fn refused_as_stale(&mut self, error: &ServerError) {
         self.table_changes += u64::from(error.is_stale_plan());
     }
@@ -64,7 +65,7 @@ impl ServerFacts {
         }
     }
 
-    /// Whether somebody's cancel has hit. The code alone does not say so: the server's own time-outs have the same.
+    /// Whether the error comes from a cancel. The code alone is not enough: the server's own timeouts have the same.
     pub(crate) fn is_hit(&self, error: &ServerError) -> bool {
         error.is_cancel_by_request() || (error.is_cancel() && error.message == self.cancel_message)
     }

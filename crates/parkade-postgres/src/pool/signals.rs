@@ -1,5 +1,5 @@
-//! What makes the server signal its own processes: cancels, by the canceller or each as a request of its own, and the end of processes
-//! that do not hear.
+//! Makes the server signal its own processes: sends cancels, by the canceller or each as a separate request, and
+//! terminates processes that do not react.
 
 use std::time::Instant;
 
@@ -43,9 +43,9 @@ impl BackendSignals {
         self.requests.lines().next().is_some()
     }
 
-    // What is due.
+    // Due.
 
-    /// Sends the cancels that are due: all of them in one statement, or each by itself.
+    /// Sends the cancels that are due: all in one statement, or each as a request.
     pub(crate) fn fire(&mut self, slots: &mut PoolSlots, cx: &mut PoolContext) {
         let now = cx.now;
         let mut targets = Vec::new();
@@ -57,14 +57,14 @@ impl BackendSignals {
                 cx.count_cancel(slot.fire());
                 targets.push(slot.target());
             }
-            // Otherwise the canceller answers soon.
+            // Otherwise the canceller will answer soon.
         });
         if !targets.is_empty() {
             self.ask(Batch { aim: Aim::Cancel, targets }, cx);
         }
     }
 
-    /// By a connection of its own, to the very server.
+    /// On a new connection to the same server.
     fn request(&mut self, slot: &mut Slot, cx: &mut PoolContext) {
         let Some(secret) = slot.identity().secret else { return };
         let until = cx.now + cx.config.options.connect_timeout;
@@ -74,7 +74,7 @@ impl BackendSignals {
         self.requests.begin(line, slot, (target, epoch), (pid, secret), until);
     }
 
-    /// Asks after the processes of connections that are closed.
+    /// Checks the processes of closed connections.
     pub(crate) fn look(&mut self, slots: &mut PoolSlots, cx: &mut PoolContext) {
         let now = cx.now;
         let (mut ending, mut looked_for) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ impl BackendSignals {
                 list.push(slot.target());
             }
         });
-        // One at a time: those that are to be ended come first.
+        // One kind at a time: those that have to be terminated come first.
         if !ending.is_empty() {
             self.ask(Batch { aim: Aim::Terminate, targets: ending }, cx);
         } else if !looked_for.is_empty() {
@@ -98,7 +98,7 @@ impl BackendSignals {
         }
     }
 
-    /// Asks whether the server is there.
+    /// Probes the server.
     pub(crate) fn probe(&mut self, cx: &mut PoolContext) {
         self.ask(Batch { aim: Aim::Look, targets: Vec::new() }, cx);
     }
@@ -110,7 +110,7 @@ impl BackendSignals {
         }
     }
 
-    /// The canceller is opened with the first slot, before it is needed.
+    /// Opens the canceller with the first slot, before it is needed.
     pub(crate) fn open(&mut self, slots: &PoolSlots, cx: &mut PoolContext) {
         if slots.has_connected() && !cx.server.is_pooled() && self.canceller.may_dial(cx.now) {
             let line = cx.lines.open(LineOwner::Canceller, ConnectTo::Database);
@@ -118,7 +118,7 @@ impl BackendSignals {
         }
     }
 
-    /// Answers that do not come.
+    /// Overdue answers.
     pub(crate) fn time_out(&mut self, slots: &mut PoolSlots, cx: &mut PoolContext) {
         let late = || Loss::Broken("it does not respond".into());
         let due = self.canceller.due(cx.config.options.connect_timeout);
@@ -130,7 +130,7 @@ impl BackendSignals {
         }
     }
 
-    /// The last slot has gone: nothing is left to be cancelled.
+    /// The last slot is gone: there is nothing left to cancel.
     pub(crate) fn close(&mut self, slots: &mut PoolSlots, cx: &mut PoolContext) {
         if cx.phase != PoolPhase::Ending || !slots.is_empty() {
             return;
@@ -144,7 +144,7 @@ impl BackendSignals {
         }
     }
 
-    /// When something of this is due.
+    /// When something here is due.
     pub(crate) fn due(&self, slots: &PoolSlots, cx: &PoolContext) -> Option<Instant> {
         let may_dial = cx.phase == PoolPhase::Open && slots.has_connected() && !cx.server.is_pooled();
         let dial_at = self.canceller.dial_at().filter(|_| may_dial);
@@ -207,7 +207,7 @@ impl BackendSignals {
         cx.lines.speak(line);
     }
 
-    /// We give it up.
+    /// We give its connection up.
     fn lose_canceller(&mut self, loss: &Loss, slots: &mut PoolSlots, cx: &mut PoolContext) {
         if let Some(line) = self.canceller.line() {
             cx.lines.close(line, TerminateMode::Abrupt);
@@ -215,7 +215,7 @@ impl BackendSignals {
         self.canceller_lost(loss, slots, cx);
     }
 
-    /// Its connection is gone: what it was asked may be carried out at any time.
+    /// Its connection is gone: signals that it was asked for may still be sent at any time.
     pub(crate) fn canceller_lost(&mut self, loss: &Loss, slots: &mut PoolSlots, cx: &mut PoolContext) {
         match self.canceller.lost(cx.now, loss, &mut cx.random) {
             Some(Batch { aim: Aim::Cancel, targets }) => cancels_lost(&targets, slots, cx),
@@ -230,7 +230,7 @@ impl BackendSignals {
         cx.lines.speak(line);
     }
 
-    /// Its connection is closed, which the server does as the acknowledgement, or lost.
+    /// Its connection was closed, which is the server's acknowledgement, or lost.
     pub(crate) fn request_lost(&mut self, line: Line, loss: &Loss, slots: &mut PoolSlots, cx: &mut PoolContext) {
         cx.lines.close(line, TerminateMode::Abrupt);
         if let Some((request, delivery)) = self.requests.ended(line, loss) {
@@ -268,7 +268,7 @@ fn cancelled(targets: &[SignalTarget], slots: &mut PoolSlots, cx: &mut PoolConte
     }
 }
 
-/// The canceller was lost before it answered: its signals may come at any time.
+/// The canceller was lost before it answered: its signals may be sent at any time.
 fn cancels_lost(targets: &[SignalTarget], slots: &mut PoolSlots, cx: &mut PoolContext) {
     let now = cx.now;
     for target in targets {
@@ -280,7 +280,7 @@ fn cancels_lost(targets: &[SignalTarget], slots: &mut PoolSlots, cx: &mut PoolCo
     }
 }
 
-/// What became of a cancel of that statement on that connection, if the slot still has it.
+/// The outcome of a cancel, if the slot still has that statement on that connection.
 fn note(
     slots: &mut PoolSlots,
     index: usize,
@@ -291,7 +291,7 @@ fn note(
     slots.update(index, |slot| slot.cancel_told(statement, cx, change));
 }
 
-/// The canceller has looked: `is_reached` says whose process is still there.
+/// The canceller has checked: `is_reached` tells which processes still exist.
 fn looked(aim: Aim, targets: &[SignalTarget], slots: &mut PoolSlots, cx: &PoolContext) {
     for target in targets {
         slots.update(target.slot, |slot| {

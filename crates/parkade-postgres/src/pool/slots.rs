@@ -12,7 +12,7 @@ use crate::wire::Wire;
 #[derive(Debug)]
 pub(crate) struct PoolSlots {
     places: Vec<Option<Slot>>,
-    /// The one used last is at the end, and is used next.
+    /// The most recently used one is at the end, and is used next.
     idle: Vec<usize>,
 }
 
@@ -37,7 +37,7 @@ impl PoolSlots {
         self.places.len()
     }
 
-    /// A place that nobody has.
+    /// A free place.
     pub(crate) fn free_place(&self) -> Option<usize> {
         self.places.iter().position(Option::is_none)
     }
@@ -47,7 +47,7 @@ impl PoolSlots {
         self.places[index] = Some(slot);
     }
 
-    /// Changes a slot. Its place is free when it is gone. Nothing happens where there is none.
+    /// Changes a slot. Its place becomes free when the slot is gone. Does nothing if there is no slot.
     pub(crate) fn update<T>(&mut self, index: usize, change: impl FnOnce(&mut Slot) -> T) -> Option<T> {
         let slot = self.places[index].as_mut()?;
         let was_idle = slot.is_idle();
@@ -71,12 +71,12 @@ impl PoolSlots {
         }
     }
 
-    /// What a slot has to say.
+    /// The bytes that a slot has to send.
     pub(crate) fn out(&mut self, index: usize) -> Option<&mut BytesMut> {
         self.places[index].as_mut().map(Slot::out)
     }
 
-    /// All of it has been written.
+    /// All of them have been written.
     pub(crate) fn written(&mut self, index: usize) {
         if let Some(slot) = &mut self.places[index] {
             slot.written();
@@ -91,18 +91,18 @@ impl PoolSlots {
         self.idle.len()
     }
 
-    /// The idle one that is used next.
+    /// The idle slot that is used next.
     pub(crate) fn next_idle(&self) -> Option<usize> {
         self.idle.last().copied()
     }
 
-    /// The one that has been idle for longest, and when that is too long. One of them stays.
+    /// The slot that has been idle for longest, and when it has to be closed. One slot is kept.
     pub(crate) fn longest_idle(&self) -> Option<(usize, Instant)> {
         let &index = self.idle.first().filter(|_| self.idle.len() > 1)?;
         self.get(index).map(|slot| (index, slot.since() + IDLE_MAX))
     }
 
-    /// Whether there is a connection that has been let in.
+    /// Whether a connection is logged in.
     pub(crate) fn has_connected(&self) -> bool {
         self.iter().any(Slot::is_connected)
     }
@@ -111,7 +111,7 @@ impl PoolSlots {
         self.iter().filter(|slot| slot.is_connecting()).count()
     }
 
-    /// When the statement began that has gone without an end for longest.
+    /// When the oldest statement without an end began.
     pub(crate) fn oldest_statement(&self) -> Option<Instant> {
         self.iter().filter(|slot| slot.is_awaiting_server()).map(Slot::since).min()
     }

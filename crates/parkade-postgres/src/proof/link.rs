@@ -1,4 +1,4 @@
-//! A connection of the model: bytes that take their time, can be held up, and can be lost.
+//! A connection of the model: bytes take time, can be held up, and can be lost.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ pub struct Link {
     pub opens_at: Option<Instant>,
     pub up: Way,
     pub down: Way,
-    /// Arrived, and not read.
+    /// Arrived, but not read.
     pub inbox: BytesMut,
-    /// The other end has closed; told behind the inbox.
+    /// The other end has closed; reported after the inbox.
     pub is_closed: bool,
-    /// We have closed: what is under way still arrives.
+    /// We have closed: bytes in transit still arrive.
     pub is_left: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The machine against a model of PostgreSQL: each race of `docs/queries.md` by itself, then all of them by chance.
+//! The pool against a model of PostgreSQL: each race of `docs/queries.md` by itself, then all of them at random.
 
 mod link;
 mod pooled;

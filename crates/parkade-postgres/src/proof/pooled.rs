@@ -1,4 +1,4 @@
-//! The same behind a pooler, where a cancel goes to whichever process its client has when it arrives.
+//! The same behind a pooler, where a cancel goes to the process that its client has when it arrives.
 
 use parkade_sql::{QueryEnd, SlotState};
 

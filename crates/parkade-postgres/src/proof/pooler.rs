@@ -1,21 +1,22 @@
-//! The model's pooler: clients share a few processes, each for a transaction; a cancel goes to whichever process its client has by then.
+//! The model's pooler: clients share a few processes, each for a transaction; a cancel goes to the process that its
+//! client has when it arrives.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::process::Process;
 
-/// The numbers of its processes; those of its clients are others, as a pooler makes them up.
+/// The numbers of its processes; clients have other numbers, which a pooler makes up.
 const FIRST_PID: i32 = 9_000;
 
 #[derive(Debug)]
 pub struct Pooler {
     /// Server processes for all clients together.
     pub count: usize,
-    /// How long a cancel takes at most, behind its acknowledgement.
+    /// The maximum delay of a cancel after its acknowledgement.
     pub delay: Duration,
     random: fastrand::Rng,
-    /// Cancels that were acknowledged and have not arrived: for which client.
+    /// Cancels that were acknowledged and have not arrived, by client.
     late: Vec<(Instant, i32)>,
 }
 
@@ -24,13 +25,13 @@ impl Pooler {
         Self { count, delay, random: fastrand::Rng::with_seed(seed), late: vec![] }
     }
 
-    /// Acknowledged at once: that proves nothing.
+    /// Acknowledged at once, which proves nothing.
     pub fn take_cancel(&mut self, now: Instant, client: i32) {
         let delay = self.delay.mul_f64(self.random.f64().powi(3));
         self.late.push((now + delay, client));
     }
 
-    /// The clients whose cancels arrive now, and who have a process. The others' are for nobody.
+    /// The clients whose cancels arrive now, and who have a process. Other cancels hit nothing.
     pub fn arrived(&mut self, now: Instant, clients: &BTreeMap<i32, Process>) -> Vec<i32> {
         let has_process = |client: &i32| clients.get(client).is_some_and(|client| client.backend.is_some());
         self.late.extract_if(.., |(at, _)| *at <= now).map(|(_, client)| client).filter(has_process).collect()
@@ -40,7 +41,7 @@ impl Pooler {
         self.late.iter().map(|(at, _)| *at).min()
     }
 
-    /// A process for a client that has something to say and none: false while there is none.
+    /// Gives a process to a client that has sent something and has none: false while there is none.
     pub fn link(&self, client: i32, clients: &mut BTreeMap<i32, Process>) -> bool {
         let is_taken = |pid: i32| clients.values().any(|client| client.backend == Some(pid));
         let free = (FIRST_PID..).take(self.count).find(|pid| !is_taken(*pid));
@@ -54,12 +55,12 @@ impl Pooler {
 }
 
 impl Process {
-    /// Behind a pooler: it has said something that only a process can answer.
+    /// Behind a pooler: it has sent something that needs a process.
     fn wants_process(&self) -> bool {
         self.is_greeted && !self.input.is_empty()
     }
 
-    /// Its transaction is over: the process is for others, who know nothing of what was prepared there.
+    /// Its transaction is over: others may use the process, and do not know what was prepared there.
     pub fn unlink(&mut self) {
         if self.running.is_none() && self.transaction == b'I' && self.input.is_empty() {
             self.backend = None;

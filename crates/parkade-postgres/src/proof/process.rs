@@ -1,11 +1,11 @@
-//! A server process of the model: it speaks the protocol, runs one statement at a time, and can be hit by a signal.
+//! A server process of the model: it speaks the protocol, runs one statement at a time, and can receive signals.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BufMut, BytesMut};
 
-/// What a process can have unsent before it is blocked: then it does not even look for a cancel.
+/// Bytes that a process can have unsent before it blocks: then it does not even check for a cancel.
 const SOCKET_BYTES: usize = 20_000;
 
 #[derive(Debug)]
@@ -17,16 +17,16 @@ pub struct Process {
     pub output: BytesMut,
     pub running: Option<Running>,
     pub transaction: u8,
-    /// After an error: everything up to the next `Sync` is read over.
+    /// After an error: everything up to the next `Sync` is skipped.
     skips: bool,
     pub is_greeted: bool,
     pub prepared: HashMap<String, String>,
-    /// What is prepared fits its tables no longer.
+    /// Its prepared statements no longer match their tables.
     pub is_altered: bool,
     portal: (String, Vec<String>),
-    /// It ends when what it has said is gone.
+    /// It ends when its output has been sent.
     pub is_leaving: bool,
-    /// Behind a pooler this is a client's end, and the process is another.
+    /// Behind a pooler this is a client's end, and the process is a different one.
     pub backend: Option<i32>,
 }
 
@@ -38,7 +38,7 @@ pub struct Running {
     is_simple: bool,
 }
 
-/// What a process asks of its server.
+/// What a process wants from its server.
 #[derive(Debug)]
 pub enum Call {
     Signal { aim: &'static str, pids: Vec<i32>, starts: Vec<String> },
@@ -89,7 +89,7 @@ impl Process {
         self.say(b'D', &body);
     }
 
-    /// Reads on, if it does nothing else.
+    /// Continues to read, if it is idle.
     pub fn read(&mut self, now: Instant, postmaster: &str) -> Option<Call> {
         while self.running.is_none() && !self.is_leaving {
             let (tag, body) = self.message()?;
@@ -138,7 +138,7 @@ impl Process {
             b'Q' => return self.simple(now, &text(&mut body), postmaster),
             b'P' => {
                 let name = text(&mut body);
-                // The proof asks for one text at a time: the new one is right.
+                // The tests prepare one text at a time: the new one is the right one.
                 self.is_altered = false;
                 self.prepared.insert(name, text(&mut body));
                 self.say(b'1', &[]);
@@ -224,7 +224,7 @@ impl Process {
         self.say(b'C', b"SELECT 1\0");
     }
 
-    /// The statement's time is over: it says what it has to, as far as the socket takes it.
+    /// The statement's time is over: it sends its result, as far as the socket accepts it.
     pub fn go_on(&mut self, now: Instant) {
         let Some(running) = self.running.take_if(|running| running.until <= now) else { return };
         let Running { text, rows_left, is_simple, .. } = running;
@@ -270,7 +270,7 @@ impl Process {
         }
     }
 
-    /// A signal to cancel: what was hit. One that comes while nothing runs is thrown away.
+    /// A signal to cancel. Returns what was hit. A signal that comes while nothing runs is ignored.
     pub fn cancel(&mut self, words: &str) -> Option<String> {
         let is_blocked = self.output.len() >= SOCKET_BYTES;
         let running = self.running.take_if(|running| !running.text.contains("stuck") && !is_blocked)?;

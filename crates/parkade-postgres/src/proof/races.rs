@@ -75,7 +75,7 @@ fn a_cancel_that_comes_before_its_statement_is_repeated() {
     world.end_of(first);
     let query = world.submit("work 10000000");
     world.turn();
-    // Its Parse and its Bind are held up on the way.
+    // Its Parse and its Bind are delayed on the way.
     let lines: Vec<_> = world.links.keys().copied().collect();
     world.link(lines[0]).up.is_held = true;
     world.run(MILLI);
@@ -416,7 +416,7 @@ fn whoever_comes_to_a_full_queue_is_told_at_once() {
     assert_eq!(failure(&world.ended[&queries[2000]]), (FailureKind::QueueFull, Certainty::NotDone));
 }
 
-/// A transaction with a text that is prepared on its connection: how it ended.
+/// A transaction with a statement that is prepared on its connection. Returns how it ended.
 fn in_transaction(world: &mut World) -> QueryEnd {
     let (lease, begin) = world.begin();
     assert!(is_completed(&world.end_of(begin)));
@@ -496,7 +496,7 @@ fn a_database_that_stands_still_while_something_is_asked_is_down_until_it_goes_o
 
 #[test]
 fn while_we_stood_still_nobody_was_silent() {
-    // Around the moments at which it is asked whether it is there, and at which an answer is given up.
+    // Around the times at which it is probed, and at which the probe times out.
     for step in 0..240 {
         let mut world = world(1);
         world.delay = 20 * MILLI;

@@ -12,20 +12,20 @@ pub struct Server {
     last_pid: i32,
     starts: u64,
     pub postmaster: String,
-    /// The texts that signals have ended.
+    /// The texts that were ended by signals.
     pub hits: Vec<String>,
-    /// How often the canceller was asked to cancel, and how many processes in all.
+    /// How often the canceller was asked to cancel, and for how many processes in total.
     pub cancel_statements: usize,
     pub cancel_signals: usize,
-    /// Every text that was begun with.
+    /// Every text that was begun.
     pub seen: Vec<String>,
     pub is_down: bool,
-    /// Every process stands still; connections are taken, and nobody answers there.
+    /// All processes are stopped; connections are accepted, but not answered.
     pub is_still: bool,
-    /// `pg_cancel_backend` is not for us: each cancel takes a connection of its own.
+    /// `pg_cancel_backend` is not allowed: each cancel takes a connection of its own.
     pub refuses_cancels: bool,
     pub pooler: Option<Pooler>,
-    /// What a statement says that a signal has ended, in the server's language.
+    /// The error of a statement that a signal has ended, in the server's language.
     pub cancel_words: &'static str,
 }
 
@@ -49,7 +49,7 @@ impl Server {
     }
 
     pub fn connect(&mut self) -> i32 {
-        // Process numbers come round soon: that is why they are not enough.
+        // Process numbers are reused soon: that is why they are not enough.
         self.last_pid = 100 + (self.last_pid - 99) % 60;
         while self.processes.contains_key(&self.last_pid) {
             self.last_pid += 1;
@@ -145,7 +145,7 @@ impl Server {
         }
     }
 
-    /// Every process ends at once, and another postmaster follows.
+    /// All processes end at once, and a new postmaster starts.
     pub fn restart(&mut self, is_polite: bool) {
         for process in self.processes.values_mut() {
             if is_polite {

@@ -1,6 +1,6 @@
 //! Clients, a network and a server that do anything at any time, from a seed.
 //!
-//! `PARKADE_SEED=…` replays one, `PARKADE_SEEDS=5000` tries more.
+//! `PARKADE_SEED=…` replays one seed, `PARKADE_SEEDS=5000` tries more.
 
 #![expect(clippy::similar_names, reason = "a line of the pool is a link of the model")]
 
@@ -12,10 +12,10 @@ use parkade_sql::{LeaseId, QueryEnd, QueryId, SlotState};
 use super::link::Packet;
 use super::world::World;
 
-/// A missing fence shows within some of them.
+/// A missing fence is found within some of them.
 const SEEDS: u64 = if cfg!(feature = "without-fence") { 500 } else { 20 };
 const STEPS: usize = 200;
-/// Each takes a line.
+/// Each needs a connection.
 const CYCLES: usize = 1_250;
 
 #[test]
@@ -34,7 +34,8 @@ fn no_cancel_hits_what_nobody_cancelled_behind_a_pooler() {
     });
 }
 
-/// Every cancel takes a connection of its own, and there are few numbers for them; meanwhile a transaction keeps its connection.
+/// Every cancel takes a connection of its own, and there are few numbers for them; meanwhile a transaction keeps its
+/// connection.
 #[test]
 fn a_connection_is_never_mistaken_for_another_however_often_numbers_come_round() {
     let (slots, places) = (2, 6);
@@ -55,7 +56,7 @@ fn a_connection_is_never_mistaken_for_another_however_often_numbers_come_round()
     }
 }
 
-/// Statements that are left as soon as they run; meanwhile the transaction goes on.
+/// Clients leave statements as soon as they run; meanwhile the transaction continues.
 fn churn(world: &mut World, random: &mut fastrand::Rng, lease: LeaseId) {
     let queries = [world.submit("work 10000000"), world.submit("work 10000000")];
     world.run(Duration::from_millis(random.u64(1..20)));
@@ -136,7 +137,7 @@ fn some_text(random: &mut fastrand::Rng) -> String {
     }
 }
 
-/// A connection breaks here; what is under way still arrives there.
+/// A connection breaks on our side; bytes in transit still arrive on the other.
 fn cut(world: &mut World, random: &mut fastrand::Rng) {
     let lines: Vec<_> = world.links.iter().filter(|(_, link)| !link.is_left).map(|(line, _)| *line).collect();
     if !lines.is_empty() {
@@ -148,7 +149,7 @@ fn cut(world: &mut World, random: &mut fastrand::Rng) {
     }
 }
 
-/// A connection stalls, or goes on.
+/// A connection stalls, or continues.
 fn hold(world: &mut World, random: &mut fastrand::Rng) {
     let lines: Vec<_> = world.links.keys().copied().collect();
     if !lines.is_empty() {
@@ -158,7 +159,7 @@ fn hold(world: &mut World, random: &mut fastrand::Rng) {
     }
 }
 
-/// The clients go, the network is well again: everything has to come to rest.
+/// The clients leave, and the network works again: everything has to come to rest.
 fn leave(world: &mut World, slots: usize) {
     world.server.is_down = false;
     world.takes = true;

@@ -1,4 +1,4 @@
-//! The pool, the model's server, the network between them, and the time: what happens is checked as it happens.
+//! The pool, the model's server, the network between them, and the time. Every event is checked as it happens.
 
 #![expect(clippy::similar_names, reason = "a line of the pool is a link of the model")]
 
@@ -25,25 +25,25 @@ pub struct World {
     pub server: Server,
     /// The connections, by the line that each was opened for.
     pub links: BTreeMap<Line, Link>,
-    /// What each line takes for its connection.
+    /// The connection that each `Line` is considered to have.
     wires: Wires<Line>,
-    /// Tokens of lines that were closed.
+    /// Tokens of connections that were closed.
     old_tokens: Vec<usize>,
-    /// How many lines were opened.
+    /// How many connections were opened.
     pub lines: usize,
     pub random: fastrand::Rng,
-    /// How long a packet takes at most.
+    /// The maximum delay of a packet.
     pub delay: Duration,
-    /// Whether delays are by chance.
+    /// Whether delays are random.
     pub is_random: bool,
     pub submitted: BTreeSet<QueryId>,
     pub started: BTreeSet<QueryId>,
     pub cancelled: BTreeSet<QueryId>,
     pub ended: BTreeMap<QueryId, QueryEnd>,
-    /// Bytes of pieces, given and not taken.
+    /// Bytes of pieces that were passed on and not taken.
     pub untaken: BTreeMap<QueryId, usize>,
     pub takes: bool,
-    /// The pool's owner stands still: nothing is read, and nothing is told.
+    /// The pool's owner is stopped: nothing is read, and no event is passed on.
     is_still: bool,
     pub leases: BTreeMap<LeaseId, Vec<QueryId>>,
     commits: BTreeSet<QueryId>,
@@ -51,7 +51,8 @@ pub struct World {
     pub queries: u64,
 }
 
-/// Places for sockets beyond those of the slots, the canceller's and cancels of their own: so few that they come round all the time.
+/// Places for sockets in addition to those of the slots: for the canceller, and for cancels on connections of their own.
+/// So few that they are reused all the time.
 const FURTHER: usize = 6;
 
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -61,7 +62,7 @@ impl World {
         Self::with_places(slots, slots + FURTHER, seed)
     }
 
-    /// So many sockets, less one, have a number at the same time.
+    /// The number of sockets, plus one, that can have a number at the same time.
     pub fn with_places(slots: usize, places: usize, seed: u64) -> Self {
         let options = Options {
             slots,
@@ -110,14 +111,14 @@ impl World {
         }
     }
 
-    /// Everything goes through a pooler that has so many processes.
+    /// Everything goes through a pooler with this many processes.
     pub fn pooled(slots: usize, processes: usize, seed: u64) -> Self {
         let mut world = Self::new(slots, seed);
         world.server.pooler = Some(Pooler::new(processes, Duration::ZERO, seed));
         world
     }
 
-    /// A text is tagged with its query, so that a hit says whose it was.
+    /// A text is tagged with its query, so that a hit tells which query it was.
     fn query(query: QueryId, what: &str) -> Query {
         let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
         Query { text: format!("/* q{} */ {what}", query.0).into(), parameters: vec![], form }
@@ -136,7 +137,7 @@ impl World {
         self.submit_work(|query| DatabaseWork::Alone(Self::query(query, what)))
     }
 
-    /// A text that others ask for too, so that a connection has it prepared.
+    /// A text that several queries share, so that a connection has it prepared.
     pub fn common(&mut self, lease: LeaseId) -> QueryId {
         let query = Query { text: "/* common */ work 10".into(), ..Self::query(QueryId(0), "") };
         self.submit_work(|_| DatabaseWork::Within { lease, query })
@@ -221,7 +222,7 @@ impl World {
         let at = self.now + self.some_delay();
         self.lines += 1;
         if let Some(other) = self.wires.get(line).copied() {
-            // Nobody has this socket any more: it closes, and the pool does not hear of it.
+            // This socket has no owner any more: it closes, and the pool does not hear of it.
             if let Some(link) = self.links.get_mut(&other) {
                 link.is_left = true;
                 link.up.send(self.now, Duration::ZERO, Packet::End);
@@ -282,7 +283,7 @@ impl World {
             let process = link.pid.and_then(|pid| self.server.processes.get_mut(&pid));
             match (process, packet) {
                 (Some(process), Packet::Bytes(bytes)) => process.input.extend_from_slice(&bytes),
-                // It looks for that even while it computes: client_connection_check_interval.
+                // It checks for that even while it computes: client_connection_check_interval.
                 (Some(process), Packet::End) => {
                     process.running = None;
                     process.is_leaving = true;
@@ -294,7 +295,7 @@ impl World {
         if let Some(pid) = link.pid {
             match self.server.processes.get_mut(&pid) {
                 Some(process) => {
-                    // A socket takes so much; the rest blocks the process.
+                    // A socket accepts this much; the rest blocks the process.
                     if !process.output.is_empty() && link.down.bytes() + link.inbox.len() < 20_000 {
                         let count = process.output.len().min(20_000);
                         let bytes = process.output.split_to(count);
@@ -325,7 +326,7 @@ impl World {
         self.read(line);
     }
 
-    /// What has arrived is read, unless the pool does not want it.
+    /// Reads what has arrived, unless the pool does not want it.
     fn read(&mut self, line: Line) {
         let Some(link) = self.links.get_mut(&line) else { return };
         if self.is_still || !self.pool.wants_read(line) {
@@ -384,7 +385,7 @@ impl World {
         }
     }
 
-    /// What was said of a socket that is closed by now may reach another; that is read in vain at most.
+    /// An event of a socket that is closed by now may reach another one; at worst that is read in vain.
     fn say_old_news(&mut self) {
         let tokens = std::mem::take(&mut self.old_tokens);
         for token in &tokens {
@@ -395,7 +396,7 @@ impl World {
         self.old_tokens = tokens.into_iter().rev().take(20).rev().collect();
     }
 
-    /// The promises: a line has a socket of its own; no signal hits what nobody cancelled.
+    /// The promises: a connection has a socket of its own; no signal hits a statement that was not cancelled.
     fn check(&mut self) {
         if !self.pool.has_news() {
             for line in self.pool.lines() {
@@ -433,7 +434,8 @@ impl World {
         self.turn();
     }
 
-    /// The pool's owner gets no CPU, while everybody else goes on. Then it has a turn, before it is told what has come meanwhile.
+    /// The pool's owner gets no CPU while everything else continues. Then it takes a turn, before it is told what has
+    /// arrived in the meantime.
     pub fn stand_still(&mut self, time: Duration) {
         self.is_still = true;
         for _ in 0..20 {
@@ -450,7 +452,7 @@ impl World {
         self.is_still = false;
     }
 
-    /// How it ended; it has to, within a minute.
+    /// How the query ended; it has to end within a minute.
     pub fn end_of(&mut self, query: QueryId) -> QueryEnd {
         let until = self.now + Duration::from_secs(60);
         self.turn();

@@ -1,8 +1,8 @@
-//! Whose process this is, for the defaults that depend on it.
+//! The user of this process, for the defaults that depend on it.
 
 use std::path::PathBuf;
 
-/// The name that the operating system has for the user of this process.
+/// The operating system's name for the user of this process.
 pub fn user(environment: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let variable = |name| environment(name).filter(|value: &String| !value.is_empty());
     variable("USER").or_else(|| variable("LOGNAME")).or_else(|| Some(entry()?.0))

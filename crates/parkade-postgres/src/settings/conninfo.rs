@@ -1,11 +1,11 @@
-//! The form `key=value key='a value'`, taken apart as libpq does.
+//! Parses the form `key=value key='a value'`, as libpq does.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use super::error::SettingsError;
 
-/// Each setting in the order of the text; a later one counts more.
+/// Each setting in the order of the text; later ones override earlier ones.
 pub fn pairs(text: &str) -> Result<Vec<(String, String)>, SettingsError> {
     let mut pairs = Vec::new();
     let mut letters = text.chars().peekable();

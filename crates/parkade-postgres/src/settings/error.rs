@@ -1,8 +1,8 @@
-//! Settings that cannot be used: the operator's to mend.
+//! Invalid settings: the operator has to correct them.
 
 use std::path::PathBuf;
 
-/// No text here quotes a place where a password, or a piece of one that was not encoded, could stand.
+/// No text here quotes a place that might contain a password, or a part of one that was not encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     #[error("write postgres://user@host:5432/database, or host=… dbname=… user=…")]
@@ -19,7 +19,7 @@ pub enum SettingsError {
     Nul,
     #[error("unknown setting `{key}`: did you mean `{nearest}`?")]
     Near { key: String, nearest: &'static str },
-    /// Not near any known one, so it could be a piece of a password.
+    /// Not similar to any known one, so it could be a part of a password.
     #[error("setting number {position} is unknown; the known ones are {known}")]
     Unknown { position: usize, known: String },
     #[error("`{key}`: {advice}")]

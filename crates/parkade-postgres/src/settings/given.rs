@@ -1,4 +1,4 @@
-//! What was said of each setting: in the text, else in the environment.
+//! The value of each setting: from the text, else from the environment.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl Given {
         Ok(given)
     }
 
-    /// What was said; an empty text asks for the default.
+    /// The given value; an empty text requests the default.
     pub fn said(&self, key: &'static str) -> Option<&str> {
         self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }

@@ -22,7 +22,7 @@ pub struct Host {
     pub name: Box<str>,
     pub port: u16,
     pub place: HostPlace,
-    /// What the password file has for it.
+    /// How the password file names it.
     pub(super) password: Option<Secret>,
 }
 
@@ -74,7 +74,7 @@ fn split(list: &str) -> Vec<&str> {
     list.split(',').map(str::trim).collect()
 }
 
-/// One for all, or one for each.
+/// One value for all, or one for each.
 fn ports(given: &Given, count: usize) -> Result<Vec<u16>, SettingsError> {
     let advice =
         || SettingsError::value("port", "write a number between 1 and 65535: one for all hosts, or one for each");
@@ -90,7 +90,7 @@ fn ports(given: &Given, count: usize) -> Result<Vec<u16>, SettingsError> {
     }
 }
 
-/// Nobody said where: this machine, by its sockets first.
+/// No host was given: this machine, with its sockets first.
 fn usual(port: u16) -> Result<Vec<Host>, SettingsError> {
     SOCKET_FOLDERS.into_iter().chain(["localhost"]).map(|name| named(name, port)).collect()
 }

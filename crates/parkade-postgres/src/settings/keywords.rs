@@ -1,4 +1,4 @@
-//! The settings that libpq knows (PostgreSQL 18, section 32.1.2), and what is done with each.
+//! The settings that libpq knows (PostgreSQL 18, section 32.1.2), and how each is handled.
 
 use super::error::SettingsError;
 
@@ -11,9 +11,9 @@ pub struct Keyword {
 
 pub enum Treatment {
     Used,
-    /// It changes nothing that a client could notice here.
+    /// It has no effect that a client could notice here.
     Ignored,
-    /// To ignore it would be unsafe, or not what was asked for.
+    /// Ignoring it would be unsafe, or not what was intended.
     Refused(&'static str),
 }
 

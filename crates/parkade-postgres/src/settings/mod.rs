@@ -1,4 +1,4 @@
-//! How a database is reached, in the words of libpq: an address or `key=value`, the environment, the password file.
+//! How a database is reached, in libpq's terms: an address or `key=value`, the environment, the password file.
 
 mod account;
 mod conninfo;
@@ -22,7 +22,7 @@ pub use hosts::{Host, HostPlace};
 pub use secret::Secret;
 pub use tls::{Identity, Roots, TlsMode, TlsSettings, TlsVersion};
 
-/// Where a database is, and who asks for it. Nothing that is printed of it has a password.
+/// Where a database is, and who connects to it. Nothing that is printed of it contains a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// In the order in which they are tried; at least one.
@@ -36,12 +36,12 @@ pub struct Settings {
     /// `-c name=value …` for the server process.
     pub options: Option<String>,
     pub application_name: Option<String>,
-    /// For each address. `None`: nothing was said of it.
+    /// For each address. `None`: not given.
     pub connect_timeout: Option<Duration>,
     pub target: Target,
 }
 
-/// Which servers will do, of several.
+/// Which of several servers are acceptable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     Any,
@@ -51,7 +51,8 @@ pub enum Target {
     Standby,
 }
 
-/// Not `prefer-standby`: it would need two rounds over all hosts, and a query that has nothing against a primary asks for `any`.
+/// Not `prefer-standby`: it would need two rounds over all hosts, and a query that also accepts a primary can use
+/// `any`.
 const TARGETS: [(&str, Target); 5] = [
     ("any", Target::Any),
     ("read-write", Target::ReadWrite),
@@ -61,9 +62,9 @@ const TARGETS: [(&str, Target); 5] = [
 ];
 
 impl Settings {
-    /// Takes `postgres://…`, `postgresql://…`, or `key=value …`. `environment` gives the value of a variable.
+    /// Parses `postgres://…`, `postgresql://…`, or `key=value …`. `environment` returns the value of a variable.
     ///
-    /// Reads the password file, and looks which of the usual files for TLS are there.
+    /// Reads the password file, and checks which of the default TLS files exist.
     pub fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
         let given = Given::read(text, environment)?;
         let home = account::home(environment);
@@ -112,7 +113,7 @@ impl Settings {
     }
 }
 
-/// Seconds; 0 and less wait for ever. libpq makes 1 to 2, so that the clock's step cannot make it 0.
+/// Seconds; 0 and less wait for ever. libpq changes 1 to 2, so that the clock's step cannot make it 0.
 fn connect_timeout(given: &Given) -> Result<Option<Duration>, SettingsError> {
     let Some(said) = given.said("connect_timeout") else { return Ok(None) };
     let advice = |_| SettingsError::value("connect_timeout", "write whole seconds");
@@ -120,7 +121,7 @@ fn connect_timeout(given: &Given) -> Result<Option<Duration>, SettingsError> {
     Ok(u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds.max(2))))
 }
 
-/// JSON is UTF-8, so nothing else is asked of the server.
+/// JSON is UTF-8, so no other encoding can be requested from the server.
 fn check_encoding(given: &Given) -> Result<(), SettingsError> {
     let letters = |said: &str| said.to_lowercase().replace(['-', '_'], "");
     match given.said("client_encoding").map(letters).as_deref() {

@@ -1,4 +1,4 @@
-//! The password file: `host:port:database:user:password` for each line, the first that fits counts.
+//! The password file: `host:port:database:user:password` in each line; the first match counts.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::hosts::{Host, HostPlace, SOCKET_FOLDERS};
 use super::secret::Secret;
 
-/// The text of the file; `None` when there is none, or when others may read it.
+/// The text of the file; `None` if it does not exist, or if other users may read it.
 pub fn read(path: &Path) -> Option<String> {
     let metadata = std::fs::metadata(path).ok()?;
     if !metadata.is_file() {
@@ -26,12 +26,12 @@ pub fn read(path: &Path) -> Option<String> {
     }
 }
 
-/// Where it is, unless a setting says.
+/// Where it is, unless a setting says otherwise.
 pub fn usual(home: &Path) -> PathBuf {
     home.join(".pgpass")
 }
 
-/// The password of the first line that fits.
+/// The password of the first matching line.
 pub fn password(text: &str, host: &Host, database: &str, user: &str) -> Option<Secret> {
     let port = host.port.to_string();
     let wanted = [name(host), &port, database, user];
@@ -41,7 +41,7 @@ pub fn password(text: &str, host: &Host, database: &str, user: &str) -> Option<S
     })
 }
 
-/// The usual sockets are called localhost here.
+/// The default sockets are called localhost here.
 fn name(host: &Host) -> &str {
     match &host.place {
         HostPlace::Unix(_) if SOCKET_FOLDERS.contains(&&*host.name) => "localhost",
@@ -49,7 +49,7 @@ fn name(host: &Host) -> &str {
     }
 }
 
-/// What stands behind the first field, if that is the text or `*`.
+/// The text after the first field, if that field matches or is `*`.
 fn fits<'a>(line: &'a str, wanted: &str) -> Option<&'a str> {
     let (field, rest) = line.split_at(end(line)?);
     (field == "*" || unescaped(field) == wanted).then(|| &rest[1..])
@@ -68,7 +68,7 @@ fn end(line: &str) -> Option<usize> {
     None
 }
 
-/// libpq takes a password up to the next colon that is not escaped.
+/// Like libpq, the password ends at the next unescaped colon.
 fn unescaped(field: &str) -> String {
     let field = &field[..end(field).unwrap_or(field.len())];
     let mut letters = field.chars();

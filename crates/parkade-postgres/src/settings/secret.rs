@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What only the database may be told. Printed it is `…`.
+/// A text that only the database may see. Printed it is `…`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Box<str>);
 

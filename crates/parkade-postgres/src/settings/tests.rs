@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::*;
 
-/// What the environment has in these tests. No home, so that no file of this machine counts.
+/// The environment in these tests. There is no home folder, so that no file of this machine has an effect.
 const ACCOUNT: &[(&str, &str)] = &[("USER", "kim"), ("HOME", "/nonexistent")];
 
 fn parse(text: &str, variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
@@ -12,7 +12,7 @@ fn parse(text: &str, variables: &[(&str, &str)]) -> Result<Settings, SettingsErr
     Settings::parse(text, &|name| find(name).map(|(_, value)| (*value).to_owned()))
 }
 
-/// `user:password@host[address]… database`, and what else is not the default.
+/// `user:password@host[address]… database`, and everything else that is not the default.
 fn shown(settings: &Settings) -> String {
     let mut text = settings.user.clone();
     if let Some(password) = &settings.password {

@@ -1,4 +1,4 @@
-//! Whether and how the connection is encrypted, in libpq's words.
+//! Whether and how the connection is encrypted, in libpq's terms.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ pub struct TlsSettings {
     pub mode: TlsMode,
     pub roots: Roots,
     pub identity: Option<Identity>,
-    /// The server is told by which name it was asked for.
+    /// The server gets the name that the client connects to.
     pub sends_name: bool,
     pub version: TlsVersion,
 }
@@ -19,21 +19,21 @@ pub struct TlsSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsMode {
     Disable,
-    /// Only if the server does not take us without.
+    /// Only if the server refuses connections without it.
     Allow,
-    /// Without, if the server does not offer it.
+    /// Not if the server does not offer it.
     Prefer,
     Require,
-    /// And its certificate is signed by one that we trust.
+    /// And its certificate has to be signed by a trusted authority.
     VerifyCa,
-    /// And it is for the host that was asked for.
+    /// And it has to be for the requested host.
     VerifyFull,
 }
 
 /// Which signers of certificates are trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Roots {
-    /// Nobody was named: certificates are not checked.
+    /// None given: certificates are not checked.
     None,
     /// PEM.
     File(PathBuf),
@@ -41,14 +41,14 @@ pub enum Roots {
     System,
 }
 
-/// A certificate of our own with its key, both PEM.
+/// A client certificate with its key, both PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
-/// The oldest version that is spoken.
+/// The oldest accepted version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsVersion {
     Tls12,
@@ -64,7 +64,7 @@ const MODES: [(&str, TlsMode); 6] = [
     ("verify-full", TlsMode::VerifyFull),
 ];
 
-// PostgreSQL still takes the two old ones; rustls does not speak them, which "at least" allows.
+// PostgreSQL still accepts the two old versions; rustls does not support them, which "at least" permits.
 const VERSIONS: [(&str, TlsVersion); 4] = [
     ("TLSv1", TlsVersion::Tls12),
     ("TLSv1.1", TlsVersion::Tls12),
@@ -113,7 +113,7 @@ fn check(mode: TlsMode, roots: &Roots) -> Result<(), SettingsError> {
     }
 }
 
-/// A certificate that nobody named is used when it is there.
+/// A default certificate is used if it exists.
 fn identity(given: &Given, folder: Option<&Path>) -> Result<Option<Identity>, SettingsError> {
     let usual = |name: &str| folder.map(|folder| folder.join(name)).filter(|path| path.exists());
     let certificate = given.said("sslcert").map(PathBuf::from).or_else(|| usual("postgresql.crt"));

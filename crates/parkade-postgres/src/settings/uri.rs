@@ -1,13 +1,13 @@
-//! The address form, `postgres://user:password@host:port,host2/database?key=value`, taken apart as libpq does.
+//! Parses the address form, `postgres://user:password@host:port,host2/database?key=value`, as libpq does.
 
 use super::error::SettingsError;
 
-/// What stands behind `postgres://` or `postgresql://`, if the text is of this form.
+/// The text after `postgres://` or `postgresql://`, if it has this form.
 pub fn behind_scheme(text: &str) -> Option<&str> {
     text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://"))
 }
 
-/// Each setting in the order of the text; a later one counts more.
+/// Each setting in the order of the text; later ones override earlier ones.
 pub fn pairs(rest: &str) -> Result<Vec<(String, String)>, SettingsError> {
     let mut pairs = Vec::new();
     let rest = match rest.find(['@', '/']).filter(|at| rest[*at..].starts_with('@')) {
@@ -18,7 +18,8 @@ pub fn pairs(rest: &str) -> Result<Vec<(String, String)>, SettingsError> {
         None => rest,
     };
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    // Here an @ was meant for a password. To go on would take the rest of it for a host or a database, which are shown.
+    // This @ was meant as a part of a password. Otherwise its rest would be taken for a host or a database, which are
+    // shown.
     if place.contains('@') {
         return Err(SettingsError::Reserved);
     }
@@ -64,7 +65,7 @@ fn parameters(query: &str, pairs: &mut Vec<(String, String)>) -> Result<(), Sett
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let (key, value) = parameter.split_once('=').ok_or(SettingsError::Form)?;
         match (&*decoded(key)?, value) {
-            // JDBC's way to say it, which libpq takes too.
+            // JDBC's spelling, which libpq accepts too.
             ("ssl", "true") => pairs.push(("sslmode".into(), "require".into())),
             (key, _) => pairs.push((key.to_owned(), decoded(value)?)),
         }

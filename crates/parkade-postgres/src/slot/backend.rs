@@ -16,9 +16,9 @@ pub(crate) struct SlotBackend {
     pub(crate) wire: Wire,
     pub(crate) identity: BackendIdentity,
     statements: Statements,
-    /// As many changes of tables were known when it began with these statements.
+    /// The number of known table changes when its first current statement was prepared.
     table_changes: u64,
-    /// Its session is not what it was made to be: nobody else is to have it.
+    /// Its session has been changed: it must not be reused.
     is_changed: bool,
 }
 
@@ -34,7 +34,7 @@ impl SlotBackend {
         }
     }
 
-    /// What a job needs of its connection.
+    /// What a job needs from its connection.
     pub(crate) fn means<'a>(&'a mut self, types: &'a mut Types) -> Means<'a> {
         Means { wire: &mut self.wire, statements: &mut self.statements, types, is_pooled: self.identity.is_pooled }
     }
@@ -47,13 +47,14 @@ impl SlotBackend {
         self.is_changed |= query.is_some_and(|query| session::is_changed_by(&query.text));
     }
 
-    /// What it has prepared is stale, whatever the statement belonged to: it is forgotten at once. So it fails once at most.
+    /// Its prepared statements are stale. They are dropped at once, whatever the statement was part of, so a statement
+    /// fails at most once.
     pub(crate) fn forget_statements(&mut self, table_changes: u64) {
         self.table_changes = table_changes;
         self.statements.forget_all();
     }
 
-    /// The server says that a setting of the session has changed. A pooler tells of the settings of whichever server it links.
+    /// The server reports a change of a setting. A pooler reports the settings of the server that it currently uses.
     pub(crate) fn setting_changed(&mut self) {
         self.is_changed |= !self.identity.is_pooled;
     }
@@ -62,12 +63,12 @@ impl SlotBackend {
         self.is_changed
     }
 
-    /// Nothing of the last flight has left this process.
+    /// Whether nothing of the last flight has left this process.
     pub(crate) fn is_unsent(&self, job: &Job) -> bool {
         job.flight_bytes > 0 && self.wire.out.len() >= job.flight_bytes
     }
 
-    /// The last flight is not sent.
+    /// Drops the last flight before it is sent.
     pub(crate) fn take_back(&mut self, job: &Job) {
         let kept = self.wire.out.len() - job.flight_bytes;
         self.wire.out.truncate(kept);
@@ -77,7 +78,7 @@ impl SlotBackend {
         write::simple(&mut self.wire.out, "ROLLBACK").expect("ROLLBACK is short and has no NUL");
     }
 
-    /// Whether its process can be told from all others, so that it can be looked for when the connection is closed.
+    /// Whether its process can be identified, so that it can be checked after the connection is closed.
     pub(crate) fn is_known(&self) -> bool {
         !self.identity.backend_start.is_empty() && !self.identity.is_pooled
     }

@@ -1,4 +1,4 @@
-//! A statement that nobody has cancelled.
+//! A statement that was not cancelled.
 
 use parkade_sql::{Certainty, QueryEnd, QueryFailure};
 
@@ -12,7 +12,7 @@ use crate::wire::message::Transaction;
 #[derive(Debug)]
 pub(crate) struct Busy {
     pub(crate) job: Job,
-    /// Somebody wanted to cancel what is never cancelled.
+    /// A cancel was requested for a statement that is never cancelled.
     pub(crate) is_unwanted: bool,
 }
 
@@ -21,7 +21,7 @@ impl Busy {
         Self { job, is_unwanted: false }
     }
 
-    /// So many bytes of the rows have been taken. Whether the connection may be read again.
+    /// This many bytes of the rows have been taken. Returns whether the connection may be read again.
     pub(crate) fn take(&mut self, bytes: usize, window_bytes: usize) -> bool {
         let was_full = self.job.untaken_bytes() >= window_bytes;
         self.job.take(bytes);
@@ -52,7 +52,8 @@ impl Busy {
         then
     }
 
-    /// The connection was lost. `is_unsent`: not a byte of the statement has left; `tries`: how often that has happened before.
+    /// The connection was lost. `is_unsent`: no byte of the statement was sent; `tries`: how often that has happened
+    /// before.
     pub(crate) fn lost(self, why: &str, is_unsent: bool, tries: u8, cx: &mut PoolContext) {
         let failure = self.job.lost(why);
         if !self.is_unwanted && (is_unsent || !self.job.is_run()) {
@@ -62,7 +63,7 @@ impl Busy {
         cx.queries.fail(self.job.query, failure);
     }
 
-    /// The server has done nothing of it: another connection may.
+    /// The server has not run any of it: another connection may.
     fn lost_unsent(self, failure: QueryFailure, tries: u8, cx: &mut PoolContext) {
         let Job { query, work, .. } = self.job;
         let is_first = matches!(TransactionStep::of(&work), TransactionStep::Alone | TransactionStep::Begin(_));
@@ -71,7 +72,7 @@ impl Busy {
         let refused = if may_wait { cx.queries.requeue(query, waiting).err() } else { Some(waiting) };
         if let Some(WaitingWork { work, .. }) = refused {
             cx.queries.close_lost(&work);
-            // This is known even of a COMMIT, which is still here.
+            // This is certain even for a COMMIT, which has not been sent.
             cx.queries.fail(query, QueryFailure { certainty: Certainty::NotDone, ..failure });
         }
     }

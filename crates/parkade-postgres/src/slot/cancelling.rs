@@ -1,7 +1,8 @@
-//! The rest of a cancelled statement's life: until it is over, and until nothing can hit what comes next.
+//! The rest of a cancelled statement's life: until it is over, and until nothing can hit the next one.
 //!
-//! Fence 1: a cancel belongs to one query, and does nothing when that is over. Fence 2: no byte of the next statement, nor of our own
-//! ROLLBACK, before the server is ready and every cancel that was sent is acknowledged.
+//! Fence 1: a cancel belongs to one query, and has no effect after that is over. Fence 2: no byte of the next
+//! statement, nor of our own ROLLBACK, is sent before the server is ready and every cancel that was sent is
+//! acknowledged.
 
 use std::time::Instant;
 
@@ -25,9 +26,9 @@ pub(crate) struct Cancelling {
 /// Why a statement is cancelled.
 #[derive(Debug)]
 pub(crate) enum CancelCause {
-    /// Nobody waits for it any more.
+    /// The query was cancelled.
     Unwanted,
-    /// Its rows are not what was asked for.
+    /// Its rows are refused.
     Failed(QueryFailure),
 }
 
@@ -38,19 +39,19 @@ pub(crate) struct Settling {
     pub(crate) then: AfterStatement,
 }
 
-/// What is known of the cancels of a statement that is over.
+/// The state of the cancels after the end of their statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settlement {
     /// Some may be under way.
     Waits,
-    /// Nothing can hit what comes next.
+    /// Nothing can hit the next statement.
     Clean(AfterStatement),
-    /// Nobody can say what would hit what comes next, however long it waits.
+    /// Something might hit the next statement, however long it waits.
     Unsafe,
 }
 
 impl Cancelling {
-    /// The statement is over, one way or the other.
+    /// The statement is over, whatever the outcome.
     pub(crate) fn settle(self, transaction: Transaction, cx: &mut PoolContext) -> Settling {
         let Self { job, why, mut cancels } = self;
         let query = job.query;
@@ -83,7 +84,7 @@ impl Cancelling {
         cx.queries.end(self.job.query, self.why.end_of_lost(self.job.lost(why)));
     }
 
-    /// Its connection is closed because it does not end.
+    /// Its connection is closed because the statement does not end.
     pub(crate) fn give_up(self, cx: &mut PoolContext) {
         let certainty = if self.job.is_run() { Certainty::Unknown } else { Certainty::NotDone };
         let message = "the statement could not be cancelled: its connection was closed";
@@ -94,7 +95,7 @@ impl Cancelling {
 }
 
 impl CancelCause {
-    /// How the query ends if nothing of it was carried out.
+    /// How the query ends if it has had no effect.
     pub(crate) fn end(self) -> QueryEnd {
         match self {
             Self::Unwanted => QueryEnd::Cancelled,
@@ -102,7 +103,7 @@ impl CancelCause {
         }
     }
 
-    /// How it ends if its connection was lost, as `failure` says.
+    /// How it ends if its connection was lost; `failure`: what is known.
     pub(crate) fn end_of_lost(self, failure: QueryFailure) -> QueryEnd {
         match self {
             Self::Unwanted if failure.certainty == Certainty::NotDone => QueryEnd::Cancelled,
@@ -111,7 +112,7 @@ impl CancelCause {
         }
     }
 
-    /// How it ends by what the server said of it.
+    /// How it ends according to the server.
     fn end_of(
         self,
         step: TransactionStep,
@@ -120,7 +121,7 @@ impl CancelCause {
         cx: &mut PoolContext,
     ) -> QueryEnd {
         match (self, outcome) {
-            // It is rolled back before anybody can use it.
+            // It is rolled back before anything can use it.
             (Self::Unwanted, StatementOutcome::NotRun) => QueryEnd::Cancelled,
             (Self::Unwanted, StatementOutcome::Completed { .. }) if matches!(step, TransactionStep::Begin(_)) => {
                 QueryEnd::Cancelled
@@ -136,7 +137,7 @@ impl CancelCause {
                 cx.count_stray(&error);
                 QueryEnd::Failed(error.into_failure())
             }
-            // It was carried out although we refuse its rows: a statement may have changed something.
+            // It completed although its rows are refused: it may have changed something.
             (Self::Failed(failure), StatementOutcome::Completed { .. }) => {
                 QueryEnd::Failed(QueryFailure { certainty: Certainty::Unknown, ..failure })
             }
@@ -154,13 +155,13 @@ impl Settling {
         &mut self.cancels
     }
 
-    /// Fence 2: the connection goes on once nothing can hit what comes next.
+    /// Fence 2: the connection continues when nothing can hit the next statement.
     pub(crate) fn settlement(&self, is_pooled: bool) -> Settlement {
         let is_over = if is_pooled { self.cancels.are_over_behind_a_pooler() } else { self.cancels.are_over() };
         if is_over {
             return Settlement::Clean(self.then);
         }
-        // Waiting proves nothing: what was lost may come at any time.
+        // Waiting proves nothing: a lost cancel may arrive at any time.
         let is_unsafe = if is_pooled { self.cancels.unacked == 0 } else { self.cancels.is_tainted };
         if is_unsafe { Settlement::Unsafe } else { Settlement::Waits }
     }

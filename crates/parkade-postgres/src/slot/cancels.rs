@@ -9,7 +9,7 @@ use crate::limits::{GRACE, REPEATS};
 pub(crate) enum CancelRoute {
     /// `pg_cancel_backend` on the reserved connection; its reply is the acknowledgement.
     Canceller,
-    /// A connection of its own; that the server closes it is the acknowledgement.
+    /// A `CancelRequest` on a new connection, which the server closes as the acknowledgement.
     Request,
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct Cancels {
     pub(crate) sent: usize,
     /// Sent and not acknowledged: they may hit whatever runs when they arrive.
     pub(crate) unacked: usize,
-    /// Statements that ended by one.
+    /// Statements that were ended by one of them.
     pub(crate) hits: usize,
     /// One was lost on its way: it may arrive at any time.
     pub(crate) is_tainted: bool,
@@ -39,24 +39,24 @@ impl Cancels {
         self.due = None;
     }
 
-    /// It has been delivered, wanted or not: it will hit nothing that is sent from now on.
+    /// A cancel has been delivered, with or without effect: it cannot hit anything that is sent from now on.
     pub(crate) fn acknowledge(&mut self, now: Instant) {
         self.unacked -= 1;
         self.due = Some(now + REPEATS[self.sent.clamp(1, REPEATS.len()) - 1]);
     }
 
-    /// It has done nothing: another way is tried.
+    /// It had no effect: another way is tried.
     pub(crate) fn change_route(&mut self, now: Instant, route: CancelRoute) {
         self.route = route;
         self.due = Some(now);
     }
 
-    /// Nothing of it can hit what comes next (fence 2).
+    /// None of them can hit the next statement (fence 2).
     pub(crate) fn are_over(&self) -> bool {
         cfg!(feature = "without-fence") || (self.unacked == 0 && !self.is_tainted)
     }
 
-    /// A pooler sends cancels on as it likes: only one that was seen to hit is known to be over.
+    /// A pooler forwards cancels whenever it likes: only a cancel that was seen to hit is known to be over.
     pub(crate) fn are_over_behind_a_pooler(&self) -> bool {
         cfg!(feature = "without-fence")
             || self.sent == 0

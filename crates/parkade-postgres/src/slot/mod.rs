@@ -1,7 +1,8 @@
-//! A connection for queries: one struct for each state, and a move consumes it. `docs/queries.md` has the machine.
+//! A connection for queries: one struct for each state, and a transition consumes it. `docs/queries.md` has the
+//! diagram.
 //!
-//! Everything that happens to a slot is one of its methods, so it has more than forty. It never touches another slot: what they share is in the
-//! [`PoolContext`].
+//! Everything that happens to a slot is one of its methods, so it has more than forty. It never touches another slot:
+//! what they share is in the [`PoolContext`].
 
 mod backend;
 mod busy;
@@ -41,9 +42,9 @@ pub(crate) struct Slot {
     backend: SlotBackend,
     /// Counts the statements: a cancel belongs to one of them (fence 1).
     epoch: u64,
-    /// How often the present query has been on a connection that broke before it ran.
+    /// How often the current query has been on a connection that broke before it ran.
     tries: u8,
-    /// When it came into this phase.
+    /// When the current phase began.
     since: Instant,
     phase: SlotPhase,
 }
@@ -58,7 +59,7 @@ pub(crate) struct FailedDial {
 
 const OUT_OF_TURN: ProtocolViolation = ProtocolViolation("an unexpected message");
 
-/// What can be seen.
+/// Status.
 impl Slot {
     pub(crate) fn index(&self) -> usize {
         self.index
@@ -84,23 +85,23 @@ impl Slot {
         matches!(self.phase, SlotPhase::Connecting(_))
     }
 
-    /// Whether it has been let in, and is open.
+    /// Whether it is logged in and open.
     pub(crate) fn is_connected(&self) -> bool {
         self.phase.is_connected()
     }
 
-    /// Whether the server has a statement to answer.
+    /// Whether a statement is waiting for the server's answer.
     pub(crate) fn is_awaiting_server(&self) -> bool {
         self.phase.is_awaiting_server()
     }
 
-    /// Whether nothing is to be expected of the server.
+    /// Whether nothing is expected from the server.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.phase.is_at_rest()
     }
 
-    /// Whether it is to be read: not while nobody takes its rows. One that is cancelled is read in any case, or the server would never
-    /// come to look for the cancel.
+    /// Whether it is to be read: not while its rows are not taken. After a cancel it is read in any case, otherwise the
+    /// server would block and never check for the cancel.
     pub(crate) fn wants_read(&self, window_bytes: usize) -> bool {
         match &self.phase {
             SlotPhase::Busy(busy) => busy.job.untaken_bytes() < window_bytes,
@@ -113,13 +114,13 @@ impl Slot {
         SlotStatus { state: self.phase.shown(), query, age: now.saturating_duration_since(self.since) }
     }
 
-    /// When it has to be looked at.
+    /// When its current phase times out.
     pub(crate) fn due(&self, connect_timeout: Duration, canceller: &Canceller) -> Option<Instant> {
         self.phase.due(self.since, connect_timeout, &self.backend.identity, canceller)
     }
 }
 
-/// Dialling.
+/// Connecting.
 impl Slot {
     pub(crate) fn connecting(index: usize, line: Line, now: Instant, row_bytes_max: usize) -> Self {
         Self {
@@ -136,7 +137,7 @@ impl Slot {
         if let SlotPhase::Connecting(dial) = &mut self.phase { Some((dial, &mut self.backend.wire)) } else { None }
     }
 
-    /// There is a socket.
+    /// The socket is open.
     pub(crate) fn opened(&mut self, password: Option<Secret>, cx: &mut PoolContext) -> Option<FailedDial> {
         let (dial, wire) = self.dialling()?;
         let step = dial.opened(cx.now, &cx.config.terms, password, wire);
@@ -150,7 +151,7 @@ impl Slot {
         self.dialled(step, cx)
     }
 
-    /// Whether the present address does not answer.
+    /// Whether the current address does not answer.
     pub(crate) fn time_out_dial(&mut self, cx: &mut PoolContext) -> Option<FailedDial> {
         let timeout = cx.config.options.connect_timeout;
         let (dial, _) = self.dialling().filter(|(dial, _)| dial.due(timeout) <= cx.now)?;
@@ -182,9 +183,9 @@ impl Slot {
     }
 }
 
-/// What the server says.
+/// Messages of the server.
 impl Slot {
-    /// Bytes have come; what is left in `buffer` is the beginning of a message.
+    /// Bytes have arrived; the rest in `buffer` is the beginning of a message.
     pub(crate) fn received(&mut self, buffer: &mut BytesMut, cx: &mut PoolContext) -> Option<FailedDial> {
         let mut at = 0;
         let broken = loop {
@@ -199,7 +200,7 @@ impl Slot {
                 Err(broken) => Err(broken),
             };
             match heard {
-                // What was said has closed it.
+                // One of the messages has closed it.
                 Ok(failed) if self.phase.is_closed() => {
                     buffer.clear();
                     return failed;
@@ -212,7 +213,7 @@ impl Slot {
         self.lost(Loss::Broken(broken.to_string()), cx)
     }
 
-    /// Which message moves which phase.
+    /// Passes the message to the current phase.
     fn hear(
         &mut self,
         message: BackendMessage<'_>,
@@ -264,7 +265,7 @@ impl Slot {
         }
     }
 
-    /// The rows are not what was asked for.
+    /// The rows are refused.
     fn unwanted(&mut self, failure: QueryFailure, cx: &mut PoolContext) {
         if let SlotPhase::Busy(busy) = &mut self.phase {
             if busy.job.is_cancellable() {
@@ -275,7 +276,7 @@ impl Slot {
         }
     }
 
-    /// The server waits for the next statement.
+    /// The server is ready for the next statement.
     fn ready(&mut self, transaction: Transaction, cx: &mut PoolContext) {
         if let Some(stale) = self.phase.job().and_then(Job::stale) {
             cx.server.refused_as_stale(stale);
@@ -303,7 +304,7 @@ impl Slot {
         }
     }
 
-    /// What has been read of a result so far.
+    /// Passes on the rows that have been read so far.
     fn give_piece(&mut self, cx: &mut PoolContext) {
         if let SlotPhase::Busy(Busy { job, .. }) = &mut self.phase
             && let Some(piece) = job.piece()
@@ -313,7 +314,7 @@ impl Slot {
     }
 }
 
-/// One statement after the other.
+/// Statements.
 impl Slot {
     pub(crate) fn begin(&mut self, query: QueryId, waiting: WaitingWork, cx: &mut PoolContext) {
         let WaitingWork { work, tries } = waiting;
@@ -337,7 +338,7 @@ impl Slot {
         }
     }
 
-    /// The next of those that wait in the transaction that it holds.
+    /// Begins the next work of the transaction that it holds.
     pub(crate) fn continue_transaction(&mut self, cx: &mut PoolContext) {
         while let SlotPhase::Held(lease) = self.phase {
             let Some((query, waiting)) = cx.queries.next_within(lease) else { return };
@@ -375,14 +376,14 @@ impl Slot {
         self.since = cx.now;
     }
 
-    /// The phase, to be moved; another has to follow.
+    /// Takes the phase, in order to replace it.
     fn leave(&mut self) -> SlotPhase {
         std::mem::replace(&mut self.phase, SlotPhase::Gone)
     }
 
-    // What its owner wants.
+    // The calls of the owner.
 
-    /// So many bytes of the rows have been taken.
+    /// This many bytes of the rows have been taken.
     pub(crate) fn taken(&mut self, bytes: usize, cx: &mut PoolContext) {
         if let SlotPhase::Busy(busy) = &mut self.phase
             && busy.take(bytes, cx.config.options.window_bytes)
@@ -391,7 +392,7 @@ impl Slot {
         }
     }
 
-    /// Nobody waits for that query any more.
+    /// Cancels that query.
     pub(crate) fn cancel(&mut self, query: QueryId, cx: &mut PoolContext) {
         if let SlotPhase::Busy(busy) = &mut self.phase
             && busy.job.query == query
@@ -401,8 +402,8 @@ impl Slot {
         }
     }
 
-    /// The holder of its transaction is gone. What ends the transaction, or is being cancelled, is waited for: then the slot looks whether
-    /// the lease is still there.
+    /// The holder of its transaction is gone. If the transaction is being ended, or a statement cancelled, nothing
+    /// happens now: afterwards the slot checks whether the lease still exists.
     pub(crate) fn release(&mut self, cx: &mut PoolContext) {
         if let SlotPhase::Held(lease) = self.phase {
             self.follow(AfterStatement::Hold(lease), cx);
@@ -411,7 +412,7 @@ impl Slot {
         }
     }
 
-    /// The server stops: an idle slot says good-bye, a busy one is cancelled, the others end when they come to rest.
+    /// The server stops: an idle slot says goodbye, a busy one is cancelled, the others end when they come to rest.
     pub(crate) fn end(&mut self, cx: &mut PoolContext) {
         match &self.phase {
             SlotPhase::Idle => self.close(TerminateMode::Polite, cx),
@@ -430,7 +431,7 @@ impl Slot {
         &mut self.backend.wire.out
     }
 
-    /// All that it had to say has been written.
+    /// All its bytes have been written.
     pub(crate) fn written(&mut self) {
         self.backend.wire.tidy();
     }
@@ -438,7 +439,7 @@ impl Slot {
 
 /// Cancels.
 impl Slot {
-    /// Cancels what runs, if that can be.
+    /// Cancels the statement, if that is possible.
     fn cancel_unwanted(&mut self, cx: &mut PoolContext) {
         if let SlotPhase::Busy(busy) = &self.phase
             && busy.job.is_cancellable()
@@ -459,12 +460,12 @@ impl Slot {
         self.enter(SlotPhase::Cancelling(Cancelling { job, why, cancels }), cx);
         cx.lines.resume(self.backend.line);
         if self.backend.identity.secret.is_none() {
-            // Nothing can be cancelled there: the connection is closed instead.
+            // Nothing can be cancelled on that server: the connection is closed instead.
             self.retire_cancelling(false, cx);
         }
     }
 
-    /// Not a byte of it has left: it is taken back.
+    /// No byte of it has been sent: it is withdrawn.
     fn withdraw(&mut self, job: &Job, why: CancelCause, cx: &mut PoolContext) {
         self.backend.take_back(job);
         let then = match TransactionStep::of(&job.work) {
@@ -477,13 +478,13 @@ impl Slot {
         self.follow(then, cx);
     }
 
-    /// How the cancel travels that is due, if one is.
+    /// How the next cancel travels, if one is due.
     pub(crate) fn due_cancel(&self, now: Instant) -> Option<CancelRoute> {
         let SlotPhase::Cancelling(Cancelling { cancels, .. }) = &self.phase else { return None };
         cancels.due.filter(|due| *due <= now).map(|_| cancels.route)
     }
 
-    /// Notes that a cancel of its statement is sent. Returns how many that are.
+    /// Records that a cancel of its statement is sent. Returns how many that makes.
     pub(crate) fn fire(&mut self) -> usize {
         let SlotPhase::Cancelling(Cancelling { cancels, .. }) = &mut self.phase else { return 0 };
         cancels.fire();
@@ -507,7 +508,7 @@ impl Slot {
         &self.backend.identity
     }
 
-    /// What became of a cancel; nothing, if it was for another statement.
+    /// The outcome of a cancel; ignored if it was for another statement.
     pub(crate) fn cancel_told(
         &mut self,
         (line, epoch): (Line, u64),
@@ -531,7 +532,7 @@ impl Slot {
         self.settled(cx);
     }
 
-    /// Fence 2: goes on once nothing can hit what comes next.
+    /// Fence 2: continues when nothing can hit the next statement.
     fn settled(&mut self, cx: &mut PoolContext) {
         let SlotPhase::Settling(settling) = &self.phase else { return };
         match settling.settlement(self.backend.identity.is_pooled) {
@@ -544,7 +545,7 @@ impl Slot {
 
 /// The end of a connection.
 impl Slot {
-    /// Phases that last too long.
+    /// Handles a phase that has timed out.
     pub(crate) fn expire(&mut self, cx: &mut PoolContext) {
         if !self.phase.is_expired(cx.now.saturating_duration_since(self.since)) {
             return;
@@ -558,13 +559,13 @@ impl Slot {
         }
     }
 
-    /// The connection is closed, and its place is free.
+    /// Closes the connection and frees its place.
     pub(crate) fn close(&mut self, mode: TerminateMode, cx: &mut PoolContext) {
         cx.lines.close(self.backend.line, mode);
         self.phase = SlotPhase::Gone;
     }
 
-    /// The statement does not hear us: its process is ended.
+    /// The statement does not react: its process is terminated.
     fn retire_cancelling(&mut self, is_terminated: bool, cx: &mut PoolContext) {
         let SlotPhase::Cancelling(cancelling) = self.leave() else {
             unreachable!("only what is cancelled is given up")
@@ -580,11 +581,12 @@ impl Slot {
         self.retire(false, cx);
     }
 
-    /// Closes the connection; the place stays taken until the process is gone, or the pool would have more of them than it may.
+    /// Closes the connection. Its place stays taken until the process is gone; otherwise the pool could have more
+    /// processes than allowed.
     fn retire(&mut self, is_terminated: bool, cx: &mut PoolContext) {
         self.backend.wire.out.clear();
         cx.lines.close(self.backend.line, TerminateMode::Abrupt);
-        // Behind a pooler nobody is told: it ends the statement in its own way.
+        // Behind a pooler there is nothing to check: the pooler ends the statement in its own way.
         if self.backend.is_known() {
             cx.counts.terminated += u64::from(is_terminated);
             self.enter(SlotPhase::Retiring(Retiring::new(cx.now, is_terminated)), cx);
@@ -597,12 +599,12 @@ impl Slot {
         if let SlotPhase::Retiring(retiring) = &mut self.phase { Some(retiring) } else { None }
     }
 
-    /// Its process is gone, or nobody can ask for it.
+    /// Its process is gone, or cannot be checked.
     pub(crate) fn free(&mut self) {
         self.phase = SlotPhase::Gone;
     }
 
-    /// The server has said that it ends the connection: nothing is to be waited for.
+    /// The server has announced that it closes the connection: nothing more will come.
     fn dismissed(&mut self, why: &str, cx: &mut PoolContext) {
         cx.lines.close(self.backend.line, TerminateMode::Abrupt);
         self.broke(&Loss::Closed, why, cx);
@@ -619,7 +621,7 @@ impl Slot {
         None
     }
 
-    /// What ran on it ends, or goes back to the queue where it never began.
+    /// Its query ends, or returns to the queue if it never began.
     fn broke(&mut self, loss: &Loss, why: &str, cx: &mut PoolContext) {
         match self.leave() {
             SlotPhase::Busy(busy) => {
@@ -637,7 +639,7 @@ impl Slot {
             | SlotPhase::Retiring(_)
             | SlotPhase::Gone => {}
         }
-        // One that the server closed is gone there; of another the server may not know yet.
+        // If the server closed the connection, its process is gone; otherwise the server may not have noticed yet.
         if *loss != Loss::Closed && self.backend.is_known() && cx.phase != PoolPhase::Ending {
             self.enter(SlotPhase::Retiring(Retiring::new(cx.now, false)), cx);
         }

@@ -1,4 +1,4 @@
-//! Where a slot is: one struct for each phase that has something of its own.
+//! The phase of a slot: one struct for each phase with its own data.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::limits::{CANCELLING_MAX, RESETTING_MAX, RETIRING_MAX, SETTLING_MAX};
 
 #[derive(Debug)]
 pub(crate) enum SlotPhase {
-    /// The socket is being opened, or the server greeted.
+    /// The socket is being opened, or the handshake is under way.
     Connecting(Dial),
     Idle,
     Busy(Busy),
@@ -25,9 +25,9 @@ pub(crate) enum SlotPhase {
     Settling(Settling),
     /// ROLLBACK has been sent.
     Resetting,
-    /// The connection is closed; its server process may still be there.
+    /// The connection is closed, but its server process may still exist.
     Retiring(Retiring),
-    /// The connection is closed, and its place free. Also while a phase is moved.
+    /// The connection is closed, and its place free. Also used while a phase is moved.
     Gone,
 }
 
@@ -37,17 +37,17 @@ impl SlotPhase {
         matches!(self, Self::Retiring(_) | Self::Gone)
     }
 
-    /// Whether the connection has been let in, and is open.
+    /// Whether it is logged in and open.
     pub(crate) fn is_connected(&self) -> bool {
         !matches!(self, Self::Connecting(_)) && !self.is_closed()
     }
 
-    /// Whether the server has a statement to answer.
+    /// Whether a statement is waiting for the server's answer.
     pub(crate) fn is_awaiting_server(&self) -> bool {
         matches!(self, Self::Busy(_) | Self::Cancelling(_) | Self::Resetting)
     }
 
-    /// Whether nothing is to be expected of the server.
+    /// Whether nothing is expected from the server.
     pub(crate) fn is_at_rest(&self) -> bool {
         matches!(self, Self::Idle | Self::Held(_))
     }
@@ -78,7 +78,7 @@ impl SlotPhase {
         }
     }
 
-    /// When it has to be looked at, having lasted since then.
+    /// When the phase times out, if it began at `since`.
     pub(crate) fn due(
         &self,
         since: Instant,

@@ -1,4 +1,5 @@
-//! A connection that is closed because nobody can say what would hit it; its place is free when its server process is gone.
+//! A connection that was closed because something might hit its next statement. Its place is free when its server
+//! process is gone.
 
 use std::time::Instant;
 
@@ -6,9 +7,9 @@ use crate::limits::RETIRING_LOOK;
 
 #[derive(Debug)]
 pub(crate) struct Retiring {
-    /// When the server is asked next whether the process is gone.
+    /// When to check next whether the process is gone.
     look_at: Instant,
-    /// It has to be told to end: it did not hear us.
+    /// It has to be terminated: it did not react.
     is_terminated: bool,
 }
 
@@ -25,12 +26,12 @@ impl Retiring {
         self.is_terminated
     }
 
-    /// It has been asked for, or cannot be now.
+    /// It has been checked, or cannot be checked now.
     pub(crate) fn put_off(&mut self, now: Instant) {
         self.look_at = now + RETIRING_LOOK;
     }
 
-    /// The process is still there; `was_told`: it has been told to end by now.
+    /// The process still exists; `was_told`: it has been told to end.
     pub(crate) fn is_still_there(&mut self, now: Instant, was_told: bool) {
         self.put_off(now);
         self.is_terminated &= !was_told;

@@ -12,36 +12,36 @@ use crate::settings::{Settings, TlsMode};
 /// One way to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// Which of [`Settings::hosts`].
+    /// The index in [`Settings::hosts`].
     pub host: usize,
     pub address: Address,
     pub tls: TlsUse,
-    /// The host as it was named, for its certificate.
+    /// The host as given, for its certificate.
     pub(super) name: Arc<str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsUse {
     Never,
-    /// Goes on without if the server does not offer it.
+    /// Continues without TLS if the server does not offer it.
     IfOffered,
     Always,
 }
 
-/// Why an attempt came to nothing.
+/// Why an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setback {
-    /// No connection, or it broke before the server had taken our word or refused it; or TLS failed.
+    /// No connection, or it broke before the server had accepted or refused us; or TLS failed.
     NoConnection,
-    /// The server answered and did not let us in, before it asked for a password (SQLSTATE 28000). Other servers are not asked then, only
-    /// the same one the other way: `pg_hba.conf` may want TLS, or want none. A wrong password (28P01) ends the round: the other way would
-    /// only show it to those who listen.
+    /// The server denied access before it asked for a password (SQLSTATE 28000). Other servers are not tried then, only
+    /// the same one in the other mode: `pg_hba.conf` may require TLS, or forbid it. A wrong password (28P01) ends the
+    /// round: the other mode would only expose it to eavesdroppers.
     Refused,
-    /// It is none of those that [`Settings::target`] wants.
+    /// It is not of a kind that [`Settings::target`] accepts.
     OtherTarget,
 }
 
-/// What is left to try of one round.
+/// The rest of one round.
 #[derive(Debug, Clone)]
 pub struct Attempts {
     left: VecDeque<Attempt>,
@@ -76,7 +76,7 @@ impl Attempts {
         self.last.clone()
     }
 
-    /// The next one, now that the last came to nothing.
+    /// The next one, after the last has failed.
     pub fn after(&mut self, setback: Setback) -> Option<Attempt> {
         let last = self.last.take()?;
         let is_same = |next: &Attempt| (next.host, &next.address) == (last.host, &last.address);
@@ -90,13 +90,13 @@ impl Attempts {
 }
 
 impl Attempt {
-    /// The same way again, for what belongs to a connection that is open: a request to cancel.
+    /// The same way again, for a request to cancel that belongs to an open connection.
     #[must_use]
     pub fn again(&self, is_tls: bool) -> Self {
         Self { tls: if is_tls { TlsUse::Always } else { TlsUse::Never }, ..self.clone() }
     }
 
-    /// For whom the server's certificate has to be.
+    /// The name in the server's certificate.
     pub(super) fn server(&self) -> Option<ServerName<'static>> {
         match (ServerName::try_from(self.name.to_string()), &self.address) {
             (Ok(name), _) => Some(name),
@@ -106,7 +106,8 @@ impl Attempt {
     }
 }
 
-/// The ways of a mode, the preferred first. Nobody listens to a Unix socket, and servers offer no TLS there.
+/// The ways of a mode, the preferred one first. A Unix socket cannot be eavesdropped on, and servers offer no TLS
+/// there.
 fn ways(mode: TlsMode, address: &Address) -> &'static [TlsUse] {
     match (address, mode) {
         (Address::Unix(_), _) | (Address::Tcp(_), TlsMode::Disable) => &[TlsUse::Never],

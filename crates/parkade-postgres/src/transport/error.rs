@@ -1,8 +1,8 @@
-//! Why a server that is there cannot be talked to.
+//! Why a server cannot be used although it answers.
 
 use std::io;
 
-/// Travels inside of an [`io::Error`] of the kind `PermissionDenied`.
+/// Wrapped in an [`io::Error`] of the kind `PermissionDenied`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsRefusal {
     #[error("the server does not offer TLS, which sslmode requires: set ssl=on there, or sslmode=disable here")]
@@ -32,13 +32,13 @@ impl From<TlsRefusal> for io::Error {
 }
 
 impl TlsRefusal {
-    /// What an error of the transport says about the server, if it is that.
+    /// The refusal in an error of the transport, if it contains one.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
 
-    /// `name`: for which the certificate should have been.
+    /// `name`: the name that the certificate should contain.
     pub(super) fn from_tls(error: &rustls::Error, name: &str) -> Self {
         use rustls::CertificateError as Certificate;
         match error {
@@ -55,7 +55,7 @@ impl TlsRefusal {
     }
 }
 
-/// webpki's own errors come through rustls by their names only.
+/// webpki's own errors come through rustls only as names.
 fn other(why: &rustls::CertificateError) -> String {
     match format!("{why:?}") {
         named if named.contains("UnsupportedCertVersion") => {

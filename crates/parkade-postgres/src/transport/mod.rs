@@ -1,4 +1,4 @@
-//! The bytes between us and a server, plain or under TLS, without ever waiting.
+//! The bytes between us and a server, plain or with TLS, without ever waiting.
 
 mod attempts;
 mod error;
@@ -29,33 +29,33 @@ use socket::{Socket, unless_blocked};
 /// PostgreSQL 17, section 53.7: `SSLRequest`.
 const ASK_FOR_TLS: &[u8] = &[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// So much is read at once when it comes in a stream, so that one read carries several pieces.
+/// The size of a read while data is streaming, so that one read delivers several pieces.
 pub const READ_BYTES_MAX: usize = 64 * 1024;
 
-/// An answer of one row needs less.
+/// A response of one row needs less.
 const READ_BYTES_MIN: usize = 2 * 1024;
 
-/// A connection that is being opened, or is open.
+/// A connection that is open or being opened.
 ///
-/// Polls are edge-triggered: a readiness stands until `read` says `Nothing`, or `write` says false. Until [`is_open`](Self::is_open), give
-/// every readiness to [`open`](Self::open).
+/// Polls are edge-triggered: a socket stays ready until `read` returns `Nothing`, or `write` returns false. Until
+/// [`is_open`](Self::is_open), pass every event to [`open`](Self::open).
 #[derive(Debug)]
 pub struct Transport {
     socket: Socket,
     phase: Phase,
-    /// How much the next read asks for: it follows what comes.
+    /// The size of the next read: it adapts to what arrives.
     read_bytes: usize,
     is_drained: bool,
 }
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOutcome {
-    /// So many bytes were appended.
+    /// This many bytes were appended.
     Bytes(usize),
     /// There is nothing now.
     Nothing,
-    /// The peer says no more.
+    /// The peer has closed.
     End,
 }
 
@@ -68,7 +68,7 @@ enum Phase {
     Secure(Box<TlsSession>),
 }
 
-/// TLS that has not begun.
+/// TLS has not begun.
 #[derive(Debug, Clone)]
 struct Wish {
     config: Arc<ClientConfig>,
@@ -76,7 +76,7 @@ struct Wish {
     is_must: bool,
 }
 
-/// The server is asked whether it offers TLS.
+/// The server was asked whether it offers TLS.
 #[derive(Debug)]
 struct SslRequest {
     wish: Wish,
@@ -84,16 +84,17 @@ struct SslRequest {
 }
 
 impl Transport {
-    /// Begins to connect. What is to be done then is [`open`](Self::open)'s.
+    /// Begins to connect. The rest is done by [`open`](Self::open).
     pub fn connect(attempt: &Attempt, plan: &TlsPlan) -> io::Result<Self> {
         let wish = wish(attempt, plan)?;
         let socket = Socket::connect(&attempt.address)?;
         Ok(Self { socket, phase: Phase::Connecting(wish), read_bytes: READ_BYTES_MIN, is_drained: false })
     }
 
-    /// Goes on with what comes before the first message: the connection, the question for TLS, its handshake. True when that is done.
+    /// Continues with everything before the first message: the connection, the request for TLS, its handshake. True
+    /// when that is done.
     ///
-    /// An error of the kind `PermissionDenied` has a [`TlsRefusal`] inside, unless it is a Unix socket's.
+    /// An error of the kind `PermissionDenied` contains a [`TlsRefusal`], except for a Unix socket.
     pub fn open(&mut self) -> io::Result<bool> {
         loop {
             self.phase = match &mut self.phase {
@@ -125,13 +126,13 @@ impl Transport {
         matches!(self.phase, Phase::Shaking(_) | Phase::Secure(_))
     }
 
-    /// The last read has emptied the socket: nothing but its end can be unseen.
+    /// The last read has emptied the socket: only its end may be unnoticed.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.is_drained
     }
 
-    /// Appends what there is, at most about [`READ_BYTES_MAX`].
+    /// Appends available bytes, at most about [`READ_BYTES_MAX`].
     pub fn read(&mut self, into: &mut BytesMut) -> io::Result<ReadOutcome> {
         let (read, is_drained) = match &mut self.phase {
             Phase::Connecting(_) | Phase::Asking(_) | Phase::Shaking(_) => {
@@ -147,7 +148,8 @@ impl Transport {
         Ok(read)
     }
 
-    /// Takes from `out` what can be sent now; true when all of it is gone. Under TLS a writable socket is to be told even when `out` is empty.
+    /// Takes from `out` what can be sent now; true when all of it is gone. With TLS it has to be called for a writable
+    /// socket even if `out` is empty.
     pub fn write(&mut self, out: &mut BytesMut) -> io::Result<bool> {
         match &mut self.phase {
             Phase::Connecting(_) | Phase::Asking(_) | Phase::Shaking(_) => {
@@ -192,7 +194,7 @@ impl Transport {
 }
 
 impl SslRequest {
-    /// What comes next, once the server has answered.
+    /// What follows the server's answer.
     fn go_on(&mut self, socket: &mut Socket) -> io::Result<Option<Phase>> {
         while !self.unsent.is_empty() {
             let Some(count) = unless_blocked(socket.write(self.unsent))? else { return Ok(None) };
@@ -208,9 +210,10 @@ impl SslRequest {
             }
             (b"N", false) => Ok(Some(Phase::Plain)),
             (b"N", true) => Err(TlsRefusal::NoTls.into()),
-            // Bytes behind the answer came before there was a key: to take them for the server's would be CVE-2021-23222.
+            // These bytes came before there was a key: accepting them as the server's would be CVE-2021-23222.
             ([b'S' | b'N', ..], _) => Err(TlsRefusal::TooMuch.into()),
-            // An ErrorResponse: it could not even start a process. Its text was said in the open, so it is not believed.
+            // An ErrorResponse: the server could not even start a process. Its text was not encrypted, so it is not
+            // trusted.
             ([b'E', ..], _) => {
                 Err(io::Error::new(io::ErrorKind::ConnectionReset, "the server failed before it answered"))
             }
@@ -239,7 +242,7 @@ fn after_connecting(wish: Option<Wish>) -> Phase {
     }
 }
 
-/// Twice as much where all that was asked for came, half where it was far less: what is asked for is made zero first.
+/// Doubles the size if the read was full, halves it if it was far from full: the buffer has to be zeroed first.
 fn next_size(asked: usize, came: usize) -> usize {
     if came == asked {
         (asked * 2).min(READ_BYTES_MAX)

@@ -1,4 +1,4 @@
-//! What is needed to speak TLS, made once from the settings.
+//! The TLS configuration, made once from the settings.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::settings::{Identity, Roots, SettingsError, TlsMode, TlsSettings, TlsV
 
 static NEWEST_ONLY: [&SupportedProtocolVersion; 1] = [&rustls::version::TLS13];
 
-/// Certificates are read here, so a changed one counts from the next start.
+/// Certificates are read here, so a changed file takes effect at the next start.
 #[derive(Debug, Clone)]
 pub struct TlsPlan {
     /// `None`: `sslmode=disable`.
@@ -52,7 +52,7 @@ fn builder(provider: Arc<CryptoProvider>, version: TlsVersion) -> Result<Builder
     builder.map_err(|error| SettingsError::value("ssl_min_protocol_version", error.to_string()))
 }
 
-/// As libpq does it: who names signers wants them checked, whatever the mode is.
+/// As in libpq: if signers are given they are checked, whatever the mode is.
 fn trust(settings: &TlsSettings) -> Result<Trust, SettingsError> {
     let signers = match &settings.roots {
         Roots::None => return Ok(Trust::Anybody),
@@ -71,7 +71,7 @@ fn from_file(path: &Path) -> Result<Signers, SettingsError> {
     Ok(Signers { roots, certificates })
 }
 
-/// Single ones that cannot be read are not missed; none at all is an error.
+/// Single unreadable ones are skipped; if none can be read, that is an error.
 fn of_system() -> Result<Signers, SettingsError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();

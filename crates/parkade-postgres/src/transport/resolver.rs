@@ -1,4 +1,4 @@
-//! What takes long before a connection is open, in threads: the addresses of hosts, since asking for them blocks, and proofs of many rounds.
+//! Slow steps before a connection is open, in threads: resolving names, which blocks, and proofs of many rounds.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -15,8 +15,8 @@ use crate::settings::{Host, HostPlace};
 /// The addresses of one host, in the order in which they are tried; or why it has none.
 pub type HostAddresses = Result<Vec<Address>, String>;
 
-/// Answers come in the order of the questions. Its thread begins with the first question and ends with the resolver, or, if it is just
-/// waiting for a name server, when that has answered.
+/// Answers come in the order of the questions. The thread starts with the first question and ends with the resolver; if
+/// it is waiting for a name server then, it ends after that has answered.
 #[derive(Debug)]
 pub struct Resolver {
     questions: Option<Sender<LookupQuestion>>,
@@ -26,11 +26,11 @@ pub struct Resolver {
     woken: UnixStream,
 }
 
-/// For whom it is asked is the asker's to know.
+/// Identifies the question for the caller.
 type LookupQuestion = (u64, Vec<Host>);
 type Answer = (u64, Vec<HostAddresses>);
 
-/// The thread's ends.
+/// The thread's ends of the channels.
 #[derive(Debug)]
 struct Answering {
     answers: Sender<Answer>,
@@ -38,7 +38,7 @@ struct Answering {
     wake: Pipe,
 }
 
-/// The addresses where all hosts have one already: then nobody needs to be asked.
+/// The addresses, if no host has to be resolved.
 #[must_use]
 pub fn known(hosts: &[Host]) -> Option<Vec<HostAddresses>> {
     hosts.iter().map(|host| Some(Ok(vec![literal(host)?]))).collect()
@@ -48,7 +48,7 @@ impl Resolver {
     /// `token` becomes readable when there are answers.
     pub fn new(registry: &Registry, token: Token) -> io::Result<Self> {
         let (wake, woken) = Pipe::pair()?;
-        // Full, it has woken enough.
+        // If the pipe is full, there are enough wake-ups in it.
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         let mut woken = UnixStream::from_std(woken);
@@ -59,7 +59,7 @@ impl Resolver {
         Ok(Self { questions: None, answers, computed, answering, woken })
     }
 
-    /// `asker` comes back with the answer.
+    /// `asker` is returned with the answer.
     pub fn ask(&mut self, asker: u64, hosts: &[Host]) -> io::Result<()> {
         let question = (asker, hosts.to_vec());
         let unasked = match &self.questions {
@@ -74,7 +74,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// In a thread for this alone: the one for names may wait for a name server. There are as many as connections that are being opened.
+    /// Uses a new thread, because the one for names may be waiting for a name server. There are at most as many as
+    /// connections that are being opened.
     pub fn compute(&mut self, asker: u64, computation: Computation) -> io::Result<()> {
         let (sender, mut wake) = (self.answering.computed.clone(), self.answering.wake.try_clone()?);
         std::thread::Builder::new().name("scram".into()).spawn(move || {
@@ -85,12 +86,12 @@ impl Resolver {
         Ok(())
     }
 
-    /// What has been computed; to be called after [`answers`](Self::answers).
+    /// The results of computations; to be called after [`answers`](Self::answers).
     pub fn computed(&mut self) -> impl Iterator<Item = (u64, Computed)> {
         self.computed.try_iter()
     }
 
-    /// What has come; to be called when the token is readable.
+    /// The answers; to be called when the token is readable.
     pub fn answers(&mut self) -> impl Iterator<Item = (u64, Vec<HostAddresses>)> {
         let mut wakes = [0; 64];
         while self.woken.read(&mut wakes).is_ok_and(|count| count > 0) {}

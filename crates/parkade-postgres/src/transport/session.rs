@@ -24,7 +24,7 @@ impl TlsSession {
         Ok(Self { tls, name })
     }
 
-    /// Goes on with the handshake as far as the socket lets it; true when it is done.
+    /// Continues the handshake as far as the socket allows; true when it is done.
     pub fn shake(&mut self, socket: &mut Socket) -> io::Result<bool> {
         while self.tls.is_handshaking() {
             if !self.flush(socket)? {
@@ -42,7 +42,7 @@ impl TlsSession {
         Ok(true)
     }
 
-    /// Also gives what was decrypted before, when the socket has nothing new.
+    /// Also returns bytes that were decrypted before, even if the socket has nothing new.
     pub fn read(&mut self, socket: &mut Socket, into: &mut BytesMut) -> io::Result<(ReadOutcome, bool)> {
         let before = into.len();
         loop {
@@ -59,7 +59,7 @@ impl TlsSession {
 
     pub fn write(&mut self, socket: &mut Socket, out: &mut BytesMut) -> io::Result<bool> {
         loop {
-            // rustls takes no more than its buffer holds.
+            // rustls takes no more than fits into its buffer.
             let taken = self.tls.writer().write(out)?;
             out.advance(taken);
             if !self.flush(socket)? {
@@ -71,7 +71,7 @@ impl TlsSession {
         }
     }
 
-    /// True once the peer will say no more.
+    /// True once the peer has closed.
     fn take_plain(&mut self, into: &mut BytesMut) -> io::Result<bool> {
         let mut reader = self.tls.reader();
         loop {
@@ -83,18 +83,18 @@ impl TlsSession {
                     reader.consume(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                // Without a farewell: each message of PostgreSQL tells its own length, so nothing can be cut off unseen.
+                // Without close_notify: each message of PostgreSQL has its length, so a truncation cannot go unnoticed.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(true),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Reads records; `None` when there are none now, 0 at the end.
+    /// Reads records; `None` if there are none now, 0 at the end.
     fn receive(&mut self, socket: &mut Socket) -> io::Result<Option<usize>> {
         let Some(count) = unless_blocked(self.tls.read_tls(socket))? else { return Ok(None) };
         if let Err(error) = self.tls.process_new_packets() {
-            // The peer is told why; that it hears it is not needed.
+            // The peer is sent the reason; whether it arrives does not matter.
             let _ = self.flush(socket);
             return Err(TlsRefusal::from_tls(&error, &self.name).into());
         }

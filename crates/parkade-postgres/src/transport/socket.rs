@@ -10,7 +10,7 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use socket2::{SockRef, TcpKeepalive};
 
-/// How long a peer may be silent until it is asked whether it is there.
+/// How long a peer may be silent before keepalive probes it.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// How long sent bytes may stay unacknowledged. Then: the connection breaks.
@@ -40,7 +40,7 @@ impl Socket {
                 Ok(Self::Tcp(stream))
             }
             Address::Unix(path) => match UnixStream::connect(path) {
-                // connect(2): EAGAIN of a Unix socket is no "later", it is a full backlog.
+                // connect(2): EAGAIN of a Unix socket does not mean "later", but a full backlog.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     Err(io::Error::new(io::ErrorKind::ConnectionRefused, "the socket's accept queue is full"))
                 }
@@ -49,7 +49,7 @@ impl Socket {
         }
     }
 
-    /// False while it is under way; an error tells that it failed.
+    /// False while it is under way; an error if it failed.
     pub fn is_connected(&self) -> io::Result<bool> {
         let (error, peer) = match self {
             Self::Tcp(stream) => (stream.take_error()?, stream.peer_addr().map(drop)),
@@ -124,7 +124,7 @@ impl Source for Socket {
     }
 }
 
-/// `None` where the socket has nothing to take or give now.
+/// `None` if the socket cannot be read or written now.
 pub fn unless_blocked<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(done) => Ok(Some(done)),

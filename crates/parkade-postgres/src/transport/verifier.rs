@@ -1,4 +1,4 @@
-//! What is asked of a server's certificate: nothing, its signer, or its signer and its name.
+//! How a server's certificate is checked: not at all, its signer, or its signer and its name.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// Whom a server's certificate has to convince us of. That the server has its key is always checked.
+/// Which server certificates are accepted. That the server has the key is always checked.
 #[derive(Debug)]
 pub enum Trust {
-    /// Anybody: this keeps out those who only listen.
+    /// Any: this only protects against eavesdroppers.
     Anybody,
-    /// One whose certificate these have signed.
+    /// Those that these authorities have signed.
     Signed(Signers),
-    /// And that is for the host.
+    /// And that are for the host.
     SignedForHost(Signers),
 }
 
@@ -48,8 +48,9 @@ impl Verifier {
         let parsed = ParsedCertificate::try_from(certificate)?;
         let algorithms = self.algorithms.all;
         match verify_server_cert_signed_by_trust_anchor(&parsed, &signers.roots, between, now, algorithms) {
-            // PostgreSQL's manual makes one certificate that is server and signer in one; webpki refuses such a server in principle, after
-            // it has looked at the dates. The operator has named this very certificate, so there is no signer to doubt.
+            // PostgreSQL's manual describes a certificate that is server and signer in one. webpki refuses such a
+            // server on principle, but only after it has checked the dates. The operator has configured this very
+            // certificate, so there is no other signer to verify.
             Err(Error::InvalidCertificate(CertificateError::Other(_)))
                 if signers.certificates.contains(certificate) =>
             {

@@ -1,4 +1,4 @@
-//! What the server says when it refuses.
+//! Errors and notices of the server.
 
 use parkade_sql::{Certainty, FailureKind, QueryFailure};
 
@@ -8,7 +8,7 @@ use super::reader::MessageReader;
 /// An `ErrorResponse` or a `NoticeResponse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerError {
-    /// The server closes the connection behind it.
+    /// The server closes the connection after it.
     pub(crate) is_fatal: bool,
     pub(crate) code: Box<str>,
     pub(crate) message: Box<str>,
@@ -50,17 +50,18 @@ impl ServerError {
         &*self.code == QUERY_CANCELED
     }
 
-    /// Somebody asked for it, be it us: in English.
+    /// The message after a cancel, by us or by others: in English.
     pub(crate) fn is_cancel_by_request(&self) -> bool {
         self.is_cancel() && self.message.contains("user request")
     }
 
-    /// The server's own limit has the same code: in English.
+    /// The message of the server's own timeout, which has the same code: in English.
     pub(crate) fn is_time_out(&self) -> bool {
         self.is_cancel() && self.message.contains("timeout")
     }
 
-    /// The plan of a prepared statement no longer fits its tables, or the statement is not there: to be prepared anew.
+    /// The plan of a prepared statement no longer matches its tables, or the statement does not exist: it has to be
+    /// prepared again.
     pub(crate) fn is_stale_statement(&self) -> bool {
         match &*self.code {
             "26000" => true,
@@ -68,12 +69,12 @@ impl ServerError {
         }
     }
 
-    /// A table has changed: what other connections have prepared of it is stale too.
+    /// A table has changed: the prepared statements of other connections are stale too.
     pub(crate) fn is_stale_plan(&self) -> bool {
         &*self.code == "0A000" && (&*self.routine == "RevalidateCachedQuery" || self.message.contains("cached plan"))
     }
 
-    /// The server ends this connection, and has undone what ran on it.
+    /// The server closes this connection, and has rolled back what ran on it.
     pub(crate) fn is_shutdown(&self) -> bool {
         matches!(&*self.code, "57P01" | "57P02" | "57P03" | "57P05" | "25P03")
     }

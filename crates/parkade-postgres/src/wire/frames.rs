@@ -1,4 +1,4 @@
-//! Where a message ends and the next begins; what is too large is left out without being kept.
+//! Where a message ends and the next begins; messages that are too large are skipped without being stored.
 
 use super::ProtocolViolation;
 use crate::limits::MESSAGE_BYTES_MAX;
@@ -8,7 +8,7 @@ const HEAD_BYTES: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Frames {
     row_bytes_max: usize,
-    /// Bytes still to come of a message that is left out.
+    /// The remaining bytes of a message that is skipped.
     skip: usize,
 }
 
@@ -18,7 +18,7 @@ pub(crate) enum Frame<'a> {
         tag: u8,
         body: &'a [u8],
     },
-    /// It is not kept; told when it begins.
+    /// It is skipped; reported when it begins.
     TooLarge {
         tag: u8,
         bytes: usize,
@@ -30,7 +30,7 @@ impl Frames {
         Self { row_bytes_max, skip: 0 }
     }
 
-    /// The next message of `buffer` from `at` on, which moves behind it. `None`: more bytes are needed.
+    /// The next message of `buffer` from `at` on; `at` is moved behind it. `None`: more bytes are needed.
     pub(crate) fn next<'a>(
         &mut self,
         buffer: &'a [u8],
@@ -51,7 +51,7 @@ impl Frames {
         Ok(Some(Frame::Whole { tag, body }))
     }
 
-    /// How many bytes the message at the front of `rest` has in all, once its head is there: so much room is needed.
+    /// The total size of the message at the front of `rest`, once its head has arrived: this much space is needed.
     pub(crate) fn needed(rest: &[u8]) -> usize {
         rest.split_first_chunk::<HEAD_BYTES>()
             .map_or(HEAD_BYTES, |([_, length @ ..], _)| u32::from_be_bytes(*length) as usize + 1)
@@ -62,7 +62,7 @@ impl Frames {
     }
 
     fn leave_out<'a>(&mut self, tag: u8, bytes: usize, at: &mut usize) -> Result<Frame<'a>, ProtocolViolation> {
-        // Rows, pieces of a COPY, notices, notifications: the conversation goes on without them.
+        // Rows, pieces of a COPY, notices, notifications: the session continues without them.
         if !matches!(tag, b'D' | b'd' | b'N' | b'A') {
             return Err(ProtocolViolation("a message is too large"));
         }

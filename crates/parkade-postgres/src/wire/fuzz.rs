@@ -1,4 +1,4 @@
-//! What a server, or whoever answers in its place, may say, changed at random: nothing panics, and every message that is taken is bounded.
+//! Random changes of what a server, or an impostor, may send: nothing panics, and every accepted message is bounded.
 
 #[path = "../../../../fuzz/fuzzing.rs"]
 mod fuzzing;

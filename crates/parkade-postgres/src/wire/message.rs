@@ -1,4 +1,4 @@
-//! What the server says.
+//! Messages of the server.
 
 use super::ProtocolViolation;
 use super::error::ServerError;
@@ -26,7 +26,7 @@ pub(crate) enum BackendMessage<'a> {
         channel: &'a str,
         payload: &'a str,
     },
-    /// The parameters of a statement, by their number.
+    /// The number of parameters of a statement.
     Parameters(usize),
     Columns(Vec<Field>),
     NoColumns,
@@ -40,11 +40,11 @@ pub(crate) enum BackendMessage<'a> {
     CopyIn,
     /// To the client, or in both directions.
     CopyOut,
-    /// `ParseComplete`, `BindComplete`, `CloseComplete`, `CopyData`, `CopyDone`: nothing follows from them.
+    /// `ParseComplete`, `BindComplete`, `CloseComplete`, `CopyData`, `CopyDone`: these have no effect.
     Progress,
 }
 
-/// What a connection is in when it is ready for the next statement.
+/// The state of the transaction when the connection is ready for the next statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transaction {
     None,
@@ -135,7 +135,7 @@ fn columns(mut reader: MessageReader<'_>) -> Result<Vec<Field>, ProtocolViolatio
         .collect()
 }
 
-/// The command and the number at the end of what a statement says when it is complete: `INSERT 0 3`, `CREATE TABLE`.
+/// The command and the number at the end of a `CommandComplete`: `INSERT 0 3`, `CREATE TABLE`.
 pub(crate) fn command(tag: &str) -> (&str, u64) {
     match tag.rsplit_once(' ').and_then(|(head, count)| Some((head, count.parse().ok()?))) {
         Some((head, count)) => (head.split_once(' ').map_or(head, |(command, _)| command), count),

@@ -1,6 +1,6 @@
-//! The protocol of PostgreSQL (version 3.0) as messages: what is read, what is written.
+//! The messages of PostgreSQL's protocol (version 3.0): reading and writing them.
 //!
-//! Rows are read where they lie in the receive buffer, without a copy; that is why the messages of the server are not read by
+//! Rows are read in place in the receive buffer, without a copy; that is why the messages of the server are not read by
 //! `postgres-protocol`, which writes ours.
 
 pub(crate) mod error;
@@ -17,12 +17,12 @@ use bytes::BytesMut;
 use crate::limits::BUFFER_KEPT_BYTES;
 use frames::Frames;
 
-/// The server said something that is no message of the protocol.
+/// The server sent something that is not a message of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the server broke the protocol: {0}")]
 pub(crate) struct ProtocolViolation(pub(crate) &'static str);
 
-/// What a connection has to say, and how it listens.
+/// The output of a connection, and the state of its input.
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) out: BytesMut,
@@ -34,7 +34,7 @@ impl Wire {
         Self { out: BytesMut::new(), frames: Frames::new(row_bytes_max) }
     }
 
-    /// A large parameter is not remembered by its buffer.
+    /// A buffer that grew for a large parameter is not kept.
     pub(crate) fn tidy(&mut self) {
         if self.out.is_empty() && self.out.capacity() > BUFFER_KEPT_BYTES {
             self.out = BytesMut::new();

@@ -1,9 +1,9 @@
-//! Parameters as PostgreSQL reads them: text, whose type the server infers.
+//! Parameters in text form; the server infers their types.
 
 use bytes::{BufMut, BytesMut};
 use parkade_sql::{FailureKind, Parameter, QueryFailure};
 
-/// Refuses what the protocol cannot carry, before anything is sent.
+/// Refuses values that the protocol cannot carry, before anything is sent.
 pub(crate) fn check(parameters: &[Parameter]) -> Result<(), QueryFailure> {
     match parameters.iter().position(has_nul) {
         Some(index) => {
@@ -27,7 +27,7 @@ fn has_nul(parameter: &Parameter) -> bool {
     }
 }
 
-/// Writes a parameter that is not NULL.
+/// Writes a parameter other than NULL.
 pub(crate) fn write(out: &mut BytesMut, parameter: &Parameter) {
     match parameter {
         Parameter::Null => {}
@@ -41,7 +41,7 @@ pub(crate) fn write(out: &mut BytesMut, parameter: &Parameter) {
 }
 
 fn float(out: &mut BytesMut, number: f64) {
-    // Rust writes `NaN`, `inf` and `-inf`; PostgreSQL reads all three.
+    // Rust writes `NaN`, `inf` and `-inf`; PostgreSQL accepts all three.
     out.extend_from_slice(format!("{number:?}").as_bytes());
 }
 
@@ -76,7 +76,7 @@ fn array(out: &mut BytesMut, elements: &[Parameter]) {
     out.put_u8(b'}');
 }
 
-/// An element of an array literal: with quotes nothing in it means anything but itself.
+/// An element of an array literal: within quotes only quotes and backslashes need escaping.
 fn quoted(out: &mut BytesMut, text: &[u8]) {
     out.put_u8(b'"');
     for &byte in text {

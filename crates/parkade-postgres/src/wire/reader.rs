@@ -38,7 +38,7 @@ impl<'a> MessageReader<'a> {
         self.i32().map(i32::cast_unsigned)
     }
 
-    /// Up to the next NUL, which is left out.
+    /// Up to the next NUL, which is not included.
     pub(crate) fn until_nul(&mut self) -> Result<&'a [u8], ProtocolViolation> {
         let end = memchr(0, self.0).ok_or(SHORT)?;
         let taken = &self.0[..end];

@@ -1,4 +1,4 @@
-//! What is said to the server. `postgres-protocol` writes it; here are the flights: what goes together, up to one `Sync`.
+//! Writes messages to the server with `postgres-protocol`, in flights: messages that belong together, up to one `Sync`.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use postgres_protocol::message::frontend;
 
 use super::parameters;
 
-/// Writes all of it or nothing.
+/// Writes everything or nothing.
 fn whole(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), QueryFailure> {
     let begun = out.len();
     write(out).map_err(|error| {
@@ -18,7 +18,7 @@ fn whole(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut) -> io::Result<()>
     })
 }
 
-/// The simple protocol: no parameters, as many statements as there are.
+/// The simple protocol: no parameters, any number of statements.
 pub(crate) fn simple(out: &mut BytesMut, text: &str) -> Result<(), QueryFailure> {
     whole(out, |out| frontend::query(text, out))
 }
@@ -43,7 +43,7 @@ pub(crate) fn run(out: &mut BytesMut, name: &str, parameters: &[Parameter]) -> R
     })
 }
 
-/// Parse, Bind, Describe, Execute of a statement without a name.
+/// Parse, Bind, Describe, Execute of an unnamed statement.
 pub(crate) fn at_once(out: &mut BytesMut, text: &str, parameters: &[Parameter]) -> Result<(), QueryFailure> {
     whole(out, |out| {
         frontend::parse("", text, [], out)?;
@@ -60,7 +60,7 @@ pub(crate) fn close(out: &mut BytesMut, name: &str) {
     frontend::close(b'S', name, out).expect("names of statements are our own, and short");
 }
 
-/// A COPY wants data, and reads over the `Sync` behind it: it gets another.
+/// A COPY expects data, and skips the `Sync` after it: so another one is sent.
 pub(crate) fn refuse_copy(out: &mut BytesMut) {
     frontend::copy_fail("COPY is not supported here", out).expect("the text is short");
     frontend::sync(out);

@@ -1,6 +1,7 @@
-//! More connections through one pool than there are numbers for sockets, while a transaction keeps its own.
+//! Opens more connections through one pool than there are numbers for sockets, while a transaction keeps its own.
 //!
-//! Each cancel takes a connection here. Against a server of this test's own by default; against a real one by `soak/connections.py`.
+//! Each cancel takes a connection here. By default it uses this test's own server; `soak/connections.py` runs it with a
+//! real one.
 
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
@@ -23,10 +24,10 @@ struct Client {
     polled: Events,
     database: Database,
     events: Vec<Event>,
-    /// Something was asked since the last turn.
+    /// Work was submitted since the last turn.
     is_asked: bool,
     queries: u64,
-    /// Those that sleep until they are cancelled.
+    /// Statements that sleep until they are cancelled.
     sleeping: HashSet<QueryId>,
 }
 
@@ -77,7 +78,7 @@ impl Client {
         events
     }
 
-    /// How it ended, and its rows.
+    /// How the query ended, and its rows.
     fn end_of(&mut self, query: QueryId) -> (QueryEnd, String) {
         let (until, mut rows) = (Instant::now() + PATIENCE, String::new());
         loop {
@@ -96,7 +97,8 @@ impl Client {
         }
     }
 
-    /// How many connections there have been, at least. Without a pooler the canceller has tried each cancel first, in vain.
+    /// A lower bound of the number of connections so far. Without a pooler the canceller has tried each cancel first,
+    /// in vain.
     fn opened(&self) -> u64 {
         let status = self.database.status(Instant::now());
         let counts = status.counts;
@@ -128,7 +130,8 @@ fn statement(text: &str) -> Query {
     }
 }
 
-/// Opens so many connections. The transaction answers from the same server process all the time, and is committed there.
+/// Opens this many connections. The transaction is answered by the same server process all the time, and is committed
+/// there.
 fn open(url: &str, count: u64) {
     let mut client = Client::new(url);
     let lease = LeaseId(1);

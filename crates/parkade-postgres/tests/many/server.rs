@@ -1,4 +1,5 @@
-//! As much of a server as the test needs: it answers as a pooler does, so that each cancel comes over a connection of its own.
+//! As much of a server as the test needs: it answers like a pooler, so that each cancel comes over a connection of its
+//! own.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -15,7 +16,7 @@ struct Sleeper {
 
 const CANCEL: i32 = 80_877_102;
 
-/// Listens at a Unix socket in that folder: over TCP there would soon be no port left. Its threads end with the test.
+/// Listens at a Unix socket in that folder: with TCP there would soon be no port left. Its threads end with the test.
 pub fn start(folder: &Path) {
     let listener = UnixListener::bind(folder.join(".s.PGSQL.5432")).unwrap();
     std::thread::spawn(move || {
@@ -44,7 +45,7 @@ fn first_words(stream: &mut UnixStream) -> Option<(i32, Vec<u8>)> {
     Some((i32::from_be_bytes(head[4..].try_into().unwrap()), rest))
 }
 
-/// Of one that does not sleep yet nothing comes, as of any server.
+/// Like any server, it does nothing about a statement that does not sleep yet.
 fn cancel(sessions: &Sessions, pid: i32) {
     let error = message(b'E', b"VERROR\0C57014\0Mcanceling statement due to user request\0\0");
     let mut sessions = sessions.lock().unwrap();

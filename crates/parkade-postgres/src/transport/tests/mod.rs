@@ -18,10 +18,10 @@ use super::socket::Address;
 use super::*;
 use crate::settings::{Settings, SettingsError};
 
-/// Nothing here waits for anything but the other end; a test that hangs should say where.
+/// Tests here wait only for the other end; one that hangs should tell where.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Accepts one connection and does with it what the test says.
+/// Accepts one connection and runs the test's function with it.
 struct Server<T> {
     address: Address,
     thread: JoinHandle<io::Result<T>>,
@@ -57,7 +57,7 @@ fn plan(text: &str) -> Result<TlsPlan, SettingsError> {
     TlsPlan::new(&settings(text).tls)
 }
 
-/// Acts on what the poll says and on nothing else, so that a forgotten readiness hangs.
+/// Acts only on events of the poll, so that a forgotten event makes the test hang.
 struct Client {
     poll: Poll,
     transport: Transport,
@@ -80,7 +80,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Sends and receives until all is sent, and so many bytes or the end have come.
+    /// Sends and receives until everything is sent, and this many bytes or the end have arrived.
     fn exchange(&mut self, bytes: &[u8], count: usize) -> io::Result<ReadOutcome> {
         let mut out = BytesMut::from(bytes);
         loop {

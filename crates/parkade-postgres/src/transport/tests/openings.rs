@@ -1,11 +1,11 @@
-//! What a server answers to the question for TLS.
+//! The server's answers to the request for TLS.
 
 use std::io::{Read as _, Write};
 use std::net::Shutdown;
 
 use super::*;
 
-/// The server answers so and then says hello; what comes of it.
+/// The server gives this answer and then says hello. Returns the result.
 fn check(answer: &'static [u8], tls: TlsUse, outcome: Result<&str, &str>) {
     let server = Server::new(move |mut stream| {
         let mut question = [0; 8];
@@ -14,7 +14,7 @@ fn check(answer: &'static [u8], tls: TlsUse, outcome: Result<&str, &str>) {
         }
         stream.write_all(answer)?;
         stream.shutdown(Shutdown::Write)?;
-        // The client may hang up before it has read all.
+        // The client may close before it has read everything.
         let _ = stream.read_to_end(&mut Vec::new());
         Ok(question)
     });

@@ -1,4 +1,4 @@
-//! Bytes both ways, plain or under TLS, more than fits at once, until one end says no more.
+//! Bytes in both directions, plain or with TLS, more than fits at once, until one end closes.
 
 use std::io::{Read as _, Write};
 use std::net::Shutdown;

@@ -1,4 +1,4 @@
-//! Which certificates are taken, by which settings.
+//! Which certificates are accepted with which settings.
 
 use std::io::{Read as _, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, Stream};
 
 use super::*;
 
-/// One who signs, with a folder for the files of a test. The folder goes with it.
+/// A certificate authority, with a folder for the files of a test, which is deleted at the end.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     der: CertificateDer<'static>,
@@ -54,7 +54,7 @@ impl Authority {
         Signed { chain: vec![certificate.der().clone()], pem: certificate.pem(), key }
     }
 
-    /// A server that is its own authority, as PostgreSQL's manual makes it.
+    /// A server that is its own authority, as described in PostgreSQL's manual.
     fn sign_itself(&self, names: &[&str], file: &str) -> Signed {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
@@ -71,7 +71,7 @@ impl Drop for Authority {
     }
 }
 
-/// Says yes to TLS and echoes `count` bytes; `clients`: whose certificates it wants.
+/// Accepts TLS and echoes `count` bytes; `clients`: the authority for client certificates.
 pub fn echo(signed: &Signed, clients: Option<&Authority>, count: usize) -> Server<()> {
     let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -100,7 +100,7 @@ pub fn echo(signed: &Signed, clients: Option<&Authority>, count: usize) -> Serve
     })
 }
 
-/// Connects to `host` with these settings; `Ok` where the echo came back under TLS.
+/// Connects to `host` with these settings; `Ok` if the echo came back over TLS.
 fn checked(signed: &Signed, host: &str, text: &str) -> Result<(), String> {
     let server = echo(signed, None, 4);
     let plan = plan(text).unwrap();
@@ -176,7 +176,7 @@ fn a_server_may_want_a_certificate_of_ours() {
     {
         let echo = echo(&server, Some(&authority), 4);
         let client = Client::open(&attempt(&echo.address, TlsUse::Always, "db"), &plan(&text).unwrap());
-        // Under TLS 1.3 the server's refusal comes with the first read.
+        // With TLS 1.3 the server's refusal comes with the first read.
         let came = client.and_then(|mut client| client.exchange(b"ping", 4));
         assert_eq!(came.is_ok(), is_taken, "{came:?}");
         assert_eq!(came.err().as_ref().and_then(TlsRefusal::of).is_some(), !is_taken);
