@@ -71,7 +71,7 @@ pub struct ListenSettings {
     /// Headers that trusted proxies set: X-Forwarded-For and X-Forwarded-Proto, or Forwarded; the other kind is ignored
     #[arg(long, value_name = "KIND", value_enum, default_value = "x-forwarded")]
     pub forwarded: Forwarded,
-    /// Also serve health, status, metrics and publishing at this host:port; may be repeated
+    /// Also serve the admin endpoints (health, status, metrics, publishing, queries, jobs) at this host:port; may be repeated
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = address::admin)]
     pub admin: Vec<SocketAddr>,
 }
@@ -96,13 +96,13 @@ pub struct WorkerSettings {
     /// Python interpreter; by default the python next to the parkade executable, otherwise python3
     #[arg(long, value_name = "FILE")]
     pub python: Option<PathBuf>,
-    /// Maximum time for a request to be queued and run, then 504; 0 means no limit
+    /// Maximum time for a request to be queued and run; beyond it, 503 if it is still queued, 504 if it is running. 0 means no limit
     #[arg(long, value_name = "TIME", value_parser = duration_or_none, default_value = "30s")]
     pub deadline: OrNone<Duration>,
-    /// Time a worker gets to return after a deadline before it is killed
+    /// Time that a worker has to finish after a deadline before it is killed
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub kill_grace: Duration,
-    /// Time that requests get to finish at SIGTERM and reload
+    /// Time that requests have to finish at SIGTERM and reload
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     pub grace: Duration,
     /// Time allowed for a worker to load the application
@@ -197,7 +197,7 @@ pub struct DatabaseSettings {
     /// Maximum size of a result for a function or a coroutine, as JSON; a result that is streamed to the client has no limit
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
     pub result_limit: usize,
-    /// Time that queries get to finish at SIGTERM before they are cancelled
+    /// Time that queries have to finish at SIGTERM before they are cancelled
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub query_grace: Duration,
     /// PostgreSQL channel (NOTIFY) whose notifications are published on the channel of the same name; may be repeated
@@ -219,7 +219,7 @@ pub struct JobSettings {
     /// Number of workers that only run jobs, in addition to --workers, if the application declares jobs; auto is half the number of cores, at least one. With 0, jobs are stored here and run by other servers
     #[arg(long, value_name = "COUNT", value_parser = job_workers, default_value = "auto")]
     pub job_workers: usize,
-    /// Maximum time for an attempt of a job, waits not counted; 0 means no limit
+    /// Maximum time that the code of a job may run in one attempt; waits and queueing do not count. 0 means no limit
     #[arg(long, value_name = "TIME", value_parser = duration_or_none, default_value = "10m")]
     pub job_deadline: OrNone<Duration>,
     /// What an acknowledged job survives: power (the machine loses power) or process (the server is killed)

@@ -28,7 +28,7 @@ pub enum JobsCommand {
     List(ListArgs),
     /// Show a job: its arguments, its result, its last error
     Show(ShowArgs),
-    /// Run jobs again that are dead, cancelled, completed or unknown
+    /// Run dead, cancelled, completed or unknown jobs again, with all their retries
     Retry(ChosenArgs),
     /// Cancel jobs, including running ones
     Cancel(IdArgs),
@@ -82,7 +82,7 @@ pub struct ChosenArgs {
     /// Ids of the jobs
     #[arg(required_unless_present = "all_dead", value_name = "ID")]
     pub ids: Vec<JobId>,
-    /// All dead jobs
+    /// All dead jobs, instead of ids
     #[arg(long, conflicts_with = "ids")]
     pub all_dead: bool,
     #[command(flatten)]
@@ -100,7 +100,7 @@ pub struct EnqueueArgs {
     /// Keyword argument; may be repeated
     #[arg(long, value_name = "NAME=ARGUMENT", value_parser = keyword, action = ArgAction::Append)]
     pub keyword: Vec<(String, String)>,
-    /// Unique key: if an unfinished job of this name has it, add none and print that job's id
+    /// Unique key: while an unfinished job of this name has it, enqueue no other and print that job's id
     #[arg(long)]
     pub key: Option<String>,
     /// Time to wait before it may run

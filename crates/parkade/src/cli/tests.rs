@@ -186,7 +186,8 @@ fn the_table_names_every_setting_once() {
 fn help_says_what_a_limit_does_and_what_0_means() {
     let help = serve_command().render_long_help().to_string();
     for line in [
-        "Maximum time for a request to be queued and run, then 504; 0 means no limit",
+        "Maximum time for a request to be queued and run; beyond it, 503 if it is still queued, 504 if it is running. 0 \
+         means no limit",
         "Time allowed for a worker to load the application",
         "Time allowed to receive a request head, then 408",
         "Maximum number of parked requests; beyond it, 503",
