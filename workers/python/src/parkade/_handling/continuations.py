@@ -18,12 +18,12 @@ from .failures import Failures
 from .results import Results
 
 _Prepare: TypeAlias = Callable[[], Callable[[], Any]]
-"""Makes a call from the state of a wait and its outcome. Raises what decoding them raises."""
+"""Makes a call from the state of a wait and its outcome. Raises the errors of decoding them."""
 
 
 class Continuations:
-    """Calls functions by the names that waits have kept. With `all_async` a plain function is called from a coroutine,
-    since a hook is one.
+    """Calls functions by the names that were kept with waits. With `all_async` a plain function is called from a
+    coroutine, since a hook is one.
     """
 
     def __init__(self, results: Results, failures: Failures, concurrent: bool, all_async: bool) -> None:

@@ -1,4 +1,4 @@
-"""From an exception to a response: that of the error handler, or the default one. Logs faults of the application."""
+"""Turns an exception into a response: that of the error handler, or the default one. Logs faults of the application."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Failures:
             return self.usual_answer(another, request)
 
     def usual_answer(self, error: BaseException, request: Request | None) -> Answer:
-        """The response without the application: also if an error handler or an after hook raised."""
+        """The default response, without an error handler: also if an error handler or an after hook raised."""
         if _is_fault(error):
             _log(error, request)
         return encode(self._usual(error, request))

@@ -55,7 +55,7 @@ class Handling:
         return run_job(self._app.jobs.get(run.name), stream, run)
 
     def failed(self, error: BaseException) -> str:
-        """Logs what was raised in the middle of a streamed answer."""
+        """Logs an exception from the middle of a streamed answer."""
         log_error("while an answer was being streamed", error)
         return f"{type(error).__name__}: {error}"
 

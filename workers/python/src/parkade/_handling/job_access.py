@@ -35,7 +35,7 @@ class JobAccess:
                 self._runs[job.name] = route.asynchronous, compile(route)
 
     def answer(self, raw: p.Request) -> Answer | Coming | Plain | Deferred:
-        """Answers what the core asks about one job and one client."""
+        """Answers the core's question whether one client may access one job."""
         name = raw.parameters[1]
         if name not in self._runs:
             # Another version of the application has an `access` function for this job: this version's own rule counts.

@@ -1,4 +1,4 @@
-"""From what a handler returns to an answer: after hooks run, then the response is encoded or the wait is parked."""
+"""Turns the result of a handler into an answer: after hooks run, then the response is encoded or the wait is parked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._wire import payloads as p
 
 
 class Results:
-    """Makes answers of results. `status` is that of a result which has none of its own."""
+    """Makes answers of results. `status` is for results without their own."""
 
     def __init__(self, routes: list[Route], after: list[Hook], error_handlers: ErrorHandlers) -> None:
         self._routes = routes
@@ -22,7 +22,7 @@ class Results:
         self._error_handlers = error_handlers
 
     def answer(self, result: object, status: int, raw: p.Request | None, request: Request | None) -> Answer:
-        """The answer of a plain function. Raises what after hooks raise, and `InvalidResult`."""
+        """The answer of a plain function. Raises the exceptions of after hooks, and `InvalidResult`."""
         made = normalise(result, status)
         if isinstance(made, Wait):
             return self.park(made, raw, request)
@@ -66,7 +66,7 @@ def _thread_of_exchange() -> InThread | None:
 
 
 def _changed(result: object, response: Response) -> Response:
-    """What an after hook returned; None leaves the response as it was."""
+    """The result of an after hook; None leaves the response as it was."""
     if result is None:
         return response
     made = normalise(result, response.status or 200)

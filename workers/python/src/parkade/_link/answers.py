@@ -1,4 +1,4 @@
-"""What a link needs of an application, and what the application answers: encoded as far as possible."""
+"""The interface between a link and an application. Answers are encoded as far as possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
 
 FAULTS = (Exception, SystemExit)
-"""What the application's code may raise. A handler that calls `sys.exit` ends its request, not the worker."""
+"""The exceptions of the application's code. A handler that calls `sys.exit` ends its request, not the worker."""
 
 
 class Chunks(Iterator[bytes]):
@@ -23,7 +23,7 @@ class Chunks(Iterator[bytes]):
 
 
 class AsyncChunks(AsyncIterator[bytes]):
-    """As `Chunks`, of a coroutine."""
+    """The same for a coroutine."""
 
     @abstractmethod
     async def aclose(self) -> None: ...
@@ -37,20 +37,20 @@ class Streamed(Struct, frozen=True):
 
 
 class Parked(Struct, frozen=True, gc=False):
-    """A PARK that the core answers, or calls a function for."""
+    """A PARK after which the core answers by itself, or calls a function."""
 
     park: bytes
 
 
 class Attempted(Struct, frozen=True, gc=False):
-    """How an attempt of a job ended: a RESULT, or an ERROR with one of its reasons. Never of a request."""
+    """How an attempt of a job ended: a RESULT, or an ERROR with one of its reasons. Not for requests."""
 
     kind: int
     payload: bytes
 
 
 Answer: TypeAlias = bytes | Streamed | Parked | Attempted
-"""Bytes are a whole RESPONSE."""
+"""Bytes are a complete RESPONSE."""
 
 Coming: TypeAlias = Coroutine[Any, Any, Answer]
 """An answer that a coroutine gives."""
@@ -63,7 +63,7 @@ class Plain(Struct, frozen=True):
 
 
 class Deferred(Struct, frozen=True):
-    """An answer of a coroutine, which begins after BEGAN was sent.
+    """An answer of a coroutine that begins after BEGAN was sent.
 
     `occupies` says that a plain function is in it, among hooks that are coroutines: it runs that with `port.in_thread`.
     """
@@ -73,11 +73,11 @@ class Deferred(Struct, frozen=True):
 
 
 Run: TypeAlias = Callable[[p.Request], Any]
-"""Answers a request: gives an `Answer`, or one that is `Coming` when concurrent."""
+"""Answers a request: returns an `Answer`, or one that is `Coming` if concurrent."""
 
 
 class Application(Protocol):
-    """What a link runs. Its methods do not raise: a fault of the application's code is an answer too."""
+    """The application, for a link. Its methods do not raise: a fault of the application's code is an answer too."""
 
     @property
     def concurrent(self) -> bool:
@@ -88,24 +88,24 @@ class Application(Protocol):
 
     @property
     def runs(self) -> Mapping[int | None, Run]:
-        """What answers a request, by its route."""
+        """The functions that answer requests, by route."""
 
     @property
     def plain(self) -> frozenset[int | None]:
-        """The routes whose run is a plain function, which never gives one that is coming."""
+        """The routes whose run is a plain function, whose answer is never `Coming`."""
 
     @property
     def deferred(self) -> frozenset[int | None]:
         """The routes whose run is `Deferred.begin`, and occupies."""
 
     def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming | Plain | Deferred:
-        """Answers for a wait that is over, a request's or a job's. Coming and deferred only when concurrent."""
+        """Answers after a wait of a request or a job. `Coming` and `Deferred` only if concurrent."""
 
     def attempt(self, stream: int, run: p.Run) -> Answer | Plain | Deferred:
-        """Runs a job. Deferred only when concurrent."""
+        """Runs a job. `Deferred` only if concurrent."""
 
     def failed(self, error: BaseException) -> str:
-        """Logs what was raised in the middle of a streamed answer; gives one line for ERROR."""
+        """Logs an exception from the middle of a streamed answer; returns one line for ERROR."""
 
     def start(self) -> None:
         """Runs the start-up hooks, unless concurrent. Raises `LoadError`."""

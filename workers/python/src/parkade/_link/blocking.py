@@ -23,7 +23,7 @@ T = TypeVar("T")
 def run(link: Link, session: Session, application: Application) -> str:
     """Serves until the core says goodbye or is gone; returns the reason if that is a fault, otherwise an empty text.
 
-    Raises what a start-up hook raises, before READY.
+    Raises the exceptions of start-up hooks, before READY.
     """
     blocking = Blocking(link, session, application)
     port.connect(blocking)
@@ -48,8 +48,8 @@ class Blocking:
         self._receive = link.receive
         self._session = session
         self._application = application
-        self._running = 0  # what the application's code is running for
-        self._kept: list[Event] = []  # read while that ran; done after what was read before
+        self._running = 0  # the stream for which the application's code is running
+        self._kept: list[Event] = []  # read while that ran; handled after everything that was read before
         self._thread = threading.get_ident()
         self._poll = select.poll()
         self._poll.register(link.reader, select.POLLIN)
@@ -89,7 +89,7 @@ class Blocking:
         return function()  # no loop either
 
     def serve(self) -> Ended | None:
-        """Serves until the core says goodbye, or is gone (None)."""
+        """Serves until the core says goodbye, or is gone (then None)."""
         session, runs, attempt = self._session, self._application.runs, self._application.attempt
         receive, write, cancelled = self._receive, self.write, session.cancelled
         respond, park, end = session.respond, session.park, session.end
@@ -144,7 +144,7 @@ class Blocking:
             case Pinged(token=token):
                 self.write(session.pong(token))
             case _:
-                pass  # DRAIN changes nothing here; a request that is cancelled before it began is met above
+                pass  # DRAIN changes nothing here; a request that was cancelled before it began is handled above
 
     def _answer(self, stream: int, answer: Answer) -> None:
         session = self._session

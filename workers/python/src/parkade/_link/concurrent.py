@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 def run(link: Link, session: Session, application: Application, threads: int = 1) -> str:
-    """As `blocking.run`, on uvloop where it is installed. `threads` is how many threads run plain functions."""
+    """The same as `blocking.run`, on uvloop if it is installed. `threads` is how many threads run plain functions."""
     return _loop_of_choice().run_until_complete(_run(link, session, application, threads))
 
 
@@ -93,7 +93,7 @@ class Concurrent(asyncio.Protocol):
         self._exchanges = self._runners.exchanges
 
     def open(self, writer: int, threads: int) -> None:
-        """Writes there from now on, and runs plain functions, which see the context that is current here."""
+        """Writes there from now on, and runs plain functions, which see the current context."""
         self._outlet.open(writer)
         self._plain_functions = PlainFunctions(self.loop, self._session, self._outlet, self._application, threads)
 

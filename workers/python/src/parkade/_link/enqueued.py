@@ -1,4 +1,4 @@
-"""What a request or a job has enqueued, and the ids that its coroutine got for it."""
+"""The jobs that a request or a job has enqueued, and the ids that its coroutine got for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STORED = encode_payload((p.UntilStored(), p.Await()))
 
 
 class Exchange(Protocol):
-    """What parks for it."""
+    """Parks the exchange."""
 
     async def wait(self, park: bytes) -> p.Outcome:
         """See `port.Exchange`."""
@@ -40,7 +40,7 @@ class Enqueued:
         return id in self._told or id in self._untold
 
     def add(self, id: bytes, within: bool) -> None:
-        """It was handed to the core; `within` the transaction that is open."""
+        """A job was handed to the core; `within` the open transaction."""
         self._untold[id] = None
         if within:
             self._within.add(id)
@@ -56,7 +56,7 @@ class Enqueued:
         self._within.clear()
 
     async def id_of(self, id: bytes, exchange: Exchange) -> bytes:
-        """The id that the job has in the store, once it is there: that of another job if one had its key.
+        """The id of the job in the store, once it is stored: that of another job if one had its key.
 
         Raises `Refused` if it, or another job of the same answer, cannot be stored.
         """

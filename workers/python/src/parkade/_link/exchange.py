@@ -1,4 +1,4 @@
-"""One request that a coroutine is answering, or one job: what it waits for, and what it must not do meanwhile."""
+"""One request that a coroutine is answering, or one job: what it waits for, and what it must not do in the meantime."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .enqueued import Enqueued
 
 
 class Link(Protocol):
-    """What an exchange needs of its link."""
+    """What an exchange needs from its link."""
 
     loop: asyncio.AbstractEventLoop
 
@@ -82,14 +82,14 @@ class Exchange(Struct, eq=False):
             raise WaitError("this request is waiting already: a request waits for one thing at a time")
 
     def give_up(self) -> None:
-        """What it waits for is no longer wanted: tasks that still wait for it are cancelled."""
+        """The answer is no longer wanted: tasks that still wait are cancelled."""
         if self.waiting is not None:
             self.waiting.cancel()
             self.waiting = None
             self._link.unpark(self.stream)
 
     async def held_again(self) -> None:
-        """Waits for the RESUME of a wait that was given up: until then the request cannot be answered, nor parked
+        """Waits for the RESUME of a wait that was abandoned: until then the request can neither be answered nor parked
         again.
         """
         if self._link.awaiting(self.stream):

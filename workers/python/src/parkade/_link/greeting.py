@@ -1,4 +1,4 @@
-"""The beginning of a link, up to the point where the application is known: HELLO, and what comes before READY."""
+"""The beginning of a link, until the application is loaded: HELLO, and the frames before READY."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Stopped(Exception):
 
 
 def greet(link: Link, session: Session) -> Mapping[str, Any]:
-    """Exchanges HELLO; returns what the core says about itself (`core`, `target`, perhaps `dev`). Raises `Stopped`."""
+    """Exchanges HELLO; returns the core's information (`core`, `target`, perhaps `dev`). Raises `Stopped`."""
     while True:
         info = _receive(link, session)
         if info is not None:

@@ -1,4 +1,4 @@
-"""The pipe to the core, of a worker in which an event loop and threads write."""
+"""The pipe to the core, for a worker in which an event loop and threads write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Owner(Protocol):
-    """What the loop learns about the pipe."""
+    """Receives the events of the pipe, in the loop."""
 
     def pipe_is_full(self) -> None:
         """The core reads more slowly than the worker writes."""
@@ -128,7 +128,7 @@ class Outlet:
 
 
 def _take_all(queue: list[bytes]) -> list[bytes]:
-    """Takes what is there now; what others add meanwhile stays."""
+    """Takes what is queued now; entries that others add meanwhile stay."""
     taken = queue[:]
     del queue[: len(taken)]
     return taken

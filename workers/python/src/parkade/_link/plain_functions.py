@@ -66,7 +66,7 @@ class PlainFunctions:
         return self.writable(stream)
 
     def writable(self, stream: int) -> bool:
-        """The client has read. Returns whether a plain function has the stream."""
+        """The client has read. Returns whether a plain function answers the stream."""
         if stream in self._aside:
             self._threads.add(_Continuation(self, stream))
         return stream in self._own

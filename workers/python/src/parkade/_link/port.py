@@ -29,8 +29,8 @@ class Port(Protocol):
         """
 
     def progress(self, stream: int, progress: bytes) -> None:
-        """Reports how far the job on that stream is, encoded for PROGRESS; nothing if it has ended, or waits. Any
-        thread may call it.
+        """Reports the progress of the job on that stream, encoded for PROGRESS; does nothing if the job has ended, or
+        waits. Any thread may call it.
         """
 
     def is_cancelled(self, stream: int) -> bool:
@@ -40,7 +40,7 @@ class Port(Protocol):
         """How long the coroutine on that stream has been parked so far. Any thread may call it."""
 
     async def in_thread(self, function: Callable[[], T]) -> T:
-        """Runs a plain function in a thread, for a coroutine of the loop; gives what it returns."""
+        """Runs a plain function in a thread, for a coroutine of the loop; returns its result."""
 
 
 class Exchange(Protocol):
@@ -48,28 +48,28 @@ class Exchange(Protocol):
 
     @property
     def occupies(self) -> bool:
-        """Whether a plain function answers it: then that, and an iterator that it returns, runs in a thread."""
+        """Whether a plain function answers it: then the function, and an iterator that it returns, run in a thread."""
 
     @property
     def enqueued(self) -> Enqueued | None:
         """The jobs that it has enqueued so far; None if there are none."""
 
     async def wait(self, park: bytes) -> p.Outcome:
-        """Parks the request with `await` and returns the outcome. Raises `WaitError` where that is impossible."""
+        """Parks the request with `await` and returns the outcome. Raises `WaitError` if that is impossible."""
 
 
 exchange: ContextVar[Exchange | None] = ContextVar("parkade.exchange", default=None)
 
 plain: ContextVar[int] = ContextVar("parkade.plain", default=0)
-"""The stream whose plain function runs in this thread of a worker with a loop; 0 for none. Whatever the function starts
-with a copy of its context, as `asyncio.to_thread` does, works for that stream too.
+"""The stream whose plain function runs in this thread of a worker with a loop; 0 for none. Anything that the function
+starts with a copy of its context, as `asyncio.to_thread` does, works for that stream too.
 """
 
 _port: Port | None = None
 
 
 def connect(port: Port | None) -> Port | None:
-    """Makes `port` the process's own, since a worker has one link; gives back the one before."""
+    """Makes `port` the process's own, since a worker has one link; returns the one before."""
     global _port
     before, _port = _port, port
     return before

@@ -1,4 +1,4 @@
-"""Makes a process a worker: its link, its end with the core, its signals."""
+"""Turns a process into a worker: its link, its end when the core ends, its signals."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from .exchange import Link as ExchangeLink
 
 
 class Link(ExchangeLink, Protocol):
-    """What runners need of their link."""
+    """What runners need from their link."""
 
     def write(self, data: bytes) -> None:
         """Writes with the rest of this turn of the loop."""
@@ -48,7 +48,7 @@ class Runners:
         self._session = session
         self._finish = finish
         self._queue: deque[tuple[int, Coming, bool]] = deque()
-        self._stepped: Exchange | None = None  # what the runner's step that is made, or was made last, has not ended
+        self._stepped: Exchange | None = None  # whose step is, or was, the latest, if it has not ended
         self._spent = 0  # how many requests of this queue kept a runner for themselves
 
     def add(self, stream: int, coming: Coming, occupies: bool = False) -> None:

@@ -12,10 +12,10 @@ class Task(Protocol):
     """Something to do in a thread."""
 
     def begin(self) -> bool:
-        """Called in the order in which the tasks were added, never for two at a time: whether it is to be run."""
+        """Returns whether to run it. Called in the order in which tasks were added, never for two at once."""
 
     def run(self) -> None:
-        """Does it. Must not raise."""
+        """Runs it. Must not raise."""
 
 
 class Threads:

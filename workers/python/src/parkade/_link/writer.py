@@ -17,7 +17,7 @@ class Writer:
     __slots__ = ("_lock", "_main", "_send", "_shared", "_writing")
 
     def __init__(self, send: Callable[[bytes], int]) -> None:
-        """`send` writes some of the bytes, nearly always all, and says how many."""
+        """`send` writes some of the bytes, nearly always all, and returns how many."""
         self._send = send
         self._main = threading.get_ident()
         self._lock = threading.Lock()
@@ -26,7 +26,7 @@ class Writer:
 
     def write(self, data: bytes) -> None:
         """For the thread that made this writer."""
-        self._writing = True  # before the look at `_shared`, as a thread sets that before it looks here
+        self._writing = True  # set before `_shared` is read, because a thread sets that before it reads this
         if self._shared:
             self._writing = False
             with self._lock:
@@ -47,10 +47,10 @@ class Writer:
         self.write_made(lambda: data)
 
     def write_made(self, make: Callable[[], bytes]) -> None:
-        """For any thread but the one that made this writer: what `make` gives, and nothing comes between the two."""
+        """For any other thread than the one that made this writer: calls `make` and writes its result at once."""
         with self._lock:
             self._shared = True
-            while self._writing:  # at most once in a process: what the main thread began before it could know
+            while self._writing:  # at most once in a process: the main thread may have begun before it could know
                 time.sleep(0.001)
             self._send_all(make())
 

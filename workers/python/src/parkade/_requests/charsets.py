@@ -1,7 +1,7 @@
-"""The charsets that a body may be in.
+"""The charsets that a body may have.
 
-Python knows a hundred codecs, keeps each name that it was ever asked for, and some of them take time that grows with
-the square of the length. So a client chooses from a list: those of the web's text that is not UTF-8 yet.
+Python has a hundred codecs and caches each name that was ever requested; some codecs take time that grows with the
+square of the length. So a client chooses from a list: the charsets of web pages that do not use UTF-8 yet.
 """
 
 from __future__ import annotations

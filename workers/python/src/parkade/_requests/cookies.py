@@ -1,7 +1,7 @@
 """Cookies of a request (RFC 6265, section 5.4).
 
-`http.cookies` reads them no further than the first that is not as it should be, and before Python 3.10.15, 3.11.10 and
-3.12.6 it takes 15 s for 30 KB of backslashes (CVE-2024-7592).
+`http.cookies` stops reading at the first malformed one, and before Python 3.10.15, 3.11.10 and 3.12.6 it takes 15 s for
+30 KB of backslashes (CVE-2024-7592).
 """
 
 from __future__ import annotations

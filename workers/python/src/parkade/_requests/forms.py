@@ -1,10 +1,10 @@
 """Bodies of HTML forms: urlencoded, and multipart/form-data (RFC 7578).
 
-The multipart reader is our own and strict. The standard library's `email` reads mail: it unfolds headers, guesses at
-broken boundaries and re-encodes line ends, all of which turns a wrong body into a different right one.
+The multipart reader is our own and strict. The standard library's `email` is for mail: it unfolds headers, guesses at
+broken boundaries and re-encodes line ends. All of that turns a malformed body into a valid one with other contents.
 
-What a form holds is counted before it is cut into pieces, so that one of a million empty fields costs no more than one
-of a thousand.
+Fields are counted before a form is split, so that a form of a million empty fields costs no more than one of a
+thousand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FormValue = str | Upload
 
 
 def parse_query(text: str) -> list[tuple[str, str]]:
-    """Fields of a query (WHATWG URL, section 5.1). What is no UTF-8 becomes U+FFFD, as browsers have it.
+    """Fields of a query (WHATWG URL, section 5.1). Bytes that are not UTF-8 become U+FFFD, as in browsers.
 
     Raises `HTTPError` 400 for more than `FIELDS_MAX`.
     """
@@ -43,7 +43,7 @@ def parse_form(content_type: str, body: bytes) -> Fields[FormValue]:
     """The fields of a form's body.
 
     Raises `HTTPError`: 415 for another content type, 413 for more than `URLENCODED_MAX` bytes that are urlencoded, 400
-    for a body that is not what it says.
+    for a body that does not match its content type.
     """
     media, parameters = parse_content_type(content_type)
     if media == "application/x-www-form-urlencoded":
@@ -57,7 +57,7 @@ def parse_form(content_type: str, body: bytes) -> Fields[FormValue]:
 
 
 def is_form(content_type: str) -> bool:
-    """Whether a content type is one of the two of forms."""
+    """Whether a content type is one of the two for forms."""
     return content_type.partition(";")[0].strip().lower() in {
         "application/x-www-form-urlencoded",
         "multipart/form-data",
@@ -134,7 +134,7 @@ _BOUNDARY = re.compile(r"[ -~]{0,69}[!-~]")
 
 
 def _parts(dashed: bytes, body: bytes) -> Iterator[bytes]:
-    """What is between the delimiters, still with the end of their lines."""
+    """The parts between the delimiters, still with the rest of the delimiters' lines."""
     delimiter = b"\r\n" + dashed
     start = -2 if body.startswith(dashed) else body.find(delimiter)
     last = body.rfind(delimiter) if delimiter in body else start

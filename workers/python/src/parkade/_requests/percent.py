@@ -12,7 +12,7 @@ PIECE = 65_536  # bytes decoded at a time
 
 
 def percent_decode(data: bytes) -> bytes:
-    """The bytes that it stands for; a percent sign that begins no escape stands for itself."""
+    """The decoded bytes; a percent sign that begins no escape stands for itself."""
     if b"%" not in data:
         return data
     if len(data) <= PIECE:
@@ -26,7 +26,7 @@ def percent_decode(data: bytes) -> bytes:
 
 
 def percent_decode_text(text: str) -> str:
-    """The same of text; bytes that are no UTF-8 become U+FFFD, as browsers have it."""
+    """The same for text; bytes that are not UTF-8 become U+FFFD, as in browsers."""
     return percent_decode(text.encode(errors="surrogatepass")).decode(errors="replace") if "%" in text else text
 
 
@@ -35,7 +35,7 @@ _STRAY = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 def _end_of_piece(data: bytes, end: int) -> int:
-    """The first place from `end` on where no escape is cut."""
+    """The first position from `end` on that does not split an escape."""
     for before in (1, 2):
         if _ESCAPE.match(data, end - before):
             return end - before + 3

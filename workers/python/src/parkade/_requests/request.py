@@ -49,8 +49,8 @@ class Request:
 
     `method` is upper case; `path` decoded, `raw_path` as sent; `client` the client's address, empty for a Unix socket;
     `scheme` `http` or `https`; `http_version` `1.0`, `1.1` or `2`; `deadline` the seconds that were left when the
-    request came, or None; `route` the name of its route, or None; `parameters` the path parameters as text; `state` is
-    the hooks' own, to hand things to the handler.
+    request arrived, or None; `route` the name of its route, or None; `parameters` the path parameters as text;
+    `state` is for hooks that pass values to the handler.
     """
 
     def __init__(self, raw: p.Request, route: str | None = None, names: tuple[str, ...] = ()) -> None:
@@ -117,7 +117,7 @@ class Request:
 
     @once
     def cookies(self) -> Mapping[str, str]:
-        """Name to value; what cannot be read as a cookie is left out (RFC 6265, section 5.4)."""
+        """Name to value; malformed cookies are left out (RFC 6265, section 5.4)."""
         return parse_cookies(self.headers.getlist("cookie"))
 
     @property
@@ -127,7 +127,7 @@ class Request:
 
     @once
     def text(self) -> str:
-        """The body as text, by the charset of its content type, else UTF-8.
+        """The body as text, in the charset of its content type, otherwise UTF-8.
 
         Raises `HTTPError`: 415 for a charset other than UTF-8, US-ASCII, ISO-8859-1, Windows-1252 and UTF-16, 400 when
         the body is not text in its charset.
@@ -140,7 +140,7 @@ class Request:
     @overload
     def json(self, type: type[T]) -> T: ...
     def json(self, type: Any = Any) -> Any:
-        """The body decoded from JSON, as `type` when given (a dataclass, `msgspec.Struct`, …).
+        """The body decoded from JSON, as `type` if given (a dataclass, `msgspec.Struct`, …).
 
         Raises `HTTPError`: 400 not JSON or deeper than 200, 422 not of that type.
         """
@@ -181,7 +181,7 @@ class Request:
         return "json" in self.headers.get("accept", "")
 
     def carried(self) -> p.Request:
-        """What a wait carries to the function that is called after it: everything but the body."""
+        """The request for the function after a wait: everything except the body."""
         return msgspec.structs.replace(self._raw, deadline=None, body=b"")
 
     def __repr__(self) -> str:
@@ -191,7 +191,7 @@ class Request:
 def _decoder(kind: Any) -> Callable[[bytes], Any]:
     try:
         return _made_decoder(kind)
-    except TypeError:  # an annotation that cannot be a key, or none that JSON can become: that is said again
+    except TypeError:  # an annotation that is not hashable, or that JSON cannot become: then the error is raised again
         return _made_decoder.__wrapped__(kind)
 
 

@@ -1,4 +1,4 @@
-"""The events that a session makes of the bytes that it reads."""
+"""The events of a session."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Resumed(Struct, frozen=True, gc=False):
 class Cancelled(Struct, frozen=True, gc=False):
     """The answer is no longer wanted.
 
-    If the stream is still held, one closing frame is due nevertheless: `error(stream, "cancelled")`.
+    If the stream is still held, a closing frame is due nevertheless: `error(stream, "cancelled")`.
     """
 
     stream: int

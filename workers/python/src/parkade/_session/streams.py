@@ -1,4 +1,4 @@
-"""Where a stream is, at the worker's end: one class for each place, with what is known there."""
+"""The states of a stream, at the worker's end: one class for each, with its own data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Awaiting:
 class Collecting:
     """A request, or the rows of a query, whose body is still arriving: `event` is the event without the body.
 
-    `window` is what the core may still send, `consumed` what has not been granted again.
+    `window` is how much the core may still send, `consumed` how much has not been granted again.
     """
 
     __slots__ = ("chunks", "consumed", "event", "window")
@@ -43,7 +43,7 @@ class Collecting:
 
 
 class Responding:
-    """An answer whose body follows its head. `rest` is what the window kept back."""
+    """An answer whose body follows its head. `rest` is the part for which there is no window yet."""
 
     __slots__ = ("rest", "window")
 

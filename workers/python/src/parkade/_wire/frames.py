@@ -53,7 +53,7 @@ HEADER_SIZE = _header.size
 
 
 def frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
-    """One frame as bytes. `payload` has at most `FRAME_MAX` bytes, which its maker checks."""
+    """One frame as bytes. `payload` has at most `FRAME_MAX` bytes, which the caller checks."""
     return _pack(len(payload), kind, flags, stream) + payload
 
 
@@ -70,7 +70,7 @@ PLAIN_BEGAN = BEGAN << 8
 
 
 class Decoder:
-    """Takes bytes as they come and gives the whole frames in them, of known and unknown kinds."""
+    """Takes bytes as they arrive and returns the complete frames in them, of known and unknown kinds."""
 
     __slots__ = ("_rest",)
 
@@ -85,10 +85,10 @@ class Decoder:
         return data
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are whole with `data`, in order. Exhaust it before feeding more.
+        """The frames that are complete with `data`, in order. Exhaust it before feeding more.
 
-        Raises `Violation` at a length over `FRAME_MAX`, as soon as the header is there; frames before it have been
-        given.
+        Raises `Violation` at a length over `FRAME_MAX`, as soon as the header has arrived; earlier frames have been
+        returned.
         """
         data = self.joined(data)
         position = 0

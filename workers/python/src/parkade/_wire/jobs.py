@@ -18,7 +18,7 @@ Period: TypeAlias = Annotated[float, Meta(gt=0, le=1e15)]  # seconds, or a rate 
 
 
 class EnqueueOptions(Map, frozen=True):
-    """`delay` in seconds or `at`, seconds since 1970; None for priority and queue is what the job's function says;
+    """`delay` in seconds or `at`, seconds since 1970; None for priority and queue means those of the job's function;
     `within`: in the request's transaction.
     """
 
@@ -90,7 +90,7 @@ class UntilResult(Array, frozen=True, tag="result"):
 
 
 class Access(Array, frozen=True, tag="access"):
-    """Not a wait: whether a client may have what it wants from the job in question."""
+    """Not a wait: whether a client may access the job in question."""
 
     granted: bool
 
@@ -122,8 +122,8 @@ class NoResult(Array, frozen=True, tag="no result"):
 
 
 class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`kind` as a route's; a deadline of 0 is none, None the server's. `access`: whether clients find it by its
-    id; `sync` and `async` are functions that are asked.
+    """`kind` as a route's; a deadline of 0 is none, None the server's. `access`: whether clients find the job by its
+    id; with `sync` and `async` a function decides.
     """
 
     name: str
@@ -140,7 +140,7 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class QueueOptions(Struct, frozen=True, omit_defaults=True):
-    """How many of its jobs run at a time, and how many begin in a second. None is no bound."""
+    """How many of its jobs run at a time, and how many begin in a second. None is no limit."""
 
     concurrency: Annotated[int, Meta(ge=1, le=0xFFFF_FFFF)] | None = None
     rate: Period | None = None
@@ -174,9 +174,9 @@ class Recurring(Struct, frozen=True, omit_defaults=True, kw_only=True):
             raise ValueError("a recurring job has one of every and cron")
 
 
-@lru_cache(maxsize=1_024)  # there are few, and each run of a job says one
+@lru_cache(maxsize=1_024)  # there are few, and each run of a job has one
 def fault_of_job(name: str) -> str | None:
-    """Why no job has this name, or None."""
+    """Why no job can have this name, or None."""
     if not 1 <= len(name.encode("utf-8", "replace")) <= JOB_NAME_MAX:
         return f"a job's name has 1 to {JOB_NAME_MAX} bytes"
     if has_control_character(name):
@@ -185,7 +185,7 @@ def fault_of_job(name: str) -> str | None:
 
 
 def fault_of_length(what: str, text: str) -> str | None:
-    """Why a queue, a key or a recurring job cannot be called so, or None."""
+    """Why no queue, key or recurring job can have this name, or None."""
     if not 1 <= len(text.encode("utf-8", "replace")) <= JOB_NAME_MAX:
         return f"{what} is named by 1 to {JOB_NAME_MAX} bytes"
     return None

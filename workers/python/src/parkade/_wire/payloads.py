@@ -1,4 +1,4 @@
-"""What the payloads hold: one struct for each array of PROTOCOL.md, section 3, named as the page names the frame."""
+"""The payloads: one struct for each array of PROTOCOL.md, section 3, with the name of its frame."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Window(Array, frozen=True):
 
 
 class Error(Array, frozen=True):
-    """`after` is there for a retry, in seconds; None leaves it to the core."""
+    """`after` is for a retry, in seconds; None leaves it to the core."""
 
     reason: Literal["application", "cancelled", "overloaded", "retry", "discard", "unknown"]
     text: str
@@ -173,7 +173,7 @@ Outcome: TypeAlias = (
 
 
 class Resume(Array, frozen=True):
-    """`function` and `states` are there together, one state for each stream, or neither is: then the streams are
+    """Either both `function` and `states` are given, one state for each stream, or neither: then the streams are
     awaiting.
     """
 
@@ -245,13 +245,13 @@ class Close(Array, frozen=True):
 
 
 def read_head(raw: Raw) -> RequestHead:
-    """The head of a `Request`. Raises `ValueError` when it is none."""
+    """The head of a `Request`. Raises `ValueError` if it is invalid."""
     return _decode_head(raw)
 
 
 def read_headers(raw: Raw) -> list[Any]:
-    """The headers of a `RequestHead`: name (str), value (bytes), name, value… Raises `ValueError` when they are no such
-    array.
+    """The headers of a `RequestHead`: name (str), value (bytes), name, value… Raises `ValueError` if they are not such
+    an array.
     """
     headers = _decode_headers(raw)
     _check_headers(headers)

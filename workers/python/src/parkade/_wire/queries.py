@@ -1,4 +1,4 @@
-"""What a request asks of a database, and what comes of it: the waits and outcomes of PROTOCOL.md for queries."""
+"""Queries and transactions of a request: their waits and outcomes in PROTOCOL.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHARED_MAX = 200  # bytes of the key of a shared query, as of a channel's name; 
 
 
 class QueryOptions(Map, frozen=True):
-    """`deadline` and `ttl` in seconds; a `ttl` goes only with `shared`, and `shared` not with `within`."""
+    """`deadline` and `ttl` in seconds; `ttl` requires `shared`, and `shared` excludes `within`."""
 
     database: str = "default"
     shape: Literal["rows", "one", "value"] = "rows"
@@ -38,7 +38,7 @@ class QueryOptions(Map, frozen=True):
 
 
 class Query(Array, frozen=True, tag="query"):
-    """`parameters` hold None, bool, int (64 bits), float, str, bytes, lists of these and `{"json": text}`."""
+    """`parameters` contain None, bool, int (64 bits), float, str, bytes, lists of these and `{"json": text}`."""
 
     text: str
     parameters: list[Any]
@@ -77,7 +77,7 @@ class Rollback(Array, frozen=True, tag="rollback"):
 
 
 class Rows(Array, frozen=True, tag="rows"):
-    """A query that was carried out. `columns` are names and types, `body` is JSON text; None when it follows."""
+    """A query that completed. `columns` are names and types, `body` is JSON text; None if it follows."""
 
     columns: list[tuple[str, str]]
     command: str
@@ -86,7 +86,7 @@ class Rows(Array, frozen=True, tag="rows"):
 
 
 class Failed(Array, frozen=True, tag="failed"):
-    """A query that was not carried out. `status` is what a client would get; `text` is for logs and developers."""
+    """A query that failed. `status` is the one that a client would get; `text` is for logs and developers."""
 
     reason: str
     sqlstate: str | None

@@ -1,4 +1,4 @@
-"""The payloads of READY and PARK, which hold waits: a wait that the reader does not accept is no violation."""
+"""The payloads of READY and PARK, which contain waits. A wait that the reader does not accept is not a violation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Kind = Literal["sync", "async", "wait", "constant", "job"]
 
 
 class Park(Struct, array_like=True, frozen=True):
-    """`wait` is as it came, see `read_wait`."""
+    """`wait` is not decoded, see `read_wait`."""
 
     wait: list[Any]
     then: Then
@@ -92,9 +92,9 @@ class Ready(Struct, array_like=True, frozen=True):
 
 
 def read_wait(wait: list[Any]) -> Wait | list[Any]:
-    """The wait in a PARK or a route: typed when it is one of this version's, else as it came.
+    """The wait in a PARK or a route: typed if this version knows it, otherwise undecoded.
 
-    Raises `ValueError` when it is no wait at all.
+    Raises `ValueError` if it is not a wait at all.
     """
     if not wait or not isinstance(wait[0], str):
         raise ValueError("a wait is an array that begins with its name")
@@ -106,7 +106,7 @@ def read_wait(wait: list[Any]) -> Wait | list[Any]:
 
 
 def check_wait(wait: list[Any], then: Then) -> None:
-    """Raises `ValueError` where a wait does not go with its then."""
+    """Raises `ValueError` if the wait and its `then` do not fit together."""
     match read_wait(wait), then:
         case (Timer(), Answer(response=None)) | (["timer", *_], Answer(response=None)):
             raise ValueError("a timer's answer is a response")

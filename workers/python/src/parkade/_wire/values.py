@@ -1,4 +1,4 @@
-"""What payloads are made of: arrays and maps that later versions may add to, and bounded numbers."""
+"""The building blocks of payloads: arrays and maps that later versions may extend, and bounded numbers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Map(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def has_control_character(text: str) -> bool:
-    """Whether one of C0, DEL or C1 is in it."""
+    """Whether it contains a control character (C0, DEL or C1)."""
     return _CONTROL.search(text) is not None
 
 
 def byte_length(body: object) -> int:
-    """How long a body is on the wire; text stands for its UTF-8 bytes.
+    """The length of a body on the wire; text counts as its UTF-8 bytes.
 
-    Raises `ValueError` when it is neither bytes nor text.
+    Raises `ValueError` if it is neither bytes nor text.
     """
     match body:
         case bytes():
