@@ -1,4 +1,4 @@
-"""What the documents say is so: settings, the applications of the README and the guide, commands and their output."""
+"""The documents are true: settings, the applications of the README and the guide, commands and their output."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_every_flag_that_a_document_names_exists() -> None:
 
 
 def commands(console: str) -> Iterator[tuple[str, str]]:
-    """What stands behind each `$`, and the output below it."""
+    """The command after each `$`, and its output below it."""
     for part in re.split(r"^\$ ", console, flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
         yield command, output.strip()
@@ -94,12 +94,31 @@ def test_ci_runs_the_command_that_the_readme_names() -> None:
 def test_the_readme_is_short() -> None:
     lines = README.read_text().splitlines()
     assert len(lines) <= 120, "it is an overview: details have a place in docs/ or bench/"
-    assert "Missing: " in "\n".join(lines[:10]), "what is missing stands where everybody reads it"
+    assert "Missing: " in "\n".join(lines[:10]), "the first lines say what is missing"
+
+
+def test_the_architecture_is_a_map() -> None:
+    lines = (ROOT / "ARCHITECTURE.md").read_text().splitlines()
+    assert len(lines) <= 200, "it says where things are: details have a place in docs/ or beside the code"
+
+
+def test_the_glossary_has_the_states_of_jobs_slots_and_workers() -> None:
+    rows = (ROOT / "docs" / "glossary.md").read_text().splitlines()
+    words = {word for row in rows if row.startswith("|") for word in re.split(r",\s*", row.split("|")[1].strip())}
+    crates = ROOT / "crates"
+    shown = [
+        *re.findall(r'WorkerState::\w+ => "(.*)"', (crates / "parkade/src/words.rs").read_text()),
+        *re.findall(r'SlotState::\w+ => "(.*)"', (crates / "parkade/src/admin/report/databases.rs").read_text()),
+        *re.findall(r'Self::\w+ => "(.*)"', (crates / "parkade-jobs/src/job.rs").read_text()),
+        *re.findall(r'\("(.*)", counts\.jobs_', (crates / "parkade/src/admin/metrics/jobs.rs").read_text()),
+    ]
+    assert len(shown) > 20
+    assert set(shown) - {"starting"} <= words
 
 
 @pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_prose_is_wrapped(path: Path) -> None:
-    """But for code, tables, and whatever has no space to break at."""
+    """Except code, tables, and lines without a space to break at."""
     is_code = False
     long = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
