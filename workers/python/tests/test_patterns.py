@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import vectors
-from parkade._routing.patterns import Router, parse
+from parkade._routing.patterns import RouteTable, parse
 from parkade.errors import SignatureError
 
 CASES = [
@@ -19,7 +19,7 @@ CASES = [
 
 @pytest.mark.parametrize(("routes", "request_"), CASES)
 def test_a_path_takes_the_route_that_its_vector_says(routes: list[dict[str, Any]], request_: dict[str, Any]) -> None:
-    router = Router((route["methods"], parse(route["path"])) for route in routes)
+    router = RouteTable((route["methods"], parse(route["path"])) for route in routes)
     found = router.match(request_["method"], request_["path"])
     allowed = router.allowed(request_["path"]) if found is None else []
     expected = request_.get("match")

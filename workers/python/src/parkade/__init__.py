@@ -10,6 +10,7 @@ from ._mappings import Fields, Headers
 from ._requests.forms import Upload
 from ._requests.request import Request
 from ._responses.response import Response, html
+from ._router import Router
 from ._sql.placeholders import Json
 from ._sql.queries import Query, query
 from ._sql.rows import Row, Rows
@@ -62,6 +63,7 @@ __all__ = [
     "Request",
     "Response",
     "Retry",
+    "Router",
     "Row",
     "Rows",
     "SignatureError",

@@ -1,15 +1,15 @@
-"""Functions of the application that run around its handlers."""
+"""Functions of the application that run around its handlers: those of the application, and those of each router."""
 
 from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ._requests.request import Request
-from ._routing.routes import is_asynchronous
 from .errors import HTTPError, SignatureError
 
 
@@ -86,6 +86,44 @@ class ErrorHandlers:
         return bool(self.by_status or self.by_type)
 
 
+@dataclass(slots=True, eq=False)
+class Hooks:
+    """The hooks and error handlers of an application, or of one router. More may be added until the worker starts."""
+
+    before: list[Hook] = field(default_factory=list)
+    after: list[Hook] = field(default_factory=list)
+    errors: ErrorHandlers = field(default_factory=ErrorHandlers)
+
+    def asynchronous(self) -> bool:
+        """Whether one of them is an async def."""
+        hooks: tuple[Hook | ErrorHook, ...] = (*self.before, *self.after, *self.errors.hooks())
+        return any(hook.asynchronous for hook in hooks)
+
+
+class Around:
+    """All hooks and error handlers around a handler, from its own router, which comes first in `scopes`, outwards.
+
+    What the application does before comes first, and what it does after comes last.
+    """
+
+    __slots__ = ("after", "asynchronous", "before", "errors")
+
+    def __init__(self, scopes: Sequence[Hooks]) -> None:
+        self.before = [hook for scope in reversed(scopes) for hook in scope.before]
+        self.after = [hook for scope in scopes for hook in scope.after]
+        self.errors = [scope.errors for scope in scopes if scope.errors]
+        self.asynchronous = any(scope.asynchronous() for scope in scopes)
+
+    def find(self, error: BaseException, status: int) -> ErrorHook | None:
+        """The error handler of the nearest router that has one for this error."""
+        found = (handlers.find(error, status) for handlers in self.errors)
+        return next((hook for hook in found if hook is not None), None)
+
+    def expect(self, error: BaseException) -> bool:
+        """As `ErrorHandlers.expect`, for any of the routers."""
+        return any(handlers.expect(error) for handlers in self.errors)
+
+
 def _takes(function: Callable[..., Any]) -> Iterator[str]:
     try:
         hints = typing.get_type_hints(function)
@@ -105,6 +143,14 @@ def _takes(function: Callable[..., Any]) -> Iterator[str]:
 
 def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__qualname__", repr(function))
+
+
+def is_asynchronous(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives a coroutine or an asynchronous generator."""
+    if isinstance(function, partial):
+        return is_asynchronous(function.func)
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004 (the method itself is wanted)
+    return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
 
 
 async def settle(hook: Hook | ErrorHook, result: Any) -> Any:

@@ -6,7 +6,7 @@ import inspect
 from functools import partial
 from typing import Any
 
-from .._hooks import Hook, settle
+from .._hooks import Around, settle
 from .._link import port
 from .._link.answers import FAULTS, Answer, Run
 from .._requests.request import Request
@@ -21,16 +21,14 @@ from .results import Results
 
 
 class Compiler:
-    """Compiles routes. With `all_async` every route is a coroutine, since a hook is one."""
+    """Compiles routes with the same hooks. Every one of them is a coroutine if a hook is one."""
 
-    def __init__(
-        self, before: list[Hook], after: list[Hook], results: Results, failures: Failures, all_async: bool
-    ) -> None:
-        self._before = before
-        self._is_hooked = bool(before or after)
+    def __init__(self, around: Around, results: Results, failures: Failures) -> None:
+        self._before = around.before
+        self._is_hooked = bool(around.before or around.after)
         self._results = results
         self._failures = failures
-        self._all_async = all_async
+        self._all_async = around.asynchronous
 
     def compile(self, route: Route) -> Run:
         """The function that answers the requests of this route."""

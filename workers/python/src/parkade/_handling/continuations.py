@@ -14,40 +14,40 @@ from .._waits.functions import Function, decode_state, find
 from .._wire import payloads as p
 from ..jobs._runs import attempt, attempt_async, failure
 from ..jobs._values import value_of
-from .failures import Failures
-from .results import Results
+from .scopes import Scope, Scopes
 
 _Prepare: TypeAlias = Callable[[], Callable[[], Any]]
 """Makes a call from the state of a wait and its outcome. Raises the errors of decoding them."""
 
 
 class Continuations:
-    """Calls functions by the names that were kept with waits. With `all_async` a plain function is called from a
-    coroutine, since a hook is one.
+    """Calls functions by the names that were kept with waits. Where a hook around the route is a coroutine, a plain
+    function is called from one.
     """
 
-    def __init__(self, results: Results, failures: Failures, concurrent: bool, all_async: bool) -> None:
-        self._results = results
-        self._failures = failures
+    def __init__(self, scopes: Scopes, concurrent: bool) -> None:
+        self._scopes = scopes
         self._concurrent = concurrent
-        self._all_async = all_async
 
     def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming | Plain | Deferred:
         """See `Application` in `_link.answers`."""
         request = job = None
+        scope = self._scopes.outermost
         try:
             kept = decode_state(state)
             job = None if kept.job is None else Job(kept.job, stream)
             raw, values = kept.request, kept.values
             if raw is not None:
-                request = self._results.request(raw)
+                raw = self._scopes.routed(raw)
+                scope = self._scopes.of(raw)
+                request = scope.results.request(raw)
             found = find(function, frozenset(values))
             if found.asynchronous and not self._concurrent:
                 raise TypeError(
                     f"{function} is an async def, and this application has no other: write App(concurrent=True)"
                 )
         except FAULTS as error:
-            return self._failures.usual_answer(error, request) if job is None else failure(job, error)
+            return scope.failures.usual_answer(error, request) if job is None else failure(job, error)
 
         def prepare() -> Callable[[], Any]:
             arguments = {name: found.decoders[name](value) for name, value in values.items()}
@@ -61,32 +61,34 @@ class Continuations:
             return Plain(partial(attempt, job, call))
         if found.asynchronous:
             # An older version of the code may have parked it as a plain function: then the core waits for BEGAN.
-            return Deferred(partial(self._call_async, prepare, raw, request))
-        if self._all_async:
+            return Deferred(partial(_call_async, scope, prepare, raw, request))
+        if scope.asynchronous:
             return Deferred(
-                partial(self._call_async, partial(_prepared_in_thread, prepare), raw, request), occupies=True
+                partial(_call_async, scope, partial(_prepared_in_thread, prepare), raw, request), occupies=True
             )
-        return Plain(partial(self._call, prepare, raw, request))
+        return Plain(partial(_call, scope, prepare, raw, request))
 
-    def _call(self, prepare: _Prepare, raw: p.Request | None, request: Request | None) -> Answer:
-        try:
-            call = prepare()
-        except FAULTS as error:
-            return self._failures.usual_answer(error, request)
-        try:
-            return self._results.answer(call(), 200, raw, request)
-        except FAULTS as error:
-            return self._failures.answer(error, raw, request)
 
-    async def _call_async(self, prepare: _Prepare, raw: p.Request | None, request: Request | None) -> Answer:
-        try:
-            call = prepare()
-        except FAULTS as error:
-            return self._failures.usual_answer(error, request)
-        try:
-            return await self._results.answer_async(await call(), 200, raw, request)
-        except FAULTS as error:
-            return await self._failures.answer_async(error, raw, request)
+def _call(scope: Scope, prepare: _Prepare, raw: p.Request | None, request: Request | None) -> Answer:
+    try:
+        call = prepare()
+    except FAULTS as error:
+        return scope.failures.usual_answer(error, request)
+    try:
+        return scope.results.answer(call(), 200, raw, request)
+    except FAULTS as error:
+        return scope.failures.answer(error, raw, request)
+
+
+async def _call_async(scope: Scope, prepare: _Prepare, raw: p.Request | None, request: Request | None) -> Answer:
+    try:
+        call = prepare()
+    except FAULTS as error:
+        return scope.failures.usual_answer(error, request)
+    try:
+        return await scope.results.answer_async(await call(), 200, raw, request)
+    except FAULTS as error:
+        return await scope.failures.answer_async(error, raw, request)
 
 
 def _prepared(prepare: _Prepare) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._hooks import ErrorHandlers, ErrorHook, settle
+from .._hooks import Around, ErrorHook, settle
 from .._link.answers import FAULTS, Answer
 from .._log import log_error, log_fault
 from .._requests.request import Request
@@ -17,8 +17,8 @@ from .results import Results
 class Failures:
     """Makes answers of exceptions. `dev` shows tracebacks to the client."""
 
-    def __init__(self, handlers: ErrorHandlers, results: Results, dev: bool) -> None:
-        self._handlers = handlers
+    def __init__(self, around: Around, results: Results, dev: bool) -> None:
+        self._around = around
         self._results = results
         self._dev = dev
 
@@ -52,10 +52,10 @@ class Failures:
         An exception whose type has a handler was expected: it is not a fault, and the handler decides what to log. A
         handler for `Exception`, or for 500, handles unexpected ones, so they are logged.
         """
-        if _is_fault(error) and not self._handlers.expect(error):
+        if _is_fault(error) and not self._around.expect(error):
             _log(error, request)
         status = error.status if isinstance(error, HTTPError) else 500
-        return status, self._handlers.find(error, status)
+        return status, self._around.find(error, status)
 
     def _usual(self, error: BaseException, request: Request | None) -> Response:
         if isinstance(error, HTTPError) and not isinstance(error, QueryError):

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from .._app import App
-from .._hooks import ErrorHook, Hook
 from .._link.answers import Answer, Coming, Deferred, Plain, Run
 from .._log import log_error
 from .._requests.request import Request
-from .._routing.patterns import Router
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
 from ..errors import HTTPError
 from ..jobs._runs import run_job
-from .compiling import Compiler
 from .continuations import Continuations
-from .failures import Failures
 from .job_access import JobAccess
 from .lifespan import Lifespan
-from .results import Results
+from .scopes import Scopes
 
 
 class Handling:
@@ -25,23 +21,19 @@ class Handling:
 
     def __init__(self, app: App, dev: bool = False) -> None:
         self._app = app
-        self._router = Router((route.methods, route.pattern) for route in app.routes)
-        hooks: tuple[Hook | ErrorHook, ...] = (*app.before_hooks, *app.after_hooks, *app.error_handlers.hooks())
-        self._all_async = any(hook.asynchronous for hook in hooks)
+        routes = app.routes
+        self._scopes = scopes = Scopes(app.hooks, routes, dev)
+        outermost = scopes.outermost
         self.concurrent: bool = app.concurrent
-        results = Results(app.routes, app.after_hooks, app.error_handlers)
-        self._failures = Failures(app.error_handlers, results, dev)
-        compiler = Compiler(app.before_hooks, app.after_hooks, results, self._failures, self._all_async)
-        self.runs: dict[int | None, Run] = {None: self._unmatched}
-        self.runs |= {number: compiler.compile(route) for number, route in enumerate(app.routes)}
+        self.runs: dict[int | None, Run] = {None: self._unmatched, **scopes.compiled(routes)}
         if app.jobs_pattern is not None:  # its number follows those of the handlers
-            access = JobAccess(app.jobs, app.jobs_pattern, compiler.compile, self.concurrent, self._all_async)
-            self.runs[len(app.routes)] = access.answer
-        plain = frozenset({None, *(number for number, route in enumerate(app.routes) if not route.asynchronous)})
-        self.plain: frozenset[int | None] = frozenset() if self._all_async else plain
-        self.deferred: frozenset[int | None] = plain - {None} if self._all_async else frozenset()
+            access = JobAccess(app.jobs, app.jobs_pattern, outermost.compile, self.concurrent, outermost.asynchronous)
+            self.runs[len(routes)] = access.answer
+        plain = frozenset({None, *(number for number, route in enumerate(routes) if not route.asynchronous)})
+        self.plain: frozenset[int | None] = plain - scopes.asynchronous()
+        self.deferred: frozenset[int | None] = (plain & scopes.asynchronous()) - {None}
         # The methods of the parts are used directly, without a call in between.
-        self.call = Continuations(results, self._failures, self.concurrent, self._all_async).call
+        self.call = Continuations(scopes, self.concurrent).call
         lifespan = Lifespan(app.start_hooks, app.stop_hooks)
         self.start, self.stop = lifespan.start, lifespan.stop
         self.start_concurrent, self.stop_concurrent = lifespan.start_concurrent, lifespan.stop_concurrent
@@ -61,7 +53,8 @@ class Handling:
 
     def _unmatched(self, raw: p.Request) -> Answer | Coming:
         request = Request(raw)
-        allowed = self._router.allowed(request.raw_path)
+        allowed = self._scopes.allowed(request.raw_path)
         error = HTTPError(405, headers={"allow": ", ".join(allowed)}) if allowed else HTTPError(404)
-        fail = self._failures.answer_async if self._all_async else self._failures.answer
+        scope = self._scopes.outermost
+        fail = scope.failures.answer_async if scope.asynchronous else scope.failures.answer
         return fail(error, raw, request)

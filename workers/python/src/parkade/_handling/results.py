@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .._hooks import ErrorHandlers, Hook, settle
+from collections.abc import Sequence
+
+from .._hooks import Around, settle
 from .._link import port
 from .._link.answers import Answer, Parked
 from .._requests.request import Request
@@ -16,10 +18,10 @@ from .._wire import payloads as p
 class Results:
     """Makes answers of results. `status` is for results without their own."""
 
-    def __init__(self, routes: list[Route], after: list[Hook], error_handlers: ErrorHandlers) -> None:
+    def __init__(self, routes: Sequence[Route], around: Around) -> None:
         self._routes = routes
-        self._after = after
-        self._error_handlers = error_handlers
+        self._after = around.after
+        self._keeps_requests = bool(around.after or around.errors)
 
     def answer(self, result: object, status: int, raw: p.Request | None, request: Request | None) -> Answer:
         """The answer of a plain function. Raises the exceptions of after hooks, and `InvalidResult`."""
@@ -44,7 +46,7 @@ class Results:
         function = wait.function
         if function is None:
             return Parked(park(wait, None))
-        if raw is None or not (function.request or self._after or self._error_handlers):
+        if raw is None or not (function.request or self._keeps_requests):
             return Parked(park(wait, None))
         return Parked(park(wait, (request or self.request(raw)).carried()))
 

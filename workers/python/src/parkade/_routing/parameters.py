@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from .._requests.request import Request
@@ -23,17 +23,22 @@ Call = Callable[[p.Request, Request | None], Any]
 
 
 def bind(
-    handler: Callable[..., Any], names: Sequence[str], types: Sequence[type], make: Callable[[p.Request], Request]
+    handler: Callable[..., Any],
+    names: Sequence[str],
+    types: Sequence[type],
+    make: Callable[[p.Request], Request],
+    optional: Collection[str] = (),
 ) -> Call:
     """Compiles a handler.
 
     `names` are its path's parameters in order, `types` what the pattern says they are, for those without an annotation.
+    The handler need not take those that are `optional`.
 
     Raises `SignatureError` for a parameter that no request has, and for a path parameter that the handler does not
     take.
     """
     parameters = _parameters(handler)
-    if missing := [name for name in names if name not in parameters]:
+    if missing := [name for name in names if name not in parameters and name not in optional]:
         raise SignatureError(f"{_told(handler)} has no parameter for {', '.join(missing)} in the path")
     if tuple(parameters) == tuple(names):
         converts = [_path_convert(handler, parameters[name], kind) for name, kind in zip(names, types, strict=True)]

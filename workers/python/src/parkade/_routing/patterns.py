@@ -41,6 +41,17 @@ class Pattern:
         """What each parameter is for a handler that does not annotate it."""
         return tuple(_TYPES.get(segment.kind, str) for segment in self.segments if isinstance(segment, Parameter))
 
+    @property
+    def ends_with_rest(self) -> bool:
+        """Whether its last parameter takes all that is left of a path."""
+        last = self.segments[-1]
+        return isinstance(last, Parameter) and last.kind == "path"
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """What it matches: two patterns that differ only in their parameters' names are one place."""
+        return tuple(segment if isinstance(segment, str) else f"{{{segment.kind}}}" for segment in self.segments)
+
     def fill(self, values: Mapping[str, object]) -> str:
         """A path with these values, encoded. Raises `KeyError` for a missing one."""
         return "/" + "/".join(
@@ -65,6 +76,18 @@ def parse(path: str) -> Pattern:
     return pattern
 
 
+def join(prefix: str, path: str) -> str:
+    """The path of a route under a prefix. `/` is the prefix itself, so that no path ends with a slash by accident."""
+    return prefix + path if path not in ("", "/") or not prefix else prefix
+
+
+def checked_prefix(prefix: str) -> str:
+    """A prefix of paths: empty, or as a pattern without a slash at its end. Raises `SignatureError`."""
+    if prefix and (prefix.endswith("/") or parse(prefix).ends_with_rest):
+        raise SignatureError(f"the prefix {prefix!r} ends with a slash, or with the rest of the path")
+    return prefix
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """A route's number and its path parameters, decoded, in order."""
@@ -73,7 +96,7 @@ class Match:
     parameters: tuple[str, ...]
 
 
-class Router:
+class RouteTable:
     """Finds the route for a method and a path as sent."""
 
     def __init__(self, routes: Iterable[tuple[Sequence[str], Pattern]]) -> None:
@@ -149,6 +172,9 @@ _ACCEPTS = {
 
 def _segment(path: str, text: str) -> str | Parameter:
     if not text.startswith("{"):
+        if text.startswith("<") and text.endswith(">"):
+            name = text[1:-1].rpartition(":")[2]
+            raise SignatureError(f"in {path!r}, {text} is plain text: write {{{name}}} for a parameter")
         if "{" in text or "}" in text:
             raise SignatureError(f"in {path!r}, a parameter is a whole segment")
         return text

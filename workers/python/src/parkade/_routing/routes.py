@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
+from .._hooks import Hooks, is_asynchronous
 from .._requests.request import Request
 from .._responses.encoding import SHORT_TEXT, TEXT_HEAD, encode_kept, encode_string, inline
 from .._responses.response import InvalidResult, Response, normalise
@@ -22,13 +22,13 @@ from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from .._wire.ready import Route as ReadyRoute
 from .parameters import Call, bind
-from .patterns import Pattern
+from .patterns import Pattern, join, parse
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """`target` is a function, a wait, or a constant; `call` is the function, bound to its parameters (None for the
-    others).
+    others). `scopes` are the hooks around it: those of its router first, then those of the routers that this one is in.
     """
 
     methods: tuple[str, ...]
@@ -37,6 +37,7 @@ class Route:
     deadline: float | None
     name: str
     call: Call | None
+    scopes: tuple[Hooks, ...] = ()
 
     @property
     def asynchronous(self) -> bool:
@@ -47,16 +48,33 @@ class Route:
         """The request as this route's handler sees it."""
         return Request(raw, self.name, self.pattern.names)
 
-    def ready(self, hooked: bool) -> ReadyRoute:
+    def included(self, prefix: str, name: str | None, scope: Hooks) -> Route:
+        """The same route under a prefix of another router, whose hooks are around it too.
+
+        Its handler may take the parameters of the prefix, and need not. Raises as `make_route`.
+        """
+        pattern = parse(join(prefix, self.pattern.path))
+        full_name = self.name if name is None else f"{name}.{self.name}"
+        if self.name == self.pattern.path:  # it has no name of its own
+            full_name = pattern.path
+        call = self.call and _bound(self.target, pattern, full_name, pattern.names)
+        return replace(self, pattern=pattern, name=full_name, call=call, scopes=(*self.scopes, scope))
+
+    @property
+    def is_hooked(self) -> bool:
+        """Whether a hook runs before or after it."""
+        return any(scope.before or scope.after for scope in self.scopes)
+
+    def ready(self, in_worker: bool = False) -> ReadyRoute:
         """For READY.
 
-        The core itself answers a constant or a wait, unless `hooked`: hooks run in a worker, for every route.
+        The core itself answers a constant or a wait, unless hooks run around it or it has to be `in_worker`.
         """
         methods, path, name, deadline = list(self.methods), self.pattern.path, self.name, self.deadline
         plain = ReadyRoute(
             methods=methods, path=path, name=name, deadline=deadline, kind="async" if self.asynchronous else "sync"
         )
-        if self.call is not None or hooked:
+        if self.call is not None or in_worker or self.is_hooked:
             return plain
         if isinstance(self.target, Wait):
             wait = msgspec.to_builtins(self.target.wait, builtin_types=(bytes,))
@@ -69,9 +87,15 @@ class Route:
 
 
 def make_route(
-    methods: tuple[str, ...], pattern: Pattern, target: Any, deadline: float | None, name: str | None
+    methods: tuple[str, ...],
+    pattern: Pattern,
+    target: Any,
+    deadline: float | None,
+    name: str | None,
+    scope: Hooks,
+    optional: Collection[str] = (),
 ) -> Route:
-    """Checks and compiles.
+    """Checks and compiles. A handler need not take the parameters of the path that are `optional`.
 
     Raises `SignatureError` for a handler that cannot be bound, `InvalidResult` for a constant that is not an answer.
     """
@@ -79,10 +103,15 @@ def make_route(
         made = _response(target) if not isinstance(target, Wait) else target
         if isinstance(made, Wait):
             park(made, None)  # refuses an answer that the core cannot keep, now rather than at the first request
-        return Route(methods, pattern, made, deadline, name or pattern.path, None)
+        return Route(methods, pattern, made, deadline, name or pattern.path, None, (scope,))
     name = name or str(getattr(target, "__name__", pattern.path))
-    call = bind(target, pattern.names, pattern.types, partial(Request, route=name, names=pattern.names))
-    return Route(methods, pattern, target, deadline, name, call)
+    call = _bound(target, pattern, name, optional)
+    return Route(methods, pattern, target, deadline, name, call, (scope,))
+
+
+def _bound(handler: Callable[..., Any], pattern: Pattern, name: str, optional: Collection[str]) -> Call:
+    make = partial(Request, route=name, names=pattern.names)
+    return bind(handler, pattern.names, pattern.types, make, optional)
 
 
 def park(wait: Wait, request: p.Request | None) -> bytes:
@@ -122,14 +151,6 @@ _ANSWER_OUTCOME = p.Answer(None)
 def is_handler(target: Any) -> bool:
     """Whether it is a function, or an object that can be called like one, rather than a wait or a response."""
     return callable(target) and not isinstance(target, Wait | Response)
-
-
-def is_asynchronous(function: Callable[..., Any]) -> bool:
-    """Whether calling it gives a coroutine or an asynchronous generator."""
-    if isinstance(function, partial):
-        return is_asynchronous(function.func)
-    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004 (the method itself is wanted)
-    return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
 
 
 def _response(value: object) -> Response:

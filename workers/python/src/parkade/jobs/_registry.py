@@ -20,14 +20,15 @@ from ._schedules import every as every_schedule
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class JobRegistry:
-    """The part of an `App` that is about jobs."""
+    """The part of a `Router` that is about jobs."""
 
-    def __init__(self, jobs_path: str | None) -> None:
+    def __init__(self) -> None:
         self.jobs: dict[str, JobFunction[..., Any]] = {}
-        self.jobs_pattern: Pattern | None = None if jobs_path is None else _pattern_of_jobs(jobs_path)
+        self.jobs_pattern: Pattern | None = None  # of the address at which they are found
         self._implied: set[str] = set()  # jobs only because they recur: `job` may still give them options
         self._queues: dict[str, r.QueueOptions] = {}
         self._recurring: dict[str, tuple[Schedule, JobFunction[..., Any]]] = {}
@@ -86,6 +87,7 @@ class JobRegistry:
 
         Raises `ValueError` for an invalid name or limit, and for a queue that has limits already.
         """
+        self._check_open()
         if checked_text("a queue", name) in self._queues:
             raise ValueError(f"the queue {name!r} has limits already")
         if concurrency is not None and (not isinstance(concurrency, int) or not 1 <= concurrency <= 0xFFFF_FFFF):
@@ -157,7 +159,20 @@ class JobRegistry:
         self._enter(job)
         return job
 
+    def _adopt(self, other: JobRegistry) -> None:
+        """Takes the jobs, queues and schedules of another one. Raises `SignatureError` for a name that is taken."""
+        for job in other.jobs.values():
+            if self.jobs.get(job.name) is not job:
+                self._enter(job)
+        self._implied |= other._implied
+        _merge("queues with limits", self._queues, other._queues)
+        _merge("recurring jobs", self._recurring, other._recurring)
+
+    def _check_open(self) -> None:
+        """Raises `SignatureError` if nothing may be registered any more."""
+
     def _enter(self, job: JobFunction[P, R]) -> None:
+        self._check_open()
         if (reason := job.fault()) is not None:
             raise SignatureError(reason)
         if job.name in self.jobs:
@@ -166,6 +181,7 @@ class JobRegistry:
 
     def _recur(self, schedule: Schedule, name: str | None) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
         def register(function: Callable[P, R]) -> JobFunction[P, R]:
+            self._check_open()
             if isinstance(function, JobFunction):
                 job = function
             else:
@@ -188,7 +204,13 @@ class JobRegistry:
         return checked_text("a recurring job", name)
 
 
-def _pattern_of_jobs(path: str) -> Pattern:
+def _merge(what: str, own: dict[str, T], others: dict[str, T]) -> None:
+    for name, value in others.items():
+        if own.setdefault(name, value) is not value:
+            raise SignatureError(f"two {what} are named {name!r}")
+
+
+def pattern_of_jobs(path: str) -> Pattern:
     """The pattern of a job's address. A slash at the end of the path is the one before the id."""
     if "{" in path or "}" in path:
         raise SignatureError(f"jobs_path has no parameters, because it is the same for all jobs: {path!r}")

@@ -19,7 +19,7 @@ from .._link.answers import Parked as ParkedAnswer
 from .._requests.request import Request
 from .._responses.encoding import inline
 from .._responses.error_pages import error_response
-from .._routing.patterns import Router, parse
+from .._routing.patterns import RouteTable, parse
 from .._wire import payloads as p
 from .._wire.ready import Park, read_wait
 from .._wire.ready import Route as ReadyRoute
@@ -41,7 +41,7 @@ class Core:
     def __init__(self, app: App) -> None:
         self._handling = Handling(app)
         self._ready = app.ready()
-        self._router = Router((route.methods, parse(route.path)) for route in self._ready.routes)
+        self._router = RouteTable((route.methods, parse(route.path)) for route in self._ready.routes)
         self._runs: dict[int, _JobRun] = {}  # attempts of jobs that wait, or have waited, by their stream
         self.waits = Waits(self._ready.channels)
         self.databases = Databases()

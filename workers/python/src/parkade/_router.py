@@ -1,0 +1,253 @@
+"""A router: the routes, hooks, error handlers and jobs of one part of an application. Everything is checked when it is
+registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from ._hooks import Hook, Hooks, make_hook
+from ._routing.patterns import Pattern, checked_prefix, join, parse
+from ._routing.routes import Route, make_route
+from ._wire.payloads import fault_of_channel
+from ._wire.ready import ChannelOptions, ChannelPattern
+from .errors import HTTPError, SignatureError
+from .jobs._registry import JobRegistry
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MISSING: Any = object()
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class Router(JobRegistry):
+    """A part of an application, in a module of its own: `orders = Router("/orders")`, and `app.include(orders)`.
+
+    Its paths begin with `prefix`; the path `/` is the prefix itself. A prefix may have parameters, which its handlers
+    may take. Its hooks and error handlers are for its own routes and those of the routers that it includes. `name`
+    comes before the names of its routes, as in `orders.show`.
+
+    Raises `SignatureError` for a malformed prefix or name.
+    """
+
+    def __init__(self, prefix: str = "", *, name: str | None = None) -> None:
+        super().__init__()
+        if name is not None and not name.isidentifier():
+            raise SignatureError(f"the name of a router is an identifier, as `orders`, not {name!r}")
+        self.prefix = checked_prefix(prefix)
+        self.name = name
+        self.hooks = Hooks()
+        self._routes: list[Route] = []
+        self._handled: dict[tuple[str, tuple[str, ...]], Route] = {}  # by method and place
+        self._channels: list[ChannelPattern] = []
+        self._start_hooks: list[Hook] = []
+        self._stop_hooks: list[Hook] = []
+        self._routers: list[Router] = []
+        self._included_in: list[tuple[Router, str]] = []  # with the prefix that it has there
+
+    # Routes
+
+    def get(
+        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
+    ) -> Callable[[F], F]:
+        """Registers what answers GET, and HEAD: `@app.get("/orders/{id:int}")` over a function.
+
+        Instead of being a decorator, it may get the function as `target`. A `target` may also be a wait or a constant,
+        which needs no worker.
+
+        `deadline`: seconds that a request may be queued or running (0 for none, None for the server's). `name` is for
+        `path` and `request.route`, by default the function's. Raises `SignatureError` for a malformed path, a second
+        handler of the same path, and a function with a parameter that no request has.
+        """
+        return self.route(path, target, methods=("GET",), deadline=deadline, name=name)
+
+    def post(
+        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
+    ) -> Callable[[F], F]:
+        """As `get`, for POST."""
+        return self.route(path, target, methods=("POST",), deadline=deadline, name=name)
+
+    def put(
+        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
+    ) -> Callable[[F], F]:
+        """As `get`, for PUT."""
+        return self.route(path, target, methods=("PUT",), deadline=deadline, name=name)
+
+    def patch(
+        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
+    ) -> Callable[[F], F]:
+        """As `get`, for PATCH."""
+        return self.route(path, target, methods=("PATCH",), deadline=deadline, name=name)
+
+    def delete(
+        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
+    ) -> Callable[[F], F]:
+        """As `get`, for DELETE."""
+        return self.route(path, target, methods=("DELETE",), deadline=deadline, name=name)
+
+    def route(
+        self,
+        path: str,
+        target: Any = _MISSING,
+        *,
+        methods: Sequence[str] = ("GET",),
+        deadline: float | None = None,
+        name: str | None = None,
+    ) -> Callable[[F], F]:
+        """As `get`, for several methods: `@app.route("/orders", methods=["GET", "POST"])`."""
+        if not isinstance(path, str):
+            raise SignatureError(f"a path comes first: write @app.get('/path'), not @app.get ({path!r})")
+        verbs = tuple(method.upper() for method in methods)
+        if unknown := sorted(set(verbs) - _METHODS):
+            raise ValueError(f"{path}: no method {', '.join(unknown)}")
+        pattern = parse(join(self.prefix, path))
+        optional = parse(self.prefix).names if self.prefix else ()
+
+        def register(handler: F) -> F:
+            self._add_route(make_route(verbs, pattern, handler, deadline, name, self.hooks, optional))
+            return handler
+
+        if target is not _MISSING:
+            register(target)
+        return register
+
+    def path(self, name: str, /, **parameters: object) -> str:
+        """The path of the route of that name with these parameters, encoded. Names are those of this router, so a
+        module needs no other one to link to its own routes.
+
+        Raises `KeyError` for a name that no route has, or several have; for a missing parameter; and for a router that
+        is not included exactly once.
+        """
+        return self._pattern_of(name).fill(parameters)
+
+    def include(self, router: Router, *, prefix: str = "") -> None:
+        """Adds the routes, hooks, error handlers, channels and jobs of a router, its paths under `prefix`.
+
+        Register everything in the router first: from then on it takes no more routes and jobs. It may be included more
+        than once, under different prefixes. Raises `SignatureError` for a path or a job that is there already.
+        """
+        if not isinstance(router, Router) or router._is_application:
+            raise TypeError(f"include takes a Router, not {router!r}")
+        if router is self:
+            raise SignatureError("a router cannot include itself")
+        self._check_open()
+        full_prefix = self.prefix + checked_prefix(prefix)
+        for route in router._routes:
+            self._add_route(route.included(full_prefix, router.name, self.hooks))
+        self._adopt(router)
+        self._channels += [channel for channel in router._channels if channel not in self._channels]
+        if router not in self._routers:
+            self._routers.append(router)
+        router._included_in.append((self, full_prefix))
+
+    # Hooks
+
+    def before(self, function: F) -> F:
+        """Runs before every handler, with the request. If it returns anything but None, that is the answer, and the
+        handler does not run. Those of the application run first.
+        """
+        self.hooks.before.append(make_hook(function, 1, "a before hook takes the request"))
+        return function
+
+    def after(self, function: F) -> F:
+        """Runs after every handler with (request, response), also for errors; it may change the response or return
+        another. Those of the application run last.
+
+        It does not see what the core answers alone: the messages of a channel and the response of a timer. With a
+        before or after hook, routes that are constants or waits are answered by a worker.
+        """
+        self.hooks.after.append(make_hook(function, 2, "an after hook takes the request and the response"))
+        return function
+
+    def on_start(self, function: F) -> F:
+        """Runs in each worker before it takes requests. If it raises, the worker has not started. Those of the
+        application run first.
+        """
+        self._start_hooks.append(make_hook(function, 0, "a start-up hook takes nothing"))
+        return function
+
+    def on_stop(self, function: F) -> F:
+        """Runs in each worker that stops, when its requests are finished. Those of the application run last."""
+        self._stop_hooks.append(make_hook(function, 0, "a shut-down hook takes nothing"))
+        return function
+
+    def error(self, key: int | type[Exception]) -> Callable[[F], F]:
+        """Registers a handler for a status (400 to 599) or a type of exception: `@app.error(404)`,
+        `@app.error(KeyError)`. Where a router has one for an error of its routes, it comes before the application's.
+
+        It may take the request (named `request`, or annotated `Request`) and the error. What it returns has the error's
+        status, unless it sets another.
+        """
+
+        if isinstance(key, int):
+            HTTPError(key)  # refuses other statuses
+
+        def register(function: F) -> F:
+            self.hooks.errors.add(key, function)
+            return function
+
+        return register
+
+    # Channels
+
+    def channel(
+        self, pattern: str, *, count: int | None = None, bytes: int | None = None, age: float | None = None
+    ) -> None:
+        """Limits the history of a channel, or of all channels whose name begins with what precedes a final `*`:
+        messages, bytes, seconds. Channels are the same for all routers.
+
+        The longest pattern that matches a name counts. Raises `ValueError` for a name that no channel can have.
+        """
+        if (reason := fault_of_channel(pattern)) is not None:
+            raise ValueError(f"{pattern!r}: {reason}")
+        if any(value is not None and value < 0 for value in (count, bytes, age)):
+            raise ValueError(f"{pattern!r}: a bound is not negative")
+        self._check_open()
+        self._channels.append(ChannelPattern(pattern, ChannelOptions(count, bytes, age)))
+
+    # What is in it
+
+    _is_application = False
+
+    def _all_routers(self) -> list[Router]:
+        """This one and all that it includes, each once, the outer ones first."""
+        found: dict[Router, None] = {self: None}
+        for router in self._routers:
+            found |= dict.fromkeys(router._all_routers())
+        return list(found)
+
+    def _add_route(self, route: Route) -> None:
+        self._check_open()
+        for method in route.methods:
+            first = self._handled.setdefault((method, route.pattern.place), route)
+            if first is not route:
+                raise SignatureError(f"{method} {route.pattern.path} has a handler already: {first.name}")
+        self._routes.append(route)
+
+    def _pattern_of(self, name: str) -> Pattern:
+        found = [route for route in self._routes if route.name == name]
+        if not found:
+            raise KeyError(f"no route has the name {name!r}")
+        patterns = {join(place, route.pattern.path) for route in found[:1] for place in self._places()}
+        others = [route for route in found if route.pattern != found[0].pattern and route.target is not found[0].target]
+        if others:
+            told = ", ".join(route.pattern.path for route in (found[0], *others))
+            raise KeyError(f"several routes have the name {name!r}: {told}; give their routers a name, or them")
+        if len(patterns) != 1:
+            told = ", ".join(sorted(patterns)) or "nowhere"
+            raise KeyError(f"the router of {name!r} is not included once: {told}")
+        return parse(patterns.pop())
+
+    def _places(self) -> Iterator[str]:
+        """The prefixes of the routers that it is in."""
+        for router, prefix in self._included_in:
+            for place in router._places():
+                yield place + prefix
+
+    def _check_open(self) -> None:
+        if self._included_in:
+            raise SignatureError(f"{self!r} is included already: register everything in it first")
+
+    def __repr__(self) -> str:
+        return f"Router({self.prefix!r}, name={self.name!r})"
