@@ -52,7 +52,7 @@ check: setup ## The quick loop: format, lints, types, unit tests; then what the 
 	$(BIN)/python scripts/house.py --list names
 	$(BIN)/python scripts/house.py
 
-soak: setup ## Ten minutes each of queries, of jobs, and of jobs of three servers: clients that leave, restarts, kill -9; nobody was hit by mistake, nothing was lost
+soak: setup ## Ten minutes each of queries, jobs, and jobs of three servers, with clients that leave, restarts, kill -9: no query is cancelled by mistake, no job lost
 	PARKADE_FUZZ_SECONDS=60 cargo test --locked --quiet -p parkade -p parkade-postgres -p parkade-wire fuzz_ -- --nocapture
 	$(BIN)/python soak/connections.py --count 200000
 	$(BIN)/python soak/queries.py --seconds 600 --cancels 100000
@@ -60,7 +60,7 @@ soak: setup ## Ten minutes each of queries, of jobs, and of jobs of three server
 	$(BIN)/python soak/jobs.py --seconds 600 --servers 3
 	$(BIN)/python soak/input.py --seconds 60
 
-bench: $(VENV)/.parkade ## Measure parkade and its peers; writes bench/results, then what both READMEs say of them
+bench: $(VENV)/.parkade ## Measure parkade and its peers; writes bench/results and the figures in both READMEs
 	bench/install.sh
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/figures.py

@@ -1,4 +1,4 @@
-"""Measures servers in turn (A B A B …), so that what the machine does meanwhile meets all of them alike."""
+"""Measures servers in turn (A B A B …), so that changes of the machine affect all of them alike."""
 
 import statistics
 import sys
@@ -18,7 +18,7 @@ Contender = Callable[[], Sample]
 class Comparison:
     samples: dict[str, list[Sample]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-    """Why a server was not measured, or not to the end."""
+    """Why a server was not measured, or not completely."""
 
     def median(self, name: str, key: str) -> float | None:
         values = [sample[key] for sample in self.samples.get(name, [])]
@@ -28,13 +28,13 @@ class Comparison:
         return max((sample[key] for sample in self.samples.get(name, [])), default=None)
 
     def ratio(self, name: str, peer: str, key: str) -> float | None:
-        """The median of the first for each of the other's."""
+        """The ratio of the medians, the first server's to the other's."""
         ours, theirs = self.median(name, key), self.median(peer, key)
         return ours / theirs if ours is not None and theirs else None
 
 
 def alternate(settings: Settings, recipes: Sequence[Recipe], measure: Measure, runs: int | None = None) -> Comparison:
-    """A fresh server for each measurement."""
+    """Starts a new server for each measurement."""
 
     def contender(recipe: Recipe) -> Contender:
         def take() -> Sample:
@@ -47,7 +47,7 @@ def alternate(settings: Settings, recipes: Sequence[Recipe], measure: Measure, r
 
 
 def in_turn(settings: Settings, contenders: Mapping[str, Contender], runs: int | None = None) -> Comparison:
-    """Whatever can be measured, by name; one that fails is not measured again."""
+    """The measurements by name; a measurement that fails is not repeated."""
     found = Comparison()
     for run in range(runs or settings.runs):
         for name, take in contenders.items():

@@ -1,4 +1,4 @@
-"""Work behind an answer, as seen from outside: posts, and what a file has of it."""
+"""Work after a response, as seen from outside: posts, and the resulting lines in a file."""
 
 import socket
 import tempfile
@@ -12,20 +12,20 @@ from servers import Recipe, Server, Unavailable
 from settings import ON_DISK
 
 Maker = Callable[[Path], Recipe]
-"""Of a server that keeps everything in this folder."""
+"""For a server that keeps all its data in this folder."""
 
 LOOK_SECONDS = 0.002
 
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """What a server keeps while it is measured, on a disk."""
+    """A folder for the data of a measured server, on a disk."""
     with tempfile.TemporaryDirectory(prefix="parkade-bench-", dir=ON_DISK) as name:
         yield Path(name)
 
 
 def post(server: Server, path: str, body: str = "") -> bytes:
-    """The answer, over a connection of its own."""
+    """The response, over a new connection."""
     connection = HTTPConnection("127.0.0.1", server.ports.main, timeout=60)
     try:
         connection.request("POST", path, body, {"content-type": "text/plain", "connection": "close"})
@@ -39,7 +39,7 @@ def post(server: Server, path: str, body: str = "") -> bytes:
 
 
 class Client:
-    """Many posts over one connection, without what a client of a library costs."""
+    """Many posts over one connection, without the overhead of a client library."""
 
     def __init__(self, server: Server) -> None:
         self._connection = socket.create_connection(("127.0.0.1", server.ports.main), timeout=60)
@@ -68,7 +68,7 @@ class Client:
 
 
 def lines(file: Path) -> int:
-    """How many different ones there are."""
+    """The number of different lines."""
     return len(set(file.read_bytes().splitlines())) if file.exists() else 0
 
 
@@ -77,7 +77,7 @@ def size(file: Path) -> int:
 
 
 def until(what: str, look: Callable[[], bool], seconds: float) -> float:
-    """The moment at which it was seen."""
+    """The time at which it was seen."""
     end = time.monotonic() + seconds
     while not look():
         if time.monotonic() > end:
@@ -87,7 +87,7 @@ def until(what: str, look: Callable[[], bool], seconds: float) -> float:
 
 
 def until_quiet(file: Path, rest: float, seconds: float) -> None:
-    """Until nothing more is written for so long."""
+    """Waits until nothing more has been written for this long."""
     end = time.monotonic() + seconds
     seen, since = size(file), time.monotonic()
     while time.monotonic() < min(end, since + rest):
@@ -97,7 +97,7 @@ def until_quiet(file: Path, rest: float, seconds: float) -> None:
 
 
 def rate(file: Path, first: int, last: int, seconds: float) -> float:
-    """Bytes a second, one for each job, from when there were so many until there were so many."""
+    """Bytes per second, one for each job, counted between two numbers of bytes."""
     began = until("the first job", lambda: size(file) > first, seconds)
     begun = size(file)
     ended = until(f"{last:,} jobs", lambda: size(file) >= last, seconds)

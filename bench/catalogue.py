@@ -94,7 +94,7 @@ def starman(workers: int) -> Recipe:
 
 
 def nchan(workers: int = 1) -> Recipe:
-    """A worker for each core releases long polls faster than one does; one holds them in less memory."""
+    """One worker for each core releases long polls faster than a single one; a single one holds them in less memory."""
     module = Path("/usr/lib/nginx/modules/ngx_nchan_module.so")
 
     def command(ports: Ports) -> list[str]:
@@ -117,7 +117,7 @@ def nchan(workers: int = 1) -> Recipe:
 
 
 def tomcat(style: str) -> Recipe:
-    """`style` is `async` or `blocking`: whether a request that waits gives its thread back."""
+    """`style` is `async` or `blocking`: whether a waiting request gives its thread back."""
     target = PEERS / "tomcat" / "target"
     classpath = f"{target}/classes:{target}/lib/*"
     return Recipe(
@@ -161,6 +161,6 @@ def first_line(command: list[str]) -> str:
 
 
 def on_path(program: str) -> Path:
-    """Where it is; a path that does not exist when it is nowhere."""
+    """Its path, or a path that does not exist if it is not installed."""
     sbin = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
     return Path(shutil.which(program, path=sbin) or f"/nowhere/{program}")

@@ -1,4 +1,4 @@
-"""What is compared on jobs: Parkade, with servers that work behind their answers and with other queues."""
+"""The servers that are compared on jobs: Parkade, servers that work after their responses, and other queues."""
 
 import re
 from dataclasses import replace
@@ -16,9 +16,10 @@ ON_POSTGRES = f"{PARKADE} on PostgreSQL"
 
 
 def parkade_log(folder: Path, cluster: Cluster | None = None) -> Recipe:
-    """As many processes as others have, half of them for requests.
+    """As many processes as the peers have, half of them for requests.
 
-    Durable: on the disk before the answer. All that it keeps is in this folder; jobs are in the cluster, if any."""
+    Durable: on disk before the response. All data is in this folder, except jobs if there is a cluster.
+    """
     flags = [*_kept(folder, cluster), "--job-workers", str(WORKERS // 2), "--grace", "5s"]
     return _told(catalogue.parkade("log", WORKERS // 2, flags=flags), folder)
 
@@ -57,18 +58,18 @@ def granian(folder: Path) -> Recipe:
 
 
 def parkade_jobs(folder: Path, cluster: Cluster | None = None) -> Recipe:
-    """One worker for requests, so that jobs can be enqueued while both that run jobs are kept."""
+    """One worker for requests, so that jobs can be enqueued while both job workers are blocked."""
     flags = [*_kept(folder, cluster), "--job-workers", str(WORKERS), "--grace", "1s"]
     return _told(catalogue.parkade("jobs", flags=flags), folder)
 
 
 def cleared(cluster: Cluster) -> None:
-    """So that whoever comes next makes its tables anew, Parkade too."""
+    """Drops the tables, so that every server creates its own again, Parkade too."""
     cluster.ask("drop schema if exists parkade cascade; drop schema public cascade; create schema public")
 
 
 def queue(library: str) -> list[Path]:
-    """The file of a queue, behind what it needs."""
+    """The file of a queue, if everything it needs is installed."""
     return [VENV / "python", _package(library), PEERS / f"jobs_{library}.py"]
 
 
@@ -98,7 +99,7 @@ def versions() -> dict[str, str]:
 
 
 def _kept(folder: Path, cluster: Cluster | None) -> list[str]:
-    """The flags that say where."""
+    """The flags with the address."""
     return ["--state", str(folder / "state"), *(["--jobs", cluster.url] if cluster else [])]
 
 

@@ -41,7 +41,7 @@ def granian(cluster: Cluster) -> Recipe:
 
 
 def starman(cluster: Cluster) -> Recipe:
-    """A worker for each connection. With keep-alive, which triples its rate: 16 clients keep all workers busy."""
+    """One worker for each connection. With keep-alive, which triples its rate, 16 clients keep all workers busy."""
 
     def command(ports: Ports) -> list[str]:
         return [
@@ -63,7 +63,7 @@ def axum(cluster: Cluster) -> Recipe:
 
 
 def perl_driver() -> Path:
-    """DBD::Pg as Debian installs it; a path that does not exist when it is nowhere."""
+    """DBD::Pg as Debian installs it; a path that does not exist if it is not installed."""
     return next(Path("/usr/lib").glob("*/perl5/*/DBD/Pg.pm"), Path("/nowhere/DBD/Pg.pm"))
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what is shown of `bench/results`: the tables of bench/README.md, the five lines of README.md, the plots.
+"""Writes everything that is derived from `bench/results`: the tables of bench/README.md, five lines of README.md, the
+plots.
 
 bench/figures.py            write them
 bench/figures.py --check    write nothing; name what disagrees with the results, and fail
@@ -64,7 +65,7 @@ class Pair:
     key: str
 
     def ratio(self, results: Results) -> str:
-        """That of the medians, and the lowest and highest of the runs that stood next to each other."""
+        """The ratio of the medians, and the lowest and highest ratio of adjacent runs."""
         ours, theirs = (
             results.samples(self.scenario, self.comparison, server, self.key) for server in (self.ours, self.theirs)
         )
@@ -124,7 +125,7 @@ def tables(results: Results) -> str:
 
 
 def measured(series: dict[str, Any]) -> str:
-    """When it began, and how many runs each server had: large measurements have fewer than the rest."""
+    """When the series began, and how many runs each server had: large measurements have fewer."""
     counts = {len(runs) for comparison in series["comparisons"].values() for runs in comparison["samples"].values()}
     fewest, most = min(counts), max(counts)
     runs = f"{most} {'run' if most == 1 else 'runs'}" if fewest == most else f"{fewest} to {most} runs"
@@ -267,7 +268,7 @@ def between(text: str, mark: str, content: str) -> str:
 
 
 def printed(root: Path) -> dict[Path, str]:
-    """Each file, and how it should be."""
+    """Each file, and its correct contents."""
     bench = root / "bench"
     results = Results(bench / "results")
     if missing := {name for names in GROUPS.values() for name in names} ^ set(results.scenarios):

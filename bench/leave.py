@@ -18,9 +18,9 @@ import psycopg
 PAUSE_SECONDS = 0.0005
 PATIENCE_SECONDS = 30
 DEADLINE_SECONDS = 0.05
-"""That of the route `/late`."""
+"""The deadline of the route `/late`."""
 
-# `state` keeps an idle backend out, whose last statement is shown on.
+# `state` excludes idle backends, which still show their last statement.
 RUNNING = """
     select count(*) from pg_stat_activity
     where query like '%/* bench */' and state <> 'idle' and pid <> pg_backend_pid()
@@ -28,7 +28,7 @@ RUNNING = """
 
 
 class Watch:
-    """One connection that asks for the number of statements at work."""
+    """One connection that asks for the number of running statements."""
 
     def __init__(self, url: str) -> None:
         self._connection = psycopg.connect(url, autocommit=True)
@@ -41,7 +41,7 @@ class Watch:
         return int(row[0])
 
     def until_none_of(self, count: int) -> list[float]:
-        """The moments at which one of so many less was running; each is late by one step at most."""
+        """The times at which the number of running statements fell by one; each is late by one step at most."""
         moments: list[float] = []
         before, asked = count, time.monotonic()
         end = asked + PATIENCE_SECONDS
@@ -100,7 +100,7 @@ def deadline(watch: Watch, port: int, path: str) -> list[float]:
 
 
 def signalled(watch: Watch, port: int, path: str, count: int, pids: list[int], which: signal.Signals) -> list[float]:
-    """The server gets a signal while so many statements run."""
+    """The server gets a signal while this many statements run."""
     with ExitStack() as clients:
         for _ in range(count):
             clients.enter_context(_asked(port, path))

@@ -13,7 +13,7 @@ from settings import LOAD
 PLAIN = os.environ | {"RUST_BACKTRACE": "0"}
 
 Found = dict[str, Any]
-"""What the generator printed; see load/src/report.rs."""
+"""The generator's output; see load/src/report.rs."""
 
 
 def fire(server: Server, path: str, connections: int, timeout: float = 30) -> Found:
@@ -22,14 +22,14 @@ def fire(server: Server, path: str, connections: int, timeout: float = 30) -> Fo
 
 
 def release(server: Server, path: str, connections: int) -> Found:
-    """One long poll on each connection; once the server says that all wait, one publish."""
+    """One long poll on each connection; when the server reports that all wait, one publish."""
     with waiting(server, path, connections) as publish:
         return publish()
 
 
 @contextmanager
 def waiting(server: Server, path: str, connections: int) -> Iterator[Callable[[], Found]]:
-    """The same in two steps: what it gives publishes, and waits until the last is answered."""
+    """The same in two steps: the returned function publishes, and waits until the last client is answered."""
     crowd = ("--url", server.url(path), "--connections", connections, "--timeout", 60)
     with _running("release", *crowd, "--publish", server.publish_url, "--wait-for-line") as process:
         _expect(process, "held")
@@ -38,23 +38,23 @@ def waiting(server: Server, path: str, connections: int) -> Iterator[Callable[[]
 
 
 def rounds(server: Server, path: str, clients: int, count: int, every: float) -> Found:
-    """Each client polls again as soon as it is answered; a message every so many seconds."""
+    """Each client polls again as soon as it is answered; there is a message every few seconds."""
     crowd = ("--url", server.url(path), "--connections", clients, "--rounds", count)
     return _finished("rounds", *crowd, "--publish", server.publish_url, "--every", every)
 
 
 def serial(server: Server, path: str, count: int) -> Found:
-    """One client, each request as soon as the last one is answered."""
+    """One client that sends each request as soon as the last one is answered."""
     never = server.url("/publish")
     crowd = ("--url", server.url(path), "--connections", 1, "--rounds", count)
     return _finished("rounds", *crowd, "--publish", never, "--every", 86_400)
 
 
 def rate(server: Server, per_second: int, seconds: float, mix: dict[str, int], spread: str) -> Found:
-    """Requests at a constant rate whatever the answers do; `mix` is a weight for each path."""
+    """Requests at a constant rate, whatever the responses; `mix` is a weight for each path."""
     shares = [part for path, weight in mix.items() for part in ("--mix", f"{weight}={path}")]
     plan = ("--url", server.url("/"), "--rate", per_second, "--seconds", seconds, "--spread", spread)
-    # None opened beforehand: a preforked worker that accepts a silent connection is held by it.
+    # No connection is opened beforehand: a preforked worker that accepts a silent connection is blocked by it.
     return _finished("rate", *plan, *shares, "--connections", 0, "--timeout", 30)
 
 

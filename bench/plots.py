@@ -1,4 +1,6 @@
-"""Bar charts as SVG. A bar is the median of all runs; a line across its end goes from the lowest to the highest."""
+"""Bar charts as SVG. A bar is the median of all runs; the line across its end reaches from the lowest run to the
+highest.
+"""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""A PostgreSQL of one's own: made in a temporary folder, on a free loopback port, gone behind the block."""
+"""A private PostgreSQL: created in a temporary folder, on a free loopback port, and removed after the block."""
 
 import os
 import pwd
@@ -20,19 +20,19 @@ STOP_SECONDS = 20
 
 Settings = Mapping[str, object]
 
-# What is measured is the way to the database, not its disk.
+# The access to the database is measured, not its disk.
 USUAL: Settings = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "256MB", "max_connections": 200}
 
-# Where PostgreSQL is what jobs are kept in, its disk counts, as that of other stores does.
+# If jobs are kept in PostgreSQL, its disk matters, as with the other stores.
 DURABLE: Settings = dict(USUAL) | {"fsync": "on", "full_page_writes": "on"}
 
 
 class NoPostgres(Exception):
-    """There is none here, or it does not start; the text says why."""
+    """PostgreSQL is not installed, or does not start; the text says why."""
 
 
 class Cluster:
-    """One server process with its data. It is a child of ours, so its end is seen, and no pg_ctl is needed."""
+    """One server process with its data. It is our child, so its end is noticed, and pg_ctl is not needed."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.folder = folder
@@ -106,7 +106,7 @@ class Cluster:
 
 @contextmanager
 def durable() -> Iterator[Cluster]:
-    """One whose commits are on a disk before they are answered."""
+    """A PostgreSQL whose commits are on disk before they are acknowledged."""
     with running(DURABLE, ON_DISK) as cluster:
         yield cluster
 
@@ -127,7 +127,7 @@ def running(settings: Settings = USUAL, parent: Path | None = None) -> Iterator[
 
 @contextmanager
 def running_with_tls(folder: str) -> Iterator[Cluster]:
-    """One that speaks TLS, with a certificate of its own in that folder."""
+    """A PostgreSQL with TLS and a new certificate in that folder."""
     key, certificate = Path(folder) / "server.key", Path(folder) / "server.crt"
     words = ["-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", "2"]
     told = ["-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)]
@@ -144,7 +144,7 @@ def running_with_tls(folder: str) -> Iterator[Cluster]:
 
 
 def version() -> str:
-    """`postgres (PostgreSQL) 15.18`; empty when there is none."""
+    """`postgres (PostgreSQL) 15.18`; empty if it is not installed."""
     try:
         done = subprocess.run([str(_program("postgres")), "--version"], capture_output=True, text=True)
     except NoPostgres:
@@ -153,7 +153,7 @@ def version() -> str:
 
 
 def _program(name: str) -> Path:
-    """Debian keeps the server's programs apart; the newest counts."""
+    """Debian installs the server's programs in separate folders; the newest version counts."""
     if folder := os.environ.get("POSTGRES_BIN"):
         return Path(folder) / name
     kept = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
@@ -165,7 +165,7 @@ def _program(name: str) -> Path:
 
 
 def _ordinary_user() -> str | None:
-    """Who may run it, since it refuses root; None: whoever we are."""
+    """The user to run it as, because it refuses root; None: the current user."""
     if os.geteuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -173,7 +173,7 @@ def _ordinary_user() -> str | None:
 
 
 def quiet_port() -> int:
-    """Below the range from which clients get theirs (ip_local_port_range), so that it is still free after a restart."""
+    """Below the range of clients' ports (ip_local_port_range), so that it is still free after a restart."""
     while True:
         port = random.randint(20_000, 32_000)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):

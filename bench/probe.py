@@ -1,6 +1,6 @@
-"""One client that asks for a constant all the time: what others wait while something happens to a server.
+"""One client that asks for a constant all the time: how long others wait while something happens to a server.
 
-As a process of its own (`python probe.py HOST PORT PATH`) it asks until a line comes, then prints its latencies.
+As a separate process (`python probe.py HOST PORT PATH`) it asks until a line arrives, then prints its latencies.
 """
 
 import json
@@ -21,7 +21,7 @@ INTERVAL = 0.002
 
 @dataclass(slots=True)
 class Latency:
-    """In milliseconds; known behind the block of `probing`."""
+    """In milliseconds; known after the block of `probing`."""
 
     requests: int = 0
     p99: float = 0
@@ -30,7 +30,7 @@ class Latency:
 
 @contextmanager
 def probing(server: Server, path: str = "/constant") -> Iterator[Latency]:
-    """Asks while the block runs."""
+    """Probes while the block runs."""
     found = Latency()
     command = [sys.executable, __file__, "127.0.0.1", str(server.ports.main), path]
     pipe = subprocess.PIPE
@@ -46,7 +46,7 @@ def probing(server: Server, path: str = "/constant") -> Iterator[Latency]:
 
 
 def probe(host: str, port: int, path: str) -> list[float]:
-    """Until a line comes."""
+    """Probes until a line arrives."""
     over = threading.Event()
 
     def listen() -> None:

@@ -1,4 +1,4 @@
-"""What a tree of processes has used, from /proc: CPU time and memory."""
+"""The resources of a tree of processes, from /proc: CPU time and memory."""
 
 import os
 from dataclasses import dataclass
@@ -64,13 +64,13 @@ def _memory(pid: int) -> Memory:
 
 
 def forget_peak(pids: list[int]) -> None:
-    """`peak` begins anew; see clear_refs in proc(5)."""
+    """Resets `peak`; see clear_refs in proc(5)."""
     for pid in pids:
         (PROC / str(pid) / "clear_refs").write_text("5")
 
 
 def peak(pids: list[int]) -> int:
-    """The most resident memory that each process ever had (or since `forget_peak`), in bytes, added up."""
+    """The sum of each process's peak of resident memory (since `forget_peak`), in bytes."""
     return sum(_peak(pid) for pid in pids)
 
 

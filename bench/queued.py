@@ -1,4 +1,4 @@
-"""Many jobs that wait while the workers are kept, and how quickly they go when those are let go."""
+"""Many jobs that wait while the workers are blocked, and how fast they run when the workers continue."""
 
 import os
 import subprocess
@@ -17,9 +17,10 @@ KEPT_SECONDS_MAX = 30
 
 
 def fill(server: Server, place: Path, count: int) -> float:
-    """Enqueues so many behind those that keep the workers; gives the jobs a second.
+    """Enqueues this many jobs after those that block the workers; returns the rate.
 
-    All workers are kept before: one that is being started would take the processors."""
+    All workers are blocked before, because starting one would take CPU time.
+    """
     client = Client(server)
     for _ in range(WORKERS):
         client.post("/hold")
@@ -32,14 +33,14 @@ def fill(server: Server, place: Path, count: int) -> float:
 
 
 def executed(place: Path, count: int) -> float:
-    """Lets the workers go; gives the jobs a second until so many are done."""
+    """Lets the workers continue; returns the jobs per second until this many are done."""
     gate(place).touch()
     return rate(jobs_file(place), 0, count, SECONDS_MAX)
 
 
 @contextmanager
 def workers(command: list[str], environment: dict[str, str]) -> Iterator[None]:
-    """So many processes of a peer."""
+    """This many processes of a peer."""
     with ExitStack() as stack:
         for _ in range(WORKERS):
             process = subprocess.Popen(
@@ -51,7 +52,7 @@ def workers(command: list[str], environment: dict[str, str]) -> Iterator[None]:
 
 
 def done(command: list[str], environment: dict[str, str]) -> None:
-    """Runs it to its end."""
+    """Runs a command to its end."""
     ended = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
     if ended.returncode != 0:
         raise Unavailable(ended.stderr.strip()[-200:])

@@ -1,4 +1,4 @@
-"""A Redis of one's own: on a free loopback port, with its data in a given folder, gone behind the block."""
+"""A private Redis: on a free loopback port, with its data in a given folder, ended after the block."""
 
 import os
 import re
@@ -18,7 +18,7 @@ START_SECONDS = 10
 KEPT = PEERS / "redis" / "target" / "usr"
 """Where install.sh unpacks it, if the system has none."""
 
-# Each command is written through to the disk before it is answered, as PostgreSQL and Parkade do with each commit.
+# Each command is on disk before it is answered, as with the commits of PostgreSQL and Parkade.
 DURABLE = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
 
 
@@ -42,7 +42,7 @@ def running(folder: Path) -> Iterator[str]:
 
 
 def version() -> str:
-    """`redis 7.0.15`; empty when there is none."""
+    """`redis 7.0.15`; empty if it is not installed."""
     try:
         done = subprocess.run([str(_program()), "--version"], capture_output=True, text=True, env=_environment())
     except OSError:
@@ -57,7 +57,7 @@ def _program() -> Path:
 
 
 def _environment() -> dict[str, str]:
-    """With the libraries that were unpacked beside it."""
+    """With the libraries that were unpacked next to it."""
     folders = [str(library.parent) for library in KEPT.glob("lib/*/libjemalloc.so.*")]
     return os.environ | ({"LD_LIBRARY_PATH": folders[0]} if folders else {})
 

@@ -13,7 +13,7 @@ from alternate import Comparison
 from settings import RESULTS, Settings
 
 SERIES_RUNS_MIN = 3
-"""Of fewer, the median says too little."""
+"""With fewer runs, the median says too little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class Row:
     peer: str
     ratio: str = "–"
     met: bool | None = None
-    """None when there is nothing to compare, or no target."""
+    """None if there is nothing to compare, or no target."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a scenario found."""
+    """The results of a scenario."""
 
     rows: list[Row] = field(default_factory=list)
     comparisons: dict[str, Comparison] = field(default_factory=dict)
@@ -51,7 +51,7 @@ def met(value: float | None, at_least: float | None = None, at_most: float | Non
 
 
 def both(*verdicts: bool | None) -> bool | None:
-    """A failure outweighs what is unknown."""
+    """A failure outweighs an unknown."""
     if False in verdicts:
         return False
     return None if None in verdicts else True
@@ -93,7 +93,7 @@ def remarks(outcomes: dict[str, Outcome]) -> list[str]:
 
 
 def machine() -> dict[str, Any]:
-    """Nothing that names the machine, only what its speed depends on."""
+    """No names of the machine, only what its speed depends on."""
     cpu = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), ":")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
@@ -105,7 +105,7 @@ def machine() -> dict[str, Any]:
 
 
 def why_not_kept(settings: Settings) -> str | None:
-    """Results have one file for each scenario, and a new series replaces the last one. This is why it should not."""
+    """Why a new series should not replace the kept one: results have one file for each scenario."""
     if settings.peers_only or settings.ours_only:
         return "only a part of the servers was measured"
     if settings.runs < SERIES_RUNS_MIN:

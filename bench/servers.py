@@ -1,4 +1,4 @@
-"""Starts a server, waits until it answers, ends it by its process id."""
+"""Starts a server, waits until it answers, and ends it by its process id."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class Unavailable(Exception):
 class Ports:
     main: int
     admin: int
-    """For publishing and status, where a server has an address of its own for them."""
+    """The address for publishing and status, if it is a separate one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Recipe:
     ready: str = "http://127.0.0.1:{main}/constant"
     publish: str = "http://127.0.0.1:{main}/publish"
     status: str | None = None
-    """Where it says how many requests wait."""
+    """Where it reports how many requests wait."""
     waiting: Callable[[str], int] = lambda text: 0
     """Reads that number from the status page."""
 
@@ -79,7 +79,7 @@ class Server:
         return processes.cpu_seconds(self.tree)
 
     def until_waiting(self, count: int, seconds: float = 20) -> None:
-        """Until the server itself says that so many requests wait; a second's rest if it cannot say."""
+        """Waits until the server reports that many waiting requests; for one second if it cannot report."""
         if self.recipe.status is None:
             time.sleep(1)
             return
@@ -129,7 +129,7 @@ def nchan_subscribers(status: str) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """Without what names the binary and its flags: the server refuses variables that it does not know."""
+    """Without variables that name the binary and its flags: the server refuses variables that it does not know."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PARKADE_")}
 
 
@@ -148,7 +148,7 @@ def _until_ready(server: Server, log: Path) -> None:
 
 
 def _stop(server: Server) -> None:
-    """Politely first; what is left of its tree is killed, each process by its id."""
+    """Asks it to stop; then the rest of its tree is killed, each process by its id."""
     family = server.tree
     server.process.terminate()
     try:

@@ -1,4 +1,4 @@
-"""What one run of the benchmarks was asked to do, and where things are."""
+"""The settings of one benchmark run, and where things are."""
 
 import os
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ TEMPORARY = RESULTS / "tmp"
 LOAD = BENCH / "load" / "target" / "release" / "load"
 VENV = BENCH / ".venv" / "bin"
 ON_DISK = Path("/var/tmp")
-"""For what has to be written out: /tmp may be memory."""
+"""For data that has to be written to a disk: /tmp may be memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     runs: int
-    """How often each server is measured, in turn with the others."""
+    """How often each server is measured, taking turns with the others."""
     seconds: float
     """How long one run of constant load lasts."""
     peers_only: bool = False

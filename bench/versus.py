@@ -1,8 +1,8 @@
 """Compares two builds of Parkade in one series: `python bench/versus.py OLD NEW [--only hola,release] [--runs 5]`.
 
-OLD and NEW are binaries with their own Python package beside them, as `make setup` leaves them in `.venv/bin/parkade`
+OLD and NEW are binaries with their own Python package next to them, as `make setup` leaves them in `.venv/bin/parkade`
 of a checkout. Applications, load generator and scenarios are those of this checkout for both. The builds take turns
-(old new, new old, …), so whatever the machine does meanwhile meets both alike.
+(old new, new old, …), so that changes of the machine affect both alike.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def _options() -> argparse.Namespace:
 
 
 def _print(samples: Samples) -> None:
-    """A row for each figure: both medians, and the median of the ratios of runs that stand side by side."""
+    """A row for each figure: both medians, and the median of the ratios of adjacent runs."""
     for (name, server, figure), found in samples.items():
         old, new = found["old"], found["new"]
         if figure in NOT_A_SPEED or not old or not new:

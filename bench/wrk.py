@@ -1,4 +1,4 @@
-"""Calls wrk: as many requests as 64 clients of one thread can make."""
+"""Calls wrk: as many requests as 64 clients in one thread can make."""
 
 import re
 import shutil

@@ -113,7 +113,7 @@ def names(house: House) -> dict[str, list[Source]]:
 
 
 class Resolver:
-    """Which file a path of `use` leads to, through whatever is imported or re-exported on the way."""
+    """The file that a path of `use` leads to, through imports and re-exports."""
 
     def __init__(self, house: House) -> None:
         self.files = {(source.crate, source.module): source for source in house.sources}
@@ -134,7 +134,7 @@ class Resolver:
         return found
 
     def edges(self, source: Source) -> set[Module]:
-        """Files of its crate whose items it names, but for those it is a part of."""
+        """Files of its crate whose items it names, except those that it is a part of."""
         paths = []
         for item in source.items:
             if item.keyword == "use":
@@ -150,7 +150,7 @@ class Resolver:
         }
 
     def home(self, source: Source, path: Sequence[str], depth: int = 0) -> Source | None:
-        """The file that declares the item at `path`, as `source` would find it; none if it is of another crate."""
+        """The file that declares the item at `path`, as `source` would find it; None if it is in another crate."""
         at, rest = source.module, list(path)
         if rest[0] == "crate":
             at, rest = (), rest[1:]
@@ -258,11 +258,11 @@ MACHINES = {
     "worker events held back until the store has committed": r"\bfn (?:gate|open_gate)\b",
     "recurring jobs": r"\bstruct Timetables\b",
 }
-"""The five that the review found in `server/`, each by a name of its own."""
+"""The five state machines that the review found in `server/`, by name."""
 
 
 def machines(house: House) -> list[str]:
-    """The five that the review found, as long as they are there under their names."""
+    """The five state machines that the review found, as long as they exist under their names."""
     return [
         f"{what} ({house.short(source)})"
         for what, pattern in MACHINES.items()
@@ -293,12 +293,12 @@ WAITS = {"Stored": r"\bStored\b", "Timer": r"::Timer\b|\bTimer\s*[{,]|\"timer\""
 
 
 def mentions(house: House, pattern: str) -> list[Source]:
-    """Files whose code (comments and tests are none) mentions a kind of wait."""
+    """Files whose code (without comments and tests) mentions a kind of wait."""
     return [source for source in house.sources if re.search(pattern, source.text)]
 
 
 def visible(house: House) -> list[tuple[Source, int]]:
-    """`pub(crate)` in the core, fields among them."""
+    """`pub(crate)` in the core, including fields."""
     counts = [(source, source.bare.count("pub(crate)")) for source in house.of("parkade-core")]
     return [(source, count) for source, count in counts if count]
 

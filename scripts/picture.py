@@ -65,7 +65,7 @@ async def status_of_a_busy_demo(port: int, admin: int) -> str:
 
 
 def drawn(text: str) -> str:
-    """As a terminal shows it; without the fonts that rich would fetch from another machine."""
+    """As in a terminal, but without the fonts that rich would download."""
     lines = [f"$ parkade status --once\n\n{text.rstrip()}"]
     width = max(len(line) for line in lines[0].splitlines()) + 1
     with Path(os.devnull).open("w") as nowhere:

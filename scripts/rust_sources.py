@@ -26,7 +26,7 @@ UNTIL_SEMICOLON = ("use", "const", "static", "type", "extern")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """`header` has no attributes. `body` is what stands between the outermost braces, if it has any."""
+    """`header` has no attributes. `body` is the text between the outermost braces, if there are any."""
 
     keyword: str
     header: str
@@ -49,9 +49,9 @@ class Source:
     text: str
     """Without comments and tests; strings are kept."""
     bare: str
-    """The same without what is in strings."""
+    """The same without the contents of strings."""
     lines: int
-    """Outside tests, comments and blank lines among them."""
+    """Lines outside tests, including comments and blank lines."""
     items: list[Item]
     children: set[str] = field(default_factory=set)
 
@@ -73,7 +73,7 @@ def blanked(text: str, keeps_strings: bool) -> str:
 
 
 def items(bare: str, offset: int = 0) -> Iterator[Item]:
-    """What stands at the outermost level of `bare`, in order."""
+    """The items at the outermost level of `bare`, in order."""
     start = depth = 0
     head: int | None = None
     for match in BRACKET.finditer(bare):
@@ -113,7 +113,7 @@ def item(bare: str, start: int, head: int | None, end: int, offset: int) -> Item
 
 
 def source(path: Path, root: Path) -> tuple[Source, set[Path]]:
-    """The file without its tests, and the files that are tests because it declares them as such."""
+    """The file without its tests, and the files that it declares as tests."""
     raw = path.read_text()
     code, bare = blanked(raw, keeps_strings=True), blanked(raw, keeps_strings=False)
     crate, _, *rest = path.relative_to(root / "crates").parts
@@ -151,7 +151,7 @@ class House:
 
 
 def read(root: Path) -> House:
-    """Every file below `crates/*/src` that is no test."""
+    """Every file below `crates/*/src` that is not a test."""
     found, tests = [], set()
     for path in sorted((root / "crates").glob("*/src/**/*.rs")):
         one, its_tests = source(path, root)

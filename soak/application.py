@@ -1,4 +1,4 @@
-"""What the soak asks for: each statement carries the number of its request, and gives it back."""
+"""The application of the soak: each statement contains the number of its request, and returns it."""
 
 from parkade import App, Rows, channel, query, transaction
 
@@ -38,7 +38,7 @@ def write(number: int, milliseconds: int) -> object:
 
 @app.get("/transaction/{number}/{milliseconds}")
 async def both(number: int, milliseconds: int) -> object:
-    """Two rows or none."""
+    """Writes two rows or none."""
     async with transaction() as t:
         await t.query(f"insert into paired values ({number}) /* pk:{number} */")
         await t.query(f"select 1 from pg_sleep({milliseconds / 1000}) /* pk:{number} */")
@@ -58,7 +58,7 @@ def told(found: Rows, number: int) -> object:
 
 @app.get("/shared/{number}/{milliseconds}")
 def shared(number: int, milliseconds: int) -> object:
-    """Asked for by several clients with one number."""
+    """The same number is requested by several clients."""
     text = f"select {number} as n from pg_sleep({milliseconds / 1000}) /* pk:{number} */"
     return query(text).one().shared(f"soak {number}")
 
@@ -74,12 +74,12 @@ def wrong(number: int, nothing: int) -> object:
 
 
 class RollBack(Exception):
-    """What a transaction is left by so that nothing of it stays."""
+    """Leaves a transaction so that it is rolled back."""
 
 
 @app.get("/hold/{number}/{commits}")
 async def hold(number: int, commits: int) -> object:
-    """A transaction that stays open until it is told to go on; then it commits or rolls back."""
+    """A transaction that stays open until it is told to continue; then it commits or rolls back."""
     async with transaction() as t:
         await t.query(f"insert into held values ({number}, {bool(commits)}) /* pk:{number} */")
         await channel(f"held/{commits}").next(timeout=60)

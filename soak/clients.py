@@ -1,4 +1,4 @@
-"""Hundreds of clients that ask, stay or leave, and note what they saw."""
+"""Hundreds of clients that send requests, stay or leave, and record what they saw."""
 
 import asyncio
 import random
@@ -8,7 +8,7 @@ from kinds import Chance, Request, drawn, drawn_together, is_right
 from ledger import Ledger
 
 REST_SECONDS = 0.05
-"""Behind a broken connection, as a person would."""
+"""The pause after a broken connection, as a person would make."""
 
 TOGETHER_SHARE = 0.02
 TOGETHER_COUNT_MAX = 6
@@ -23,7 +23,7 @@ class Crowd:
         self._is_over = False
 
     def end(self) -> None:
-        """Each client finishes its request and goes."""
+        """Each client finishes its request and stops."""
         self._is_over = True
 
     async def run(self, count: int) -> None:
@@ -44,13 +44,13 @@ class Crowd:
             connection.close()
 
     async def _together(self, requests: list[Request]) -> None:
-        """Who stays is answered, whoever of the others leaves."""
+        """A client that stays gets its response, whether or not the others leave."""
         for connection in await asyncio.gather(*(self.ask(request, None) for request in requests)):
             if connection:
                 connection.close()
 
     async def ask(self, request: Request, connection: Connection | None) -> Connection | None:
-        """Returns the connection when it can be used again."""
+        """Returns the connection if it can be used again."""
         began = asyncio.get_running_loop().time()
         self._ledger.asked(request)
         try:
@@ -70,8 +70,8 @@ class Crowd:
         if is_right(request, answer.status, answer.body):
             self._ledger.answered(request)
         elif answer.status == 200:
-            # Somebody else's rows are never excused.
-            self._ledger.violated(f"{request.path} was answered {answer.body[:200]!r}")
+            # Rows of another client are never excused.
+            self._ledger.violated(f"wrong response to {request.path}: {answer.body[:200]!r}")
         else:
             self._failed(request, began, f"{answer.status} {answer.body[:200]!r}")
 

@@ -1,4 +1,4 @@
-"""A client's side of HTTP/1.1, as little as the soak needs: one request, the answer read piece by piece."""
+"""A minimal client of HTTP/1.1 for the soak: sends one request, and reads the response piece by piece."""
 
 import asyncio
 import contextlib
@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from kinds import Leaving, Request
 
 ANSWER_SECONDS_MAX = 25.0
-"""Every statement that somebody stays for is short: what takes longer is lost."""
+"""Every statement that a client stays for is short: one that takes longer has got lost."""
 
 RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER without a time: closing sends RST."""
+"""SO_LINGER without a timeout: closing sends RST."""
 
 READ_BYTES = 64 * 1024
 
 
 class Broken(Exception):
-    """The server has closed or reset the connection before the end of the answer."""
+    """The server has closed or reset the connection before the end of the response."""
 
 
 class Late(Exception):
-    """There was no answer in time."""
+    """There was no response in time."""
 
 
 class Left(Exception):
-    """The client itself has gone, as it was meant to, at a moment in seconds of the epoch."""
+    """The client itself has left, as intended; its time in seconds since 1970."""
 
     def __init__(self, moment: float) -> None:
         super().__init__(moment)
@@ -46,7 +46,7 @@ class Connection:
         self._writer = writer
         self._left_at: float | None = None
         self._seen = 0
-        """Bytes of the present answer's body."""
+        """Bytes of the current response's body."""
 
     @classmethod
     async def open(cls, port: int) -> "Connection":
@@ -56,18 +56,18 @@ class Connection:
             raise Broken(str(reason)) from reason
 
     async def exchange(self, request: Request) -> Answer:
-        """The connection is gone when this raises."""
+        """If this raises, the connection is closed."""
         leaving = request.leaving
         self._seen = 0
         self._writer.write(f"GET {request.path} HTTP/1.1\r\nHost: soak\r\n\r\n".encode())
         seconds = leaving.seconds if leaving else ANSWER_SECONDS_MAX
-        # A timer that closes costs less than a task for each request.
+        # A timer that closes is cheaper than a task for each request.
         timer = asyncio.get_running_loop().call_later(seconds, self._leave, leaving)
         try:
             answer = await self._answer(leaving, request.stall)
             if self._left_at is None:
                 return answer
-            # Closed while the last bytes were on their way from the buffer to here.
+            # It was closed while the last bytes were on their way from the buffer to here.
             raise EOFError
         except (OSError, EOFError, asyncio.LimitOverrunError) as reason:
             self._writer.transport.abort()
@@ -82,7 +82,7 @@ class Connection:
 
     def _leave(self, leaving: Leaving | None) -> None:
         if self._left_at is not None:
-            # By bytes and by time: the first counts.
+            # By bytes and by time: whichever comes first.
             return
         self._left_at = time.time()
         if leaving and leaving.resets:

@@ -1,10 +1,10 @@
 """Opens more connections through one pool than there are numbers for them: `python soak/connections.py --count 200000`.
 
-First the driver alone: a transaction keeps its own meanwhile. Whoever cancels may not call `pg_cancel_backend`, so that
-each cancel takes a connection. What is judged is in `crates/parkade-postgres/tests/many`.
+First the driver alone, while a transaction keeps its connection. The user that cancels may not call
+`pg_cancel_backend`, so each cancel takes a connection. The checks are in `crates/parkade-postgres/tests/many`.
 
-Then a server, up to the connection at which numbers of 16 bits come round: transactions on its oldest connections
-commit, transactions on those that are dialled then roll back, and the table must have the former only.
+Then a server, until numbers of 16 bits are reused: transactions on its oldest connections commit, transactions on the
+newest ones roll back, and the table must contain only the former.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TEST = ["cargo", "test", "--locked", "--quiet", "-p", "parkade-postgres", "--tes
 NUMBERS = 65_535
 SLOTS = 80
 RENEWED = 48
-"""Connections that are closed by the database, so that others are dialled at the moment at which numbers come round."""
+"""Connections that the database closes, so that others are opened when the numbers are reused."""
 
 LEFT_AFTER = Leaving(seconds=0.01, bytes=1 << 30, resets=False)
 SECONDS_MAX = 1_200
@@ -54,9 +54,11 @@ SLEEP, HOLD, GO = _kind("sleep"), _kind("hold"), _kind("go")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Opens very many connections; exits with 1 if any was mistaken.")
-    parser.add_argument("--count", type=int, default=200_000, help="how many by the driver alone; 0: none (200000)")
-    parser.add_argument("--log", type=Path, help="where the log of the server goes")
+    parser = argparse.ArgumentParser(
+        description="Opens very many connections; exits with 1 if one was confused with another."
+    )
+    parser.add_argument("--count", type=int, default=200_000, help="how many with the driver alone; 0: none (200000)")
+    parser.add_argument("--log", type=Path, help="file for the log of the server")
     options = parser.parse_args()
     with postgres.running({"log_min_messages": "fatal", "log_min_error_statement": "fatal"}) as cluster:
         cluster.ask(ROLE)
@@ -64,7 +66,7 @@ def main() -> int:
         code = _by_the_driver(url, options.count) if options.count else 0
         mistakes = asyncio.run(_by_a_server(cluster, url, options.log or cluster.folder / "parkade.log"))
     for mistake in mistakes:
-        print(f"MISTAKE: {mistake}")
+        print(f"VIOLATION: {mistake}")
     return code or (1 if mistakes else 0)
 
 
@@ -72,7 +74,7 @@ def _by_the_driver(url: str, count: int) -> int:
     environment = os.environ | {"PARKADE_POSTGRES": url, "PARKADE_CONNECTIONS": str(count)}
     began = time.monotonic()
     ended = subprocess.run([*TEST, "--nocapture"], cwd=HERE.parent, env=environment, check=False)
-    print(f"{count:,} connections of the driver in {time.monotonic() - began:.0f} s", flush=True)
+    print(f"the driver alone has opened {count:,} connections in {time.monotonic() - began:.0f} s", flush=True)
     return ended.returncode
 
 
@@ -83,29 +85,29 @@ async def _by_a_server(cluster: Cluster, url: str, log: Path) -> list[str]:
         served.start()
         await _fill(served)
         await _open(served, NUMBERS - 12)
-        print(f"{_opened(served):,} connections of a server in {time.monotonic() - began:.0f} s", flush=True)
+        print(f"a server has opened {_opened(served):,} connections in {time.monotonic() - began:.0f} s", flush=True)
         return await _cross(cluster, served)
     finally:
         served.stop()
 
 
 def _opened(served: Served) -> int:
-    """Every cancel has been tried by the canceller, which is a connection too, and then by one of its own."""
+    """The canceller, which is a connection too, has tried every cancel first; then it was sent on a new connection."""
     counts: dict[str, int] = served.status()["databases"]["default"]["counts"]
     return counts["connects"] + 1 + counts["cancels_repeated"]
 
 
 async def _fill(served: Served) -> None:
-    """Dials every slot."""
+    """Opens a connection in every slot."""
     await asyncio.gather(*(_ask(served, Request(SLEEP, number, 1_500)) for number in range(SLOTS)))
 
 
 async def _open(served: Served, count: int) -> None:
-    """Statements that are left as soon as they run, in each slot; at the end one at a time."""
+    """Cancels statements as soon as they run, in each slot; at the end one at a time."""
     end = time.monotonic() + SECONDS_MAX
     while (missing := count - _opened(served)) > 0:
         if time.monotonic() > end:
-            raise TimeoutError(f"{missing:,} connections are missing after {SECONDS_MAX} s")
+            raise TimeoutError(f"the server was to open {missing:,} more connections within {SECONDS_MAX} s")
         crowd, rounds = (SLOTS, missing // (4 * SLOTS)) if missing > 8 * SLOTS else (1, 1)
         await asyncio.gather(*(_leave_often(served, min(rounds, 20)) for _ in range(crowd)))
 
@@ -116,7 +118,7 @@ async def _leave_often(served: Served, times: int) -> None:
 
 
 async def _ask(served: Served, request: Request) -> int | None:
-    """The status; none where there was no answer."""
+    """The status; None if there was no response."""
     try:
         connection = await Connection.open(served.port)
         answer = await connection.exchange(request)
@@ -127,7 +129,7 @@ async def _ask(served: Served, request: Request) -> int | None:
 
 
 async def _cross(cluster: Cluster, served: Served) -> list[str]:
-    """Old connections hold what is to be committed, new ones what is to be rolled back."""
+    """Old connections hold the transactions that will commit, new ones those that will roll back."""
     await asyncio.sleep(2)
     cluster.ask(
         f"select pg_terminate_backend(pid) from (select pid from pg_stat_activity where usename = 'many' "
@@ -136,7 +138,7 @@ async def _cross(cluster: Cluster, served: Served) -> list[str]:
     await asyncio.sleep(2)
     kept = await _hold(cluster, served, range(SLOTS - RENEWED - 3), commits=True)
     dropped = await _hold(cluster, served, range(1_000, 1_000 + RENEWED), commits=False)
-    print(f"numbers come round: {_opened(served):,} connections", flush=True)
+    print(f"after {_opened(served):,} connections, numbers of 16 bits are reused", flush=True)
     await _ask(served, Request(GO, 0, 1))
     await asyncio.sleep(2)
     await _ask(served, Request(GO, 0, 0))
@@ -153,17 +155,21 @@ async def _judge(cluster: Cluster, served: Served, kept: list[Any], dropped: lis
     rows = [(int(number), commits == "t") for number, commits in cluster.ask("select n, commits from held")]
     mistakes = []
     if wrong := sum(not commits for _, commits in rows):
-        mistakes.append(f"{wrong} rows of transactions that were rolled back are committed")
+        mistakes.append(f"{wrong} rows were committed although their transactions were rolled back")
     if (right := sum(commits for _, commits in rows)) != len(kept):
-        mistakes.append(f"{right} rows of {len(kept)} transactions that commit")
+        mistakes.append(f"{len(kept)} transactions were committed, but {right} of their rows")
     if kept != [200] * len(kept):
-        mistakes.append(f"those who commit are answered {kept}")
+        mistakes.append(f"statuses of the requests that commit: {kept}")
     if dropped != [500] * len(dropped):
-        mistakes.append(f"those who roll back are answered {dropped}")
+        mistakes.append(f"statuses of the requests that roll back: {dropped}")
     told = await asyncio.gather(*(_ask(served, Request(SLEEP, number, 10)) for number in range(ATTEMPTS)))
     if lost := sum(status != 200 for status in told):
-        mistakes.append(f"{lost} of {ATTEMPTS} queries that come then fail")
-    print(f"{len(kept)} committed, {len(dropped)} rolled back, {right} rows and {wrong} too many", flush=True)
+        mistakes.append(f"{lost} of {ATTEMPTS} later queries failed")
+    print(
+        f"{len(kept)} transactions were committed and {len(dropped)} rolled back; the table has {right} rows of the "
+        f"former and {wrong} of the latter",
+        flush=True,
+    )
     return mistakes
 
 

@@ -12,16 +12,22 @@ from postgres import Cluster
 from served import Served
 
 FIRST, LAST = 0.1, 0.85
-"""Between these shares of the soak: the end must be as undisturbed as the beginning, to compare them."""
+"""The part of the soak with disturbances: the beginning and the end must be undisturbed, to compare them."""
 
 LAST_KILL = 0.4
-"""Behind this the core lives to the end, so that its memory can be watched."""
+"""After this part the core lives to the end, so that its memory can be observed."""
 
 BACKENDS_GONE_SECONDS_MAX = 3.0
-"""After a kill -9 of the core, its backends must notice; see client_connection_check_interval."""
+"""How long its backends may take to notice a kill -9 of the core; see client_connection_check_interval."""
 
 Progress = Callable[[], float]
 """From 0 to 1."""
+
+NAMES = {
+    "kill": "kill -9 of the core",
+    "fast": "fast restart of the database",
+    "immediate": "immediate restart of the database",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,7 @@ class Planned:
 
 
 def plan(count: int) -> list[Planned]:
-    """Kills of the core and restarts of the database, politely and not, in turn."""
+    """Kills of the core and restarts of the database, with and without notice, in turn."""
     found = []
     for index in range(count):
         share = FIRST + (LAST - FIRST) * index / max(count - 1, 1)
@@ -49,14 +55,14 @@ async def disturb(planned: list[Planned], progress: Progress, cluster: Cluster, 
         ledger.disturbances.append(disturbance)
         took = await asyncio.to_thread(_kill if one.what == "kill" else _restart, one.what, cluster, served, ledger)
         disturbance.ended = loop.time()
-        print(f"  {one.what}: {took}", flush=True)
+        print(f"  {NAMES[one.what]}: {took}", flush=True)
 
 
 def _restart(what: str, cluster: Cluster, served: Served, ledger: Ledger) -> str:
     began = time.monotonic()
     cluster.stop(signal.SIGQUIT if what == "immediate" else signal.SIGINT)
     cluster.start()
-    return f"the database was back after {time.monotonic() - began:.1f} s"
+    return f"ready again after {time.monotonic() - began:.1f} s"
 
 
 def _kill(what: str, cluster: Cluster, served: Served, ledger: Ledger) -> str:
@@ -67,7 +73,7 @@ def _kill(what: str, cluster: Cluster, served: Served, ledger: Ledger) -> str:
     back = time.monotonic() - began
     while left := old & oracle.backends(cluster):
         if time.monotonic() > began + BACKENDS_GONE_SECONDS_MAX:
-            ledger.violated(f"{len(left)} of {len(old)} backends live on {BACKENDS_GONE_SECONDS_MAX} s after a kill -9")
+            ledger.violated(f"{len(left)} of {len(old)} backends exist {BACKENDS_GONE_SECONDS_MAX} s after a kill -9")
             break
         time.sleep(0.02)
-    return f"the core was back after {back:.1f} s, {len(old)} backends gone after {time.monotonic() - began:.1f} s"
+    return f"ready again after {back:.1f} s, its {len(old)} backends gone after {time.monotonic() - began:.1f} s"

@@ -1,7 +1,7 @@
-"""Holds the backend up through which the core cancels, as a loaded machine or a slow network would.
+"""Delays the backend through which the core cancels, as a loaded machine or a slow network would.
 
-Cancels then come when the statement they are for has ended and the next one runs: without the fence that is a stray.
-On a quiet machine a cancel takes 0.1 ms, and nobody would ever see that the fence is needed.
+Cancels then arrive when their statement has ended and the next one runs: without the fence they are strays. On a quiet
+machine a cancel takes 0.1 ms, and the need for the fence would never show.
 """
 
 import os
@@ -13,7 +13,7 @@ from contextlib import suppress
 from postgres import Cluster, NoPostgres
 
 FIND_SECONDS = 0.5
-"""It has another process behind each restart."""
+"""It has a different process after each restart."""
 
 HELD_SECONDS_MAX = 0.008
 """Less than the 20 ms after which a cancel is repeated."""
@@ -50,7 +50,7 @@ class HoldUp:
             self._is_over.wait(FIND_SECONDS)
 
     def _hold_up(self, pid: int) -> None:
-        # By a descriptor, so that no other process can be meant when this one has ended.
+        # By descriptor, so that no other process can get the signal after this one has ended.
         process = os.pidfd_open(pid)
         try:
             for _ in range(TURNS_FOR_EACH_FIND):

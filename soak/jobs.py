@@ -1,10 +1,12 @@
-"""Soaks jobs: `python soak/jobs.py --seconds 600 --jobs 150000`. Cores and workers are killed at random meanwhile.
+"""Soaks jobs: `python soak/jobs.py --seconds 600 --jobs 150000`. Cores and workers are killed at random in the
+meantime.
 
-What must hold at the end, whatever happened: every job that was acknowledged has run, by the file to which the jobs
-themselves append; nothing is left over in the store. How many ran twice is printed: at least once is what is promised.
+At the end every acknowledged job must have run, according to the file to which the jobs themselves append, and none
+may be left over in the store. How many jobs ran twice is printed: only "at least once" is promised.
 
-One server keeps its jobs in its file: in the first half that file's disk is slow and fails (`PARKADE_INJECT_COMMIT`),
-for the disks of test machines are too kind. Several (`--servers 2`) share them in a PostgreSQL, which is killed, too.
+One server keeps its jobs in a file. In the first half the disk of that file is slow and fails
+(`PARKADE_INJECT_COMMIT`), because the disks of test machines are too reliable. Several servers (`--servers 2`) share
+their jobs in a PostgreSQL, which is killed, too.
 """
 
 import argparse
@@ -28,13 +30,13 @@ from jobs_served import NotServing, Served
 FAULTS = "delay=5ms,fail=50"
 
 PAUSE_SECONDS = (0.1, 1.0)
-"""Between two of these."""
+"""Between two kills."""
 
 STUCK_SECONDS = 60.0
-"""Nothing has run for so long: what is left will not run."""
+"""If nothing has run for this long, the rest will not run."""
 
 DRAIN_SECONDS_MIN = 120.0
-"""Draining may take so long, or as long as all that went before: a machine may be slow."""
+"""Draining may take this long, or as long as everything before: the machine may be slow."""
 
 CALM_SECONDS = 2.5
 
@@ -42,8 +44,8 @@ CALM_SECONDS = 2.5
 def main() -> int:
     options = _options()
     print(
-        f"{options.jobs:,} jobs in {options.seconds:g} s, {options.clients} clients, {options.servers} servers with "
-        f"{options.workers} workers each, seed {options.seed}",
+        f"soaking jobs: {options.jobs:,} in {options.seconds:g} s, from {options.clients} clients; servers: "
+        f"{options.servers}, with {options.workers} workers each; seed {options.seed}",
         flush=True,
     )
     ledger = Ledger()
@@ -55,19 +57,19 @@ def main() -> int:
             ledger.violated(str(reason))
         finally:
             (folder / "acknowledged").write_text("\n".join(ledger.acknowledged))
-    print(f"{len(ledger.violations)} violations" if ledger.violations else "all is well")
+    print(f"violations: {len(ledger.violations)}")
     return 1 if ledger.violations else 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Soaks jobs; exits with 1 if an acknowledged one was lost.")
-    parser.add_argument("--seconds", type=float, default=600, help="how long, draining included as a rule (600)")
-    parser.add_argument("--jobs", type=int, default=150_000, help="how many are to be acknowledged (150000)")
+    parser.add_argument("--seconds", type=float, default=600, help="duration, usually including draining (600)")
+    parser.add_argument("--jobs", type=int, default=150_000, help="number of jobs to be acknowledged (150000)")
     parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--servers", type=int, default=1, help="several share the jobs in a PostgreSQL (1)")
-    parser.add_argument("--workers", type=int, default=2, help="of each server (2)")
-    parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000, help="of what is enqueued and killed")
-    parser.add_argument("--logs", type=Path, help="a folder for the log, the store and what ran")
+    parser.add_argument("--servers", type=int, default=1, help="number; several share a PostgreSQL (1)")
+    parser.add_argument("--workers", type=int, default=2, help="workers of each server (2)")
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000, help="seed of the jobs and the kills")
+    parser.add_argument("--logs", type=Path, help="folder for logs, store, and lines of the jobs")
     return parser.parse_args()
 
 
@@ -83,7 +85,7 @@ def _folder(kept: Path | None) -> Iterator[Path]:
 
 
 def _soak(fleet: Fleet, ledger: Ledger, options: argparse.Namespace) -> None:
-    """Kills, until all jobs are there or their time is over. Behind that the disk is well again."""
+    """Kills until all jobs are acknowledged or the time is over. Afterwards the disk works again."""
     rng = random.Random(options.seed)
     fleet.start(FAULTS)
     crowd = Crowd([served.port for served in fleet.servers], ledger, options)
@@ -101,7 +103,7 @@ def _soak(fleet: Fleet, ledger: Ledger, options: argparse.Namespace) -> None:
             time.sleep(0.05)
     finally:
         crowd.end()
-    # What was on its way when the last client got its answer: the last word of the soak.
+    # Jobs that were enqueued when the last client got its response: the last ones of the soak.
     fleet.heal(ledger)
 
 
@@ -115,29 +117,29 @@ def _judge(fleet: Fleet, ledger: Ledger, options: argparse.Namespace) -> None:
             moved = time.monotonic()
             missing -= set(now[len(lines) :])
             lines = now
-    print(f"drained in {time.monotonic() - began:.1f} s")
+    print(f"after the last request, the remaining jobs ran for {time.monotonic() - began:.1f} s")
     for served in fleet.servers:
         _check_rest(served, ledger)
     for served in fleet.servers:
         if (code := served.stop()) != 0:
-            ledger.violated(f"the server did not stop by itself: {code}")
+            ledger.violated(f"a server did not stop by itself (exit status {code})")
     for line in sorted(missing)[:20]:
         ledger.violated(f"{line} was acknowledged and has not run")
     if len(missing) > 20:
-        ledger.violated(f"and {len(missing) - 20} more")
+        ledger.violated(f"and {len(missing) - 20} others")
     _print_figures(fleet, ledger)
     if len(ledger.acknowledged) < options.jobs / 10:
         ledger.violated(
-            f"only {len(ledger.acknowledged):,} of {options.jobs:,} jobs could be enqueued: this proves nothing"
+            f"only {len(ledger.acknowledged):,} of {options.jobs:,} jobs could be enqueued: too few to prove anything"
         )
     if not ledger.counts["core killed"] or not ledger.counts["worker killed"]:
-        ledger.violated("nobody was killed: this proves nothing")
+        ledger.violated("no core or no worker was killed: this proves nothing")
 
 
 def _check_rest(served: Served, ledger: Ledger) -> None:
-    """Nothing is stuck: no job that waits or runs is left over, and none is dead."""
+    """Nothing is stuck: no job is waiting, running or dead."""
     end = time.monotonic() + STUCK_SECONDS
-    # The server counts once a second: what it says now may be what was before.
+    # The server counts once a second: the numbers may be old.
     calm_since = time.monotonic()
     while time.monotonic() - calm_since < CALM_SECONDS:
         told = served.status()
@@ -147,7 +149,7 @@ def _check_rest(served: Served, ledger: Ledger) -> None:
         if left:
             calm_since = time.monotonic()
         if time.monotonic() > end:
-            ledger.violated(f"left over at the end: {left}")
+            ledger.violated(f"jobs are left over at the end: {left}")
             return
         time.sleep(0.2)
 
@@ -156,11 +158,11 @@ def _print_figures(fleet: Fleet, ledger: Ledger) -> None:
     runs = Counter(fleet.lines())
     again = {line: count for line, count in runs.items() if count > 1}
     counts = ledger.counts
-    print(f"{len(ledger.acknowledged):,} acknowledged", end="")
-    for what in ("refused", "lost with their worker", "unanswered"):
-        print(f", {counts[what]:,} {what}", end="")
-    print(f"\n{len(runs):,} ran, {len(again):,} of them twice or more ({sum(again.values()) - len(again):,} runs more)")
-    print(", ".join(f"{counts[way]:,} times {way}" for way in fleet.ways))
+    others = ", ".join(f"{counts[what]:,} {what}" for what in ("refused", "failed with their worker", "unanswered"))
+    print(f"requests to enqueue a job: {len(ledger.acknowledged):,} acknowledged, {others}")
+    extra = sum(again.values()) - len(again)
+    print(f"{len(runs):,} jobs ran, {len(again):,} of them more than once ({extra:,} additional runs)")
+    print("disturbances: " + ", ".join(f"{way} {counts[way]:,}×" for way in fleet.ways))
 
 
 if __name__ == "__main__":

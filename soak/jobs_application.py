@@ -1,4 +1,4 @@
-"""The jobs that are soaked. Each notes its number when it has run: one line, one write, at the end of a file."""
+"""The jobs of the soak. Each records its number after it has run: one line, one write, at the end of a file."""
 
 import os
 import time
@@ -12,7 +12,7 @@ app = App()
 app.queue("bounded", concurrency=3)
 
 RETRIES = 1_000_000
-"""Whatever is killed is tried again: a soak has no dead letters."""
+"""Jobs that were killed are always retried: a soak has no dead jobs."""
 
 KINDS: dict[str, JobFunction[..., Any]] = {}
 
@@ -54,7 +54,7 @@ def bounded(number: str) -> None:
 
 @kind()
 def parent(number: str) -> None:
-    """Its child is stored when its end is."""
+    """Its child is stored when it ends."""
     note(number)
     quick.enqueue(f"{number} child")
 
@@ -77,7 +77,7 @@ def fails_once(number: str, job: Job) -> None:
 
 @kind()
 def leaves_once(number: str, job: Job) -> None:
-    """Takes its worker along."""
+    """Kills its worker."""
     if job.attempt == 1:
         os._exit(1)
     note(number)

@@ -1,4 +1,4 @@
-"""Clients that enqueue, and what they have seen: which jobs were acknowledged."""
+"""Clients that enqueue, and record which jobs were acknowledged."""
 
 import argparse
 import http.client
@@ -10,10 +10,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 KINDS = {"quick": 70, "slow": 8, "bounded": 8, "parent": 6, "waits": 5, "fails_once": 2.9, "leaves_once": 0.1}
-"""What is enqueued, by weight."""
+"""The kinds of jobs, by weight."""
 
 WORK_SHARE = 0.7
-"""Of the time; the rest is for draining."""
+"""The part of the time for enqueueing; the rest is for draining."""
 
 ANSWER_SECONDS = 30.0
 STORE_REFUSES = (503, 507)
@@ -38,7 +38,7 @@ class Ledger:
             self.acknowledged[number] = kind
 
     def violated(self, what: str) -> None:
-        print(f"VIOLATED: {what}", flush=True)
+        print(f"VIOLATION: {what}", flush=True)
         with self.lock:
             self.violations.append(what)
 
@@ -50,7 +50,7 @@ class Ledger:
 
 
 class Crowd:
-    """Clients that enqueue job after job, each with a number of its own, and note which were acknowledged."""
+    """Clients that enqueue one job after another, each with its own number, and record which were acknowledged."""
 
     def __init__(self, ports: list[int], ledger: Ledger, options: argparse.Namespace) -> None:
         self._ports = ports
@@ -71,7 +71,7 @@ class Crowd:
             thread.join()
 
     def progress(self) -> float:
-        """How much of the time of work is over."""
+        """The part of the time for enqueueing that is over."""
         return (time.monotonic() - self._began) / (float(self._options.seconds) * WORK_SHARE)
 
     def _work(self, name: int) -> None:
@@ -89,7 +89,7 @@ class Crowd:
                 answer = connection.getresponse()
                 answer.read()
             except (OSError, http.client.HTTPException):
-                # Whether it was stored nobody knows.
+                # It is unknown whether the job was stored.
                 self._ledger.count("unanswered")
                 connection.close()
                 connection = None
@@ -103,12 +103,12 @@ class Crowd:
         if status == 200:
             self._ledger.acknowledge(number, kind)
         elif status in STORE_REFUSES or status == 502:
-            self._ledger.count("refused" if status in STORE_REFUSES else "lost with their worker")
+            self._ledger.count("refused" if status in STORE_REFUSES else "failed with their worker")
         else:
-            self._ledger.violated(f"the answer to {kind} {number} is {status}")
+            self._ledger.violated(f"enqueueing {kind} {number} was answered with {status}")
 
     def _wait_for_turn(self) -> bool:
-        """Jobs come evenly over the time of work, so that something is always there to be killed."""
+        """Spreads jobs evenly over the time, so that there is always something to be killed."""
         while not self._is_over.is_set():
             acknowledged = len(self._ledger.acknowledged)
             if acknowledged >= self._options.jobs:

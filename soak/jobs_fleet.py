@@ -1,4 +1,4 @@
-"""One server with its file, or several that share the jobs in a PostgreSQL; and what is done to them."""
+"""One server with its file, or several that share their jobs in a PostgreSQL; and the ways to disturb them."""
 
 import contextlib
 import os
@@ -14,10 +14,10 @@ from jobs_served import Served
 from postgres import Cluster
 
 WAYS = {"core killed": 35, "worker killed": 50, "core stopped": 5, "reloaded": 10}
-"""What is done to a server, by weight."""
+"""The ways to disturb a server, by weight."""
 
 WAYS_OF_DATABASES = {"backend killed": 8, "database killed": 4, "database restarted": 4}
-"""And what, besides, to the PostgreSQL where they keep the jobs."""
+"""Additional ways, for the PostgreSQL where they keep the jobs."""
 
 
 class Fleet:
@@ -39,11 +39,11 @@ class Fleet:
             served.end()
 
     def lines(self) -> list[str]:
-        """What the jobs have written, in the order in which they ran."""
+        """The lines that jobs have written, in the order in which they ran."""
         return self.ran.read_text().splitlines() if self.ran.exists() else []
 
     def heal(self, ledger: Ledger) -> None:
-        """From now on the disk is well. A server learns that by its start."""
+        """From now on the disk works. A server notices at its next start."""
         for served in self.servers:
             served.faults = None
             ledger.count("core killed")
@@ -61,7 +61,7 @@ class Fleet:
 
 @contextmanager
 def running(folder: Path, servers: int, workers: int) -> Iterator[Fleet]:
-    """Several need a database that all of them reach; one has its file."""
+    """Several servers need a database that all of them reach; a single one has its file."""
     with postgres.running() if servers > 1 else contextlib.nullcontext() as cluster:
         fleet = Fleet(folder, servers, workers, cluster)
         try:
@@ -80,18 +80,18 @@ def _disturb_server(served: Served, ledger: Ledger, way: str, rng: random.Random
         if way == "core killed":
             served.kill()
         elif (code := served.stop()) != 0:
-            ledger.violated(f"the server did not stop by itself: {code}")
+            ledger.violated(f"a server did not stop by itself (exit status {code})")
         served.start()
 
 
 def _disturb_database(cluster: Cluster, way: str, rng: random.Random) -> None:
     if way == "backend killed":
-        # PostgreSQL then throws out all others, too, and recovers by its log.
+        # PostgreSQL then ends all other connections, too, and recovers from its log.
         with contextlib.suppress(postgres.NoPostgres):
             backends = cluster.ask("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'")
             _kill(int(rng.choice(backends)[0]))
         return
-    # SIGQUIT is what ends its processes without a word to anybody and without a checkpoint.
+    # SIGQUIT ends its processes without notice and without a checkpoint.
     cluster.stop(signal.SIGQUIT if way == "database killed" else signal.SIGINT)
     cluster.start()
 

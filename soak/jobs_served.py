@@ -1,4 +1,4 @@
-"""A server whose jobs are soaked: started at the same address again and again, on the same state."""
+"""A server of the soak: started at the same address again and again, with the same state."""
 
 import contextlib
 import http.client
@@ -25,7 +25,7 @@ class NotServing(Exception):
 
 class Served:
     def __init__(self, folder: Path, name: str, workers: int, store: str | None) -> None:
-        """`store`: the PostgreSQL that others share with it."""
+        """`store`: the PostgreSQL that it shares with others."""
         self.port, self._admin = quiet_port(), quiet_port()
         self.log = folder / f"{name}.log"
         self._ran = folder / "ran"
@@ -49,7 +49,7 @@ class Served:
         while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > end:
                 said = self.log.read_text(errors="replace")[-1_000:]
-                raise NotServing(f"the server does not start: {said}")
+                raise NotServing(f"the server does not start; its log: {said}")
             time.sleep(0.02)
 
     @property
@@ -63,7 +63,7 @@ class Served:
         self._process.wait()
 
     def stop(self) -> int | None:
-        """How it exited; None when it had to be killed."""
+        """Its exit status; None if it had to be killed."""
         assert self._process is not None, "it has been started"
         self._process.send_signal(signal.SIGTERM)
         try:
@@ -73,7 +73,7 @@ class Served:
             return None
 
     def end(self) -> None:
-        """Whatever has happened: nothing of it is left."""
+        """Ends everything that is left of it."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
 

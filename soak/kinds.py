@@ -1,4 +1,4 @@
-"""What a client asks for, how it leaves, and what a right answer is."""
+"""The kinds of requests: what a client asks for, how it leaves, and which response is right."""
 
 import json
 import random
@@ -9,19 +9,19 @@ from typing import Any
 Chance = random.Random
 
 LONG_MS = 10_000
-"""Nobody stays for this."""
+"""No client stays for this."""
 
 STALL_SECONDS_MAX = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """After so many seconds, or after so many bytes of the answer, whatever comes first."""
+    """After this many seconds, or this many bytes of the response, whichever comes first."""
 
     seconds: float
     bytes: int
     resets: bool
-    """By RST, else by FIN."""
+    """By RST, otherwise by FIN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Kind:
 
 
 def _leaving(chance: Chance) -> Leaving:
-    """At once, or somewhere within times of very different length."""
+    """At once, or after a random time of a random magnitude."""
     seconds = chance.uniform(0, chance.choice((0, 0.005, 0.01, 0.02, 0.05, 0.1)))
     return Leaving(seconds, int(10 ** chance.uniform(0, 6)), chance.random() < 0.3)
 
@@ -71,7 +71,7 @@ def _short(chance: Chance) -> int:
 
 
 def _about(leaving: Leaving, chance: Chance) -> int:
-    """Half of the statements end at about the moment at which they are left: that is where the races are."""
+    """Half of the statements end at about the moment when their clients leave: that is where races happen."""
     return int(chance.uniform(0, 2) * leaving.seconds * 1000) if chance.random() < 0.5 else LONG_MS
 
 
@@ -98,7 +98,7 @@ KINDS = [
     Kind("transaction", 8, 0.6, _short, _about, _is_number),
     Kind("then", 5, 0.5, _short, _about, lambda number, body: bool(body == {"n": number, "rows": [number]})),
     Kind("series", 3, 0.5, _rows(10_000), _rows_left(100_000), lambda number, body: bool(body["n"] == number)),
-    # More than all buffers on the way hold, for those that leave in the middle.
+    # More than all buffers on the way hold, for clients that leave in the middle.
     Kind("rows", 2, 0.7, _rows(10_000), _rows_left(60_000), _are_rows),
     Kind("late", 3, 0, lambda chance: chance.randint(1, 60), _about, lambda number, body: False, (503, 504)),
     Kind("wrong", 2, 0, lambda chance: 0, _about, lambda number, body: False, (400, 500)),
@@ -112,7 +112,7 @@ def drawn(number: int, chance: Chance) -> Request:
 
 
 def drawn_together(number: int, count: int, chance: Chance) -> list[Request]:
-    """For clients that share one statement: all ask for the same; where it is long, all of them leave."""
+    """For clients that share one statement: all ask for the same, and if it is long, all of them leave."""
     requests = [SHARED.request(number, chance) for _ in range(count)]
     amount, leaving = requests[0].amount, requests[0].leaving
     kept = leaving if amount == LONG_MS else None
@@ -120,7 +120,7 @@ def drawn_together(number: int, count: int, chance: Chance) -> list[Request]:
 
 
 def is_right(request: Request, status: int, body: bytes) -> bool:
-    """Whether this answers the request, and no other."""
+    """Whether this is the response to the request, and not to another."""
     if status != 200 or status not in request.kind.statuses:
         return status in request.kind.statuses
     try:

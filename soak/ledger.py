@@ -1,4 +1,4 @@
-"""What the clients of a soak have done and seen, which is all that the oracle goes by."""
+"""What the clients of a soak have done and seen: all that the oracle relies on."""
 
 import time
 from collections import Counter
@@ -9,7 +9,7 @@ from kinds import Request
 VIOLATIONS_SHOWN = 20
 
 AFTERMATH_SECONDS = 3.0
-"""So long after a server is back, failures are still put down to its absence: reconnects back off."""
+"""Failures within this time after a server is back are still attributed to its absence, because reconnects back off."""
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class Disturbance:
     ended: float | None = None
 
     def excuses(self, began: float, ended: float) -> bool:
-        """Whether a request of this time may have failed by it."""
+        """Whether the disturbance may have caused the failure of a request at this time."""
         return ended >= self.began and (self.ended is None or began <= self.ended + AFTERMATH_SECONDS)
 
 
@@ -28,9 +28,9 @@ class Ledger:
     last_number: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     given_up: dict[int, float] = field(default_factory=dict)
-    """Numbers that may be cancelled since a moment of the epoch: a client left, or its deadline passed."""
+    """Numbers that may be cancelled, and since when: their client left, or their deadline passed."""
     written: set[int] = field(default_factory=set)
-    """Acknowledged, so they must be there."""
+    """Numbers that were acknowledged, so they must be stored."""
     paired: set[int] = field(default_factory=set)
     disturbances: list[Disturbance] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Ledger:
 
     def left(self, request: Request, moment: float) -> None:
         self.counts["left"] += 1
-        # Of several that share a statement the first: whether one of them stayed, its answer tells.
+        # Of several that share a statement only the first: if one of them stayed, its response decides.
         self.given_up[request.number] = min(moment, self.given_up.get(request.number, moment))
 
     def answered(self, request: Request) -> None:

@@ -1,4 +1,4 @@
-"""What the database itself says at the end: whose statements were cancelled, who is still there, what was kept."""
+"""What the database itself shows at the end: cancelled statements, backends that are left, rows that are stored."""
 
 import re
 import time
@@ -10,13 +10,13 @@ from ledger import Ledger
 from postgres import Cluster
 
 REST_SECONDS_MAX = 2.0
-"""After the last client has gone, no backend may work, nor hold a transaction, for longer."""
+"""After the last client has left, no backend may work, or hold a transaction, for longer."""
 
 SETTINGS: dict[str, object] = {
     "fsync": "off",
     "shared_buffers": "64MB",
     "max_connections": 200,
-    # What is read here: the statement of each error, with its parameters, and whose it was.
+    # The log is read here: the statement of each error, with its parameters, and its user.
     "log_min_error_statement": "error",
     "log_parameter_max_length_on_error": 64,
     "log_line_prefix": "%n [%p] ",
@@ -29,7 +29,7 @@ LINE = re.compile(r"(\d+\.\d+) \[(\d+)\] (\w+):  (.*)")
 CANCELLED = "canceling statement due to user request"
 NUMBER = re.compile(r"/\* pk:(\d+) \*/")
 CLOCK_SECONDS = 0.002
-"""The log tells milliseconds, and the clock is read a moment before a client has really left."""
+"""The log has milliseconds, and the clock is read a moment before a client has really left."""
 
 PREPARED = "$1"
 PARAMETER = re.compile(r"with parameters: \$1 = '(\d+)'")
@@ -42,17 +42,17 @@ BACKENDS = r"""
 
 @dataclass(slots=True)
 class Verdicts:
-    """What became of the cancels that hit a statement."""
+    """The outcome of the cancels that hit a statement."""
 
     right: int = 0
     unknown: int = 0
-    """BEGIN, which carries no number, or a statement whose parameters had not come: rare, since cancels wait."""
+    """BEGIN, which has no number, or a statement whose parameters had not arrived: rare, because cancels wait."""
     strays: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Hit:
-    """A statement that a cancel has ended; the log tells its context, then its text, in lines of their own."""
+    """A statement that was ended by a cancel; the log has its context and its text in separate lines."""
 
     moment: float
     context: str = ""
@@ -86,19 +86,19 @@ def _judge(verdicts: Verdicts, ledger: Ledger, hit: Hit, statement: str) -> None
     elif statement.upper().startswith("BEGIN") or (PREPARED in statement and not found):
         verdicts.unknown += 1
     else:
-        when = "" if since is None else f", {(since - hit.moment) * 1000:.0f} ms before it was left"
+        when = "" if since is None else f", {(since - hit.moment) * 1000:.0f} ms before its client left"
         verdicts.strays.append(f"{statement} {hit.context}".strip() + when)
 
 
 def errors(log: Path) -> Counter[str]:
-    """How often the server complained of what."""
+    """How often the server logged each complaint."""
     with log.open(errors="replace") as lines:
         found = (LINE.match(line) for line in lines)
         return Counter(one[4] for one in found if one and one[3] in ("ERROR", "FATAL", "PANIC"))
 
 
 def check_rest(cluster: Cluster, ledger: Ledger) -> None:
-    """All clients have gone: no backend works, none holds a transaction."""
+    """All clients have left: no backend works or holds a transaction."""
     end = time.monotonic() + REST_SECONDS_MAX
     while busy := [row for row in cluster.ask(BACKENDS) if row[1] != "idle"]:
         if time.monotonic() > end:
@@ -108,7 +108,7 @@ def check_rest(cluster: Cluster, ledger: Ledger) -> None:
 
 
 def check_kept(cluster: Cluster, ledger: Ledger) -> None:
-    """What was acknowledged is there, once; of what two rows were wanted there are two or none."""
+    """Everything that was acknowledged is stored exactly once; of each pair of rows there are two or none."""
     written = Counter(int(row[0]) for row in cluster.ask("select n from written"))
     if lost := ledger.written - written.keys():
         ledger.violated(f"{len(lost)} acknowledged writes are lost: {sorted(lost)[:5]}")

@@ -1,7 +1,7 @@
-"""Soaks queries: `python soak/queries.py --cancels 100000`. Real PostgreSQL, clients that leave, servers that die.
+"""Soaks queries: `python soak/queries.py --cancels 100000`. A real PostgreSQL, clients that leave, servers that die.
 
-What must hold at the end, whatever happened: no statement was cancelled for which somebody waited, by the database's
-own log; who stayed got the rows asked for; nothing acknowledged is lost; no backend, no slot, no memory is left over.
+At the end, according to the database's own log, no statement was cancelled that a client still waited for; clients that
+stayed got the rows they asked for; nothing acknowledged is lost; no backend, slot or memory is left over.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import contextlib
 import shutil
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -27,7 +28,7 @@ from served import Served  # noqa: E402
 from watch import Watch  # noqa: E402
 
 FILL_MS = 500
-"""Long enough that as many statements as there are slots run at once."""
+"""Long enough that as many statements as there are slots run at the same time."""
 
 COUNTS = ("cancels_sent", "cancels_repeated", "cancels_late", "strays", "terminated", "connects", "connects_failed")
 
@@ -36,7 +37,8 @@ def main() -> int:
     options = _options()
     ledger = Ledger()
     print(
-        f"{options.cancels:,} cancels, {options.clients} clients, {options.slots} slots, seed {options.seed}",
+        f"soaking queries until {options.cancels:,} cancels are sent: "
+        f"{options.clients} clients, {options.slots} slots, seed {options.seed}",
         flush=True,
     )
     with postgres.running(oracle.SETTINGS) as cluster:
@@ -58,16 +60,18 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Soaks queries; exits with 1 if anything was not as it must be.")
-    parser.add_argument("--cancels", type=int, default=100_000, help="how many must have been sent (100000)")
-    parser.add_argument("--seconds", type=float, default=600, help="within this time (600)")
+    parser = argparse.ArgumentParser(description="Soaks queries; exits with 1 after a violation.")
+    parser.add_argument("--cancels", type=int, default=100_000, help="number of cancels to be sent (100000)")
+    parser.add_argument("--seconds", type=float, default=600, help="time limit (600)")
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--slots", type=int, default=40)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--disturbances", type=int, help="restarts and kills (one for each 5,000 cancels, 3 at least)")
-    parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000, help="of what clients do")
-    parser.add_argument("--logs", type=Path, help="a folder for the logs of both servers")
-    parser.add_argument("--expect-strays", action="store_true", help="strays must be found: the core has no fence")
+    parser.add_argument("--disturbances", type=int, help="restarts and kills (one for each 5,000 cancels, at least 3)")
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000, help="seed of the clients' actions")
+    parser.add_argument("--logs", type=Path, help="folder for the logs of both servers")
+    parser.add_argument(
+        "--expect-strays", action="store_true", help="fail if there are no strays: the core has no fence"
+    )
     return parser.parse_args()
 
 
@@ -76,12 +80,12 @@ async def _soak(options: argparse.Namespace, cluster: Cluster, served: Served, w
     watching = asyncio.create_task(watch.run())
     with HoldUp(cluster, options.seed) as hold_up:
         await _work(options, cluster, crowd, watch, ledger, watching)
-    print(f"the canceller was held up {hold_up.count:,} times")
+    print(f"the core's connection for cancels was delayed {hold_up.count:,} times")
     watching.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await watching
     if (sent := watch.total("cancels_sent")) < options.cancels:
-        ledger.violated(f"only {sent:,} of {options.cancels:,} cancels within {options.seconds:g} s")
+        ledger.violated(f"only {sent:,} of {options.cancels:,} cancels were sent within {options.seconds:g} s")
     await asyncio.to_thread(oracle.check_rest, cluster, ledger)
     await _fill(crowd, ledger, options.slots)
     await asyncio.to_thread(watch.check_rest, options.slots)
@@ -95,7 +99,7 @@ async def _work(
     ledger: Ledger,
     watching: "asyncio.Task[None]",
 ) -> None:
-    """Until there were enough cancels or the time is up; then each client finishes what it does."""
+    """Until there were enough cancels or the time is up; then each client finishes its request."""
     began = time.monotonic()
 
     def progress() -> float:
@@ -116,7 +120,7 @@ async def _work(
 
 
 async def _fill(crowd: Crowd, ledger: Ledger, slots: int) -> None:
-    """As many at once as there are slots: each of them must be usable."""
+    """As many at the same time as there are slots: each of them must be usable."""
     numbers = [ledger.number() for _ in range(slots)]
     asked = (crowd.ask(Request(SHARED, number, FILL_MS), None) for number in numbers)
     for connection in await asyncio.gather(*asked):
@@ -128,33 +132,39 @@ def _judge(cluster: Cluster, served: Served, watch: Watch, ledger: Ledger) -> or
     memory = watch.check_memory()
     oracle.check_kept(cluster, ledger)
     if (code := served.stop()) != 0:
-        ledger.violated(f"the server did not stop by itself: {code}")
+        ledger.violated(f"the server did not stop by itself (exit status {code})")
     verdicts = oracle.cancelled(cluster.log, ledger)
     told = ledger.counts
-    print(", ".join(f"{told[name]:,} {name}" for name in ("requests", "answered", "left", "disturbed")))
-    print(f"disturbances {len(ledger.disturbances)}: {', '.join(one.what for one in ledger.disturbances)}")
     print(
-        "by the server: "
-        + ", ".join(f"{name} {watch.total(name):,}" for name in COUNTS)
-        + f", queued ≤ {watch.queued_max}"
+        f"{told['requests']:,} requests: {told['answered']:,} answered, {told['left']:,} left by their clients, "
+        f"{told['disturbed']:,} failed in a disturbance"
     )
-    found = f"{verdicts.right:,} cancelled rightly, {verdicts.unknown} unknown, {len(verdicts.strays)} strays"
-    print(f"by the database: {found}")
+    disturbed = Counter(one.what for one in ledger.disturbances)
+    print("disturbances: " + ", ".join(f"{disturbances.NAMES[what]} {count}×" for what, count in disturbed.items()))
+    print(
+        "counted by the server: "
+        + ", ".join(f"{name.replace('_', ' ')} {watch.total(name):,}" for name in COUNTS)
+        + f"; at most {watch.queued_max} queries were queued"
+    )
+    print(
+        f"in the log of the database: {verdicts.right:,} statements were cancelled because their client had left or "
+        f"their deadline had passed, {verdicts.unknown} without a number, {len(verdicts.strays)} strays; errors:"
+    )
     for text, count in oracle.errors(cluster.log).most_common(8):
-        print(f"    {count:,} × {text}")
+        print(f"    {count:,}× {text}")
     print(f"memory of the core: {memory}")
     if strays := watch.total("strays"):
-        ledger.violated(f"the server itself counts {strays} strays")
+        ledger.violated(f"the server itself has counted {strays} strays")
     for stray in verdicts.strays:
-        ledger.violated(f"a stray cancel: {stray}")
+        ledger.violated(f"a cancel hit a statement that it was not meant for: {stray}")
     return verdicts
 
 
 def _exit_code(options: argparse.Namespace, ledger: Ledger, verdicts: oracle.Verdicts) -> int:
     if options.expect_strays:
-        print("strays were found, as expected" if verdicts.strays else "NO STRAY WAS FOUND: the soak is blind")
+        print("strays were found, as expected" if verdicts.strays else "no stray was found without the fence")
         return 0 if verdicts.strays else 1
-    print(f"{len(ledger.violations)} violations" if ledger.violations else "all is well")
+    print(f"violations: {len(ledger.violations)}")
     return 1 if ledger.violations else 0
 
 

@@ -1,4 +1,4 @@
-"""The server that is soaked: started, asked for its status, killed, started again at the same address."""
+"""The server of the soak: started, asked for its status, killed, started again at the same address."""
 
 import json
 import os
@@ -61,7 +61,7 @@ class Served:
         self._process.wait()
 
     def stop(self) -> int | None:
-        """How it exited; None when it had to be killed."""
+        """Its exit status; None if it had to be killed."""
         if self._process is None or self._process.poll() is not None:
             return None
         self._process.send_signal(signal.SIGTERM)
@@ -86,11 +86,11 @@ class Served:
 
 
 def binary() -> Path:
-    """As the other tests: `PARKADE_BIN`, absolute or relative to the root of the repository."""
+    """Like the other tests: `PARKADE_BIN`, absolute or relative to the root of the repository."""
     return ROOT / os.environ.get("PARKADE_BIN", ".venv/bin/parkade")
 
 
 def python() -> Path:
-    """The one beside the binary has the binary's package; else that of the repository."""
+    """A Python next to the binary has the binary's package; otherwise that of the repository."""
     beside = binary().parent / "python"
     return beside if beside.exists() else ROOT / ".venv" / "bin" / "python"

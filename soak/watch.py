@@ -1,4 +1,4 @@
-"""What the server says of itself while it is soaked: cancels, memory, and whether it comes to rest."""
+"""What the server reports about itself during the soak: cancels, memory, and whether it comes to rest."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ EVERY_SECONDS = 0.25
 PRINT_SECONDS = 10.0
 
 GROWTH_BYTES_MAX = 8 << 20
-"""Between the first tenth of the core's life and the last: the slack of an allocator."""
+"""The allowed growth between the first tenth of the core's life and the last: the slack of an allocator."""
 
 REST_SECONDS_MAX = 2.0
 
@@ -28,7 +28,7 @@ class Life:
     """Resident bytes, at even intervals."""
 
     def ends(self) -> tuple[int, int]:
-        """The first tenth, without the very start, and the last."""
+        """The first tenth, without the very beginning, and the last."""
         tenth = max(len(self.memory) // 10, 1)
         return int(median(self.memory[tenth : 2 * tenth] or self.memory)), int(median(self.memory[-tenth:]))
 
@@ -48,28 +48,28 @@ class Watch:
                 printed = time.monotonic()
                 told = self.ledger.counts
                 print(
-                    f"  {printed - began:4.0f} s: {told['requests']:,} requests, {told['left']:,} left, "
-                    f"{self.total('cancels_sent'):,} cancels, {self.lives[-1].memory[-1] / 1e6:.1f} MB",
+                    f"  {printed - began:4.0f} s: {told['requests']:,} requests ({told['left']:,} left by clients), "
+                    f"{self.total('cancels_sent'):,} cancels sent, core {self.lives[-1].memory[-1] / 1e6:.1f} MB",
                     flush=True,
                 )
             await asyncio.sleep(EVERY_SECONDS)
 
     def total(self, name: str) -> int:
-        """Of all lives; what happened between the last look and a kill is not counted."""
+        """Over all lives; what happened between the last look and a kill is not counted."""
         return sum(life.counts.get(name, 0) for life in self.lives)
 
     def check_memory(self) -> str:
         before, after = self.lives[-1].ends()
         if after - before > GROWTH_BYTES_MAX:
             self.ledger.violated(f"the core's memory grew from {before / 1e6:.1f} to {after / 1e6:.1f} MB")
-        return f"{before / 1e6:.1f} MB in the first tenth, {after / 1e6:.1f} MB in the last"
+        return f"{before / 1e6:.1f} MB in the first tenth of its life, {after / 1e6:.1f} MB in the last"
 
     def check_rest(self, slots: int) -> None:
-        """Nothing is left of what the clients wanted, and every slot can be had."""
+        """Nothing is left of the clients' requests, and every slot is available."""
         end = time.monotonic() + REST_SECONDS_MAX
         while complaint := _restlessness(self.served.status(), slots):
             if time.monotonic() > end:
-                self.ledger.violated(f"{REST_SECONDS_MAX} s after the last client: {complaint}")
+                self.ledger.violated(f"{REST_SECONDS_MAX} s after the last client has left: {complaint}")
                 return
             time.sleep(0.05)
 
@@ -77,7 +77,7 @@ class Watch:
         try:
             pid, status, memory = self.served.pid, self.served.status(), self.served.memory()
         except (OSError, StopIteration):
-            # Killed, and not back yet; the memory of a zombie has no VmRSS.
+            # It was killed, and is not back yet; a zombie has no VmRSS.
             return
         if not self.lives or self.lives[-1].pid != pid:
             self.lives.append(Life(pid))
@@ -88,9 +88,10 @@ class Watch:
 
 
 def _restlessness(status: Any, slots: int) -> str:
-    """What is not at rest; empty when all is."""
+    """What is not at rest; empty if everything is."""
     database, lives = status["databases"]["default"], sum(status["lives"].values())
     found = {name: count for name, count in database["slots"].items() if count}
     if found == {"idle": slots} and not database["queued"] and not database["running"] and not lives:
         return ""
-    return f"slots {found} of {slots}, {database['queued']} queued, running {database['running'][:3]}, {lives} lives"
+    queries = f"{database['queued']} queued, running: {database['running'][:3]}"
+    return f"slots {found} instead of {slots} idle ones; queries: {queries}; {lives} requests have not ended"

@@ -1,4 +1,4 @@
-"""A route that is a constant: the core answers alone."""
+"""A route that is a constant: the core answers by itself."""
 
 from parkade import App
 

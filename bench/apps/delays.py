@@ -1,4 +1,4 @@
-"""What concerns many clients, or is large: others ask for `/constant` meanwhile."""
+"""Requests that concern many clients, or are large, while other clients ask for `/constant`."""
 
 from parkade import App, Request, channel, query
 

@@ -1,4 +1,4 @@
-"""Answers at once and writes a line behind: as soon as it can be, or after a while that stands for slow work."""
+"""Answers at once and writes a line afterwards: as soon as possible, or after a delay that stands for slow work."""
 
 import os
 import time
@@ -38,7 +38,7 @@ def later(body: str) -> str:
 
 @app.post("/started")
 def started() -> Wait:
-    """Until a job has begun, in nanoseconds. All processes of a machine share this clock."""
+    """The time until a job has begun, in nanoseconds. All processes of a machine share this clock."""
     return tell_begin.enqueue(time.monotonic_ns()).result(timeout=10)
 
 

@@ -1,4 +1,4 @@
-"""Fast requests beside slow ones that wait (/after), or that hold their worker (/slow)."""
+"""Fast requests next to slow ones that wait (/after) or block their worker (/slow)."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Nobody waits for a statement any more: how long until its backend is idle, by pg_stat_activity?"""
+"""No client needs a statement any more: how long until its backend is idle, according to pg_stat_activity?"""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ KILL_MS_MAX = 1_500
 class Case:
     work: str
     how: str
-    """One of those in leave.py."""
+    """One of the ways in leave.py."""
     path: str
     each: int
     """Statements for each start of the server."""
@@ -30,7 +30,7 @@ class Case:
     has_peers: bool = True
 
 
-# Peers need the whole statement, two seconds, whatever happens: a few are enough.
+# Peers always need the whole statement, two seconds: a few samples are enough.
 PEER_COUNT = 3
 
 CASES = [
@@ -49,7 +49,7 @@ def run(settings: Settings) -> Outcome:
         ]
     )
     with postgres.running() as cluster:
-        # Without it statements have a second to end by themselves when the server stops.
+        # Otherwise statements have a second to finish when the server stops.
         ours = catalogue.parkade(cluster, flags="--query-grace 0s")
         peers = [catalogue.uvicorn(cluster), catalogue.granian(cluster), catalogue.starman(cluster)]
         for case in CASES:
@@ -90,7 +90,7 @@ def _left(cluster: Cluster, recipe: Recipe, case: Case, count: int) -> Found:
 
 
 def _told(server: Server, case: Case) -> list[int]:
-    """SIGTERM goes to the master alone. A kill goes to all of a peer, whose workers would live on."""
+    """SIGTERM goes only to the master. A kill goes to all processes of a peer, because its workers would survive."""
     if case.how == "SIGKILL" and not catalogue.is_parkade(server.recipe):
         return server.tree
     return server.core

@@ -1,4 +1,4 @@
-"""Many requests at once that each wait two seconds: when has the last one its answer?"""
+"""Many requests at once that each wait two seconds: when is the last one answered?"""
 
 import catalogue
 import load
@@ -27,7 +27,7 @@ def run(settings: Settings) -> Outcome:
             outcome.rows.append(
                 _row(found, recipe.name, f"{count:,} requests wait 2 s ({kind}): last answer", limit_ms)
             )
-        if count >= 10_000:  # 200 requests cost less than the clock of /proc can tell
+        if count >= 10_000:  # 200 requests use less CPU time than /proc can measure
             outcome.rows.append(cpu_row(found, ROUTE.name, PEERS[-1].name))
     return outcome
 

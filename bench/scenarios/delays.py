@@ -1,4 +1,4 @@
-"""What others wait while something concerns thousands of clients, or is large: the deciding thread works in turns."""
+"""How long others wait while an event concerns thousands of clients, or is large: the core works in turns."""
 
 import json
 import os
@@ -35,7 +35,7 @@ Act = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something that happens: the scene is set before the probe begins, and gives what then happens."""
+    """A disturbance: called before the probe begins, it prepares the scene and returns a function that starts it."""
 
     what: str
     scene: Callable[[Server], AbstractContextManager[Act]]
@@ -95,7 +95,7 @@ def delayed(server: Server, case: Case) -> Sample:
 
 
 def simply(act: Callable[[Server], object]) -> Callable[[Server], AbstractContextManager[Act]]:
-    """Nothing has to be there before."""
+    """Needs no preparation."""
 
     @contextmanager
     def scene(server: Server) -> Iterator[Act]:
@@ -112,7 +112,7 @@ def published(server: Server) -> Iterator[Act]:
 
 @contextmanager
 def left(server: Server) -> Iterator[Act]:
-    """They all leave at once."""
+    """All of them leave at the same time."""
     with ExitStack() as crowd:
         crowd.enter_context(load.held(server, "/next", CROWD, "parked"))
 
@@ -132,13 +132,13 @@ def restarted(server: Server) -> Iterator[Act]:
 
 @contextmanager
 def swept(server: Server) -> Iterator[Act]:
-    """Their messages are as old as they may be, and go."""
+    """Their messages reach their maximum age, and are dropped."""
     fill(server)
     yield lambda: time.sleep(6)
 
 
 def restart(server: Server) -> None:
-    """New code: all workers are started anew."""
+    """New code: all workers are replaced."""
     done = reloads(server)
     os.kill(server.process.pid, signal.SIGHUP)
     end = time.monotonic() + 30
@@ -173,7 +173,7 @@ def results(server: Server) -> None:
 
 
 def upload(server: Server) -> None:
-    """Eight clients send large bodies as fast as they are taken."""
+    """Eight clients send large bodies as fast as the server reads them."""
     threads = [threading.Thread(target=post, args=(server, "/body", bytes(BODY_BYTES))) for _ in range(8)]
     for thread in threads:
         thread.start()

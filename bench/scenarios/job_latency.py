@@ -1,4 +1,4 @@
-"""Nothing else to do: how long from `enqueue` until the job's first line?"""
+"""An idle system: how long from `enqueue` to the job's first line?"""
 
 import catalogue_jobs as catalogue
 import postgres
@@ -35,7 +35,7 @@ def run(settings: Settings) -> Outcome:
 
 
 def _sample(cluster: Cluster | None = None) -> Sample:
-    """Each answer is its job's result, so the next is enqueued when nothing is left to do."""
+    """Each response is its job's result, so the next job is enqueued when nothing is left to do."""
     if cluster:
         catalogue.cleared(cluster)
     with folder() as place, started(catalogue.parkade_log(place, cluster)) as server:

@@ -32,18 +32,18 @@ class Peer:
     library: str
     store: str
     words: tuple[str, ...] = ()
-    """For its worker."""
+    """For the peer's worker."""
     counted: int = COUNT
-    """The rate is that of so many of them: fewer, where all would take minutes."""
+    """The number of jobs that the rate is measured with: fewer if all would take minutes."""
 
 
 PEERS = [
     Peer("procrastinate", "procrastinate", POSTGRES),
     Peer("PgQueuer", "pgqueuer", POSTGRES, ("10",)),
-    # It takes 10 at a time unless it is told to take more: quicker, and more of them are in one worker when that dies.
+    # By default it fetches 10 at a time. More are faster, but more jobs are in a worker when it dies.
     Peer("PgQueuer, 500 at a time", "pgqueuer", POSTGRES, ("500",)),
     Peer("arq", "arq", REDIS, ("10",), counted=ARQ_COUNTED),
-    # The same goes for its `max_jobs`: with 100 it was up to three times as quick, with 1,000 no quicker than that.
+    # The same applies to `max_jobs`: 100 was up to three times as fast, 1,000 no faster than that.
     Peer("arq, 100 at a time", "arq", REDIS, ("100",), counted=ARQ_COUNTED),
 ]
 
@@ -120,7 +120,7 @@ def _theirs(cluster: Cluster, peer: Peer) -> Sample:
 
 @contextmanager
 def _store(cluster: Cluster, peer: Peer, place: Path) -> Iterator[dict[str, str]]:
-    """An empty one; what tells the peer where it is."""
+    """An empty database; yields the address for the peer."""
     if peer.store == POSTGRES:
         catalogue.cleared(cluster)
         yield {"DATABASE_URL": cluster.url}

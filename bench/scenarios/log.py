@@ -1,4 +1,4 @@
-"""`POST /log` answers at once and writes a line behind: how many a second, and when is the last one written?"""
+"""`POST /log` answers at once and writes a line afterwards: how many per second, and when is the last line written?"""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A hundred answers, and then a signal: how many of those lines are never written?"""
+"""A hundred responses, and then a signal: how many of their lines are never written?"""
 
 import os
 import signal
@@ -61,10 +61,10 @@ def _lost(maker: Maker, which: signal.Signals) -> int:
                 if (told := post(server, "/later", f"line {line}")) != b"Doobie Doo":
                     raise Unavailable(f"answers {told!r}")
             _signalled(server, which)
-        # What it kept, if it kept anything, it may do now.
+        # If it kept its work, it can do it now.
         with started(recipe):
             file = log_file(place)
-            # A job that failed meanwhile is tried again within a second or two.
+            # A job that has failed is retried within a second or two.
             until_quiet(file, 5, AFTERWARDS_SECONDS)
             return COUNT - lines(file)
 

@@ -1,4 +1,6 @@
-"""A million jobs wait: what does a start take, what does the core hold in memory, and do jobs go as quickly as ever?"""
+"""A million queued jobs: how long does a start take, how much memory does the core need, and are jobs as fast as
+before?
+"""
 
 import time
 
@@ -15,7 +17,7 @@ from settings import Settings
 
 COUNT = 1_000_000
 FEW = 20_000
-"""Beside them: of 1,000 jobs the last is done before a rate can be seen."""
+"""For comparison: of 1,000 jobs the last is done before a rate can be measured."""
 SECONDS_MAX = 2.0
 MB_MAX = 100
 RATIO_MIN = 0.8
@@ -23,7 +25,7 @@ RATIO_MIN = 0.8
 
 def run(settings: Settings) -> Outcome:
     name = PARKADE
-    # It takes a minute to enqueue them, and the figures hardly vary.
+    # Enqueueing takes a minute, and the figures hardly vary.
     found = in_turn(settings, {name: lambda: _sample(COUNT)}, runs=1)
     start, memory, ratio = (found.worst(name, key) for key in ("start_s", "resident_mb", "ratio"))
     rows = [
@@ -60,7 +62,7 @@ def run(settings: Settings) -> Outcome:
 
 
 def _sample(count: int) -> Sample:
-    """The few before and behind the many, so that what the machine does meanwhile meets both."""
+    """The small number before and after the large one, so that changes of the machine affect both."""
     before, many, behind = _run(FEW), _run(count), _run(FEW)
     alone = (before["per_second"] + behind["per_second"]) / 2
     return many | {

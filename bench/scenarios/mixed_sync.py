@@ -1,8 +1,8 @@
 """Four sync workers under a constant rate of fast requests, 1 % of which take a second: do the fast ones wait?
 
-What the arithmetic allows: 400/s × 1 % × 1 s keeps four workers busy on average, if sleeping keeps a worker busy at
-all. So with `time.sleep` the stated load is just all that four workers can do, for any server, and the fast requests
-have nothing left. With `after(1, …)` nobody is busy. Hence four variants.
+The arithmetic: 400/s × 1 % × 1 s keeps four workers busy on average, if sleeping keeps a worker busy. So with
+`time.sleep` the stated load is just what four workers can do, on any server, and nothing is left for the fast requests.
+With `after(1, …)` no worker is busy. Hence four variants.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from settings import Settings
 WORKERS = 4
 P99_MS_MAX = 10
 SECONDS_MIN = 10.0
-"""A queue needs time to show."""
+"""A queue takes a while to build up."""
 
 PARKADE = catalogue.parkade("mixed", workers=WORKERS)
 PEER = catalogue.starman(WORKERS)

@@ -1,4 +1,4 @@
-"""What a parked request, or an idle connection, costs in memory: the slope from a warm server to one that holds N."""
+"""The memory of a parked request, or an idle connection: the difference between a warm server and one that holds N."""
 
 import time
 
@@ -15,7 +15,7 @@ IDLE_BYTES_MAX = 256
 
 WARM_UP_CONNECTIONS = 500
 REST_SECONDS = 1.0
-"""Allocators give back, and servers take apart, a moment later."""
+"""Allocators return memory, and servers close connections, with a delay."""
 
 PARKADE = catalogue.parkade("parked")
 TIMER_PEERS = [catalogue.twiggy(), catalogue.axum(), catalogue.uvicorn()]
@@ -41,7 +41,7 @@ def run(settings: Settings) -> Outcome:
             return slope(server, path, count, what)
 
         found = alternate(settings, [PARKADE], measure)
-        # A peer's memory hardly varies, and no target compares with it: once is enough.
+        # A peer's memory hardly varies, and no target compares with it: one run is enough.
         theirs = alternate(settings, peers, measure, runs=1)
         outcome.comparisons[f"{work} {count}"] = found
         outcome.comparisons[f"{work} {count}, peers"] = theirs

@@ -1,4 +1,4 @@
-"""What a request costs in memory that is parked on a query, while the query waits for one of two busy connections."""
+"""The memory of a request that is parked on a query, while the query waits for one of two busy connections."""
 
 import catalogue_postgres as catalogue
 import postgres
@@ -22,7 +22,7 @@ def run(settings: Settings) -> Outcome:
             return slope(server, "/queued", COUNT, "parked")
 
         found = alternate(settings, [ours], measure)
-        # A peer's memory hardly varies, and no target compares with it: once is enough.
+        # A peer's memory hardly varies, and no target compares with it: one run is enough.
         theirs = alternate(settings, peers, measure, runs=1)
     each = found.median(ours.name, "pss_bytes")
     row = Row(

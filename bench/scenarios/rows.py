@@ -1,4 +1,4 @@
-"""100,000 rows of ten columns to one client: how many in a second, and what the core keeps of them."""
+"""100,000 rows of ten columns to one client: how many per second, and how much of them the core keeps."""
 
 import json
 import socket
@@ -57,7 +57,7 @@ def run(settings: Settings) -> Outcome:
 
 
 def streamed(server: Server) -> Sample:
-    """Growth counts from before the first row; the time is that of a second download, when statements are prepared."""
+    """Memory counts from before the first row; the time is that of a second download, when statements are prepared."""
     taken(server, "/constant")
     idle = processes.memory(server.core).rss
     processes.forget_peak(server.core)
@@ -73,7 +73,7 @@ def streamed(server: Server) -> Sample:
 
 
 def taken(server: Server, path: str) -> bytearray:
-    """The whole answer, head and chunks as they came: the client must cost as little as it can."""
+    """The complete response, head and chunks unparsed: the client must cost as little as possible."""
     answer, buffer = bytearray(), memoryview(bytearray(1 << 20))
     with socket.create_connection(("127.0.0.1", server.ports.main), timeout=60) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n".encode())

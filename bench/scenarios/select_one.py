@@ -1,4 +1,4 @@
-"""`select 1` over HTTP: what the way to a database costs, against what Python, Perl and Rust have for it."""
+"""`select 1` over HTTP: the cost of reaching a database, compared with the usual ways in Python, Perl and Rust."""
 
 import catalogue_postgres as catalogue
 import postgres
@@ -31,7 +31,7 @@ def run(settings: Settings) -> Outcome:
         rows += [
             _row(found, ours, uvicorn, f"{work}, {how}", UVICORN_RATIO_MIN),
             _row(found, ours, starman, "– compared with Perl", STARMAN_RATIO_MIN),
-            # Python takes part in the one and not in the other.
+            # Python takes part in one of them only.
             _row(found, ours, axum, "– compared with Rust", AXUM_RATIO_MIN if ours is route else None),
             cpu_row(found, ours.name, axum.name if ours is route else uvicorn.name),
         ]

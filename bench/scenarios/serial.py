@@ -1,4 +1,4 @@
-"""The article's own test: one statement after the other, straight from the driver against DBD::Pg, then over HTTP."""
+"""The article's own test: one statement after the other, first with the driver alone (like DBD::Pg), then over HTTP."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Many requests for one slow key at once: how often does the database execute it?"""
+"""Many requests at once for one slow key: how often does the database execute it?"""
 
 import catalogue_postgres as catalogue
 import load
@@ -17,7 +17,7 @@ def run(settings: Settings) -> Outcome:
         ours = catalogue.parkade(cluster)
 
         def measure(server: Server) -> Sample:
-            # Each execution takes a number of the sequence.
+            # Each execution takes a number from the sequence.
             cluster.ask("drop sequence if exists executions; create sequence executions")
             found = load.fire(server, "/shared", REQUESTS)
             executions = cluster.ask("select last_value from executions where is_called")

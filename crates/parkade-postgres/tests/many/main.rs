@@ -158,7 +158,14 @@ fn open(url: &str, count: u64) {
         assert!(Instant::now() < until, "some never end: {:?}", client.database.status(Instant::now()));
     }
     let counts = client.database.status(Instant::now()).counts;
-    println!("{count} connections in {:.1?}: {counts:?}", since.elapsed());
+    println!(
+        "{count} connections in {:.1?}; cancels: {} sent, {} of them repeated, {} late, {} strays",
+        since.elapsed(),
+        counts.cancels_sent,
+        counts.cancels_repeated,
+        counts.cancels_late,
+        counts.strays
+    );
     assert_eq!(counts.strays, 0);
 }
 
