@@ -1,8 +1,8 @@
 //! What every decision may use, whatever it is about.
 
+use crate::bell::Bell;
 use crate::config::Config;
 use crate::effect::Effect;
-use crate::life::Bell;
 use crate::moment::Moment;
 use crate::report::counts::Counts;
 use crate::structures::random::Random;

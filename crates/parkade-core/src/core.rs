@@ -2,41 +2,33 @@
 
 use std::time::Duration;
 
+use crate::bell::Bell;
 use crate::config::Config;
 use crate::context::Context;
 use crate::effect::{Effect, ExitReason, Outcome, ServerEffect, WorkerEffect};
 use crate::event::{Event, Publisher};
 use crate::fleet::{Consequence, Demand, Fleet, Orphans, PerRole};
 use crate::jobs::{Jobs, Reading, Recurring, RecurringEffect};
-use crate::life::happening::Happening;
-use crate::life::lives::Lives;
-use crate::life::{Bell, State};
 use crate::moment::Moment;
-use crate::queue::Queue;
 use crate::report::counts::Counts;
 use crate::report::status::QueryStatus;
-use crate::structures::chain::Chain;
+use crate::requests::{self, Components, Happening, Requests, State};
 use crate::waits::{Drained, Waits};
 use crate::woken::Woken;
 use parkade_model::{
-    ChannelName, Cursor, DeclaredJobs, JobId, MessageId, QueryId, Reason, Refusal, RequestId, Role, TableId, WorkerId,
+    ChannelName, Cursor, DeclaredJobs, JobId, MessageId, QueryId, Reason, Refusal, RequestId, Role, StoreFault,
+    TableId, WorkerId,
 };
 
 /// Everything that is decided. It is told the time, and never waits, reads or writes.
 #[derive(Debug)]
 pub struct Core {
     pub(crate) cx: Context,
-    pub(crate) lives: Lives,
-    /// Accepted requests whose place is not known.
-    pub(crate) unrouted: Chain<RequestId>,
-    /// Routed requests that no worker has.
-    pub(crate) queue: Queue,
+    pub(crate) requests: Requests,
     /// What requests wait for.
     pub(crate) waits: Waits,
     pub(crate) jobs: Jobs,
     pub(crate) fleet: Fleet,
-    /// Coroutines woken by the event in hand: told at its end, many in one effect.
-    pub(crate) resumed: Vec<(WorkerId, Outcome, RequestId)>,
 }
 
 impl Core {
@@ -44,13 +36,10 @@ impl Core {
     pub fn new(config: Config) -> Self {
         let cx = Context::new(config);
         Self {
-            lives: Lives::default(),
-            unrouted: Chain::default(),
-            queue: Queue::default(),
+            requests: Requests::default(),
             waits: Waits::new(&cx.config),
             jobs: Jobs::default(),
             fleet: Fleet::default(),
-            resumed: Vec::new(),
             cx,
         }
     }
@@ -119,7 +108,7 @@ impl Core {
     /// The same for plain functions, or for coroutines.
     #[must_use]
     pub fn queue_wait_of(&self, now: Moment, concurrent: bool) -> Option<Duration> {
-        self.soonest(now, concurrent)
+        self.requests.soonest(&self.fleet, now, concurrent)
     }
 
     #[must_use]
@@ -135,7 +124,7 @@ impl Core {
     /// In which state a request is; `None` when there is no such request any more.
     #[must_use]
     pub fn state(&self, request: RequestId) -> Option<State> {
-        self.lives.state(request)
+        self.requests.state(request)
     }
 
     /// Who waits for a query, and whether it was cancelled; `None` when there is no such query.
@@ -162,10 +151,22 @@ impl Core {
         self.waits.jobs.is_result_held(job)
     }
 
+    /// Whether something that the request has enqueued is not stored yet.
+    #[must_use]
+    pub fn is_unstored(&self, request: RequestId) -> bool {
+        self.waits.enqueued.are_pending(request)
+    }
+
+    /// Why something that the request has enqueued could not be stored.
+    #[must_use]
+    pub fn store_fault(&self, request: RequestId) -> Option<StoreFault> {
+        self.waits.enqueued.fault(request)
+    }
+
     /// Whether no request is on its way, cancelled ones in workers included.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.lives.count() == 0 && self.waits.queries.count() == 0 && self.fleet.is_idle()
+        self.requests.count() == 0 && self.waits.queries.count() == 0 && self.fleet.is_idle()
     }
 
     /// Every event begins by knowing the moment, and ends by giving workers what is queued and telling what was gathered.
@@ -173,30 +174,53 @@ impl Core {
         self.cx.now = self.cx.now.max(now);
         std::mem::swap(&mut self.cx.effects, effects);
         happens(self);
-        self.dispatch();
+        self.with_requests(requests::dispatch);
         while self.fleet.needs_review() {
             self.supervise();
-            self.dispatch();
+            self.with_requests(requests::dispatch);
         }
         for concurrent in [false, true] {
-            self.fleet.note_queue(self.cx.now, concurrent, self.queue.count_of(concurrent) == 0);
+            self.fleet.note_queue(self.cx.now, concurrent, self.requests.is_line_empty(concurrent));
         }
         self.watch_the_waiting();
         self.pull_jobs();
-        self.tell_resumed();
-        self.tell_dropped();
+        self.requests.tell_resumed(&mut self.cx);
+        self.waits.drop_unheld(&mut self.cx);
         std::mem::swap(&mut self.cx.effects, effects);
+    }
+
+    /// What requests do is lent all that their moves may use.
+    pub(crate) fn with_requests<T>(&mut self, act: impl FnOnce(&mut Requests, &mut Components<'_>) -> T) -> T {
+        let Self { cx, requests, waits, jobs, fleet } = self;
+        act(requests, &mut Components { cx, waits, jobs, fleet })
+    }
+
+    /// Something happened to a request.
+    pub(crate) fn turn(&mut self, request: RequestId, happening: Happening) {
+        self.with_requests(|requests, with| requests.turn(with, request, happening));
+    }
+
+    /// A frame of `worker` about `request`.
+    fn frame(&mut self, worker: WorkerId, request: RequestId, happening: Happening) {
+        self.with_requests(|requests, with| requests.frame(with, worker, request, happening));
+    }
+
+    /// Those whose waits are over go on.
+    pub(crate) fn wake(&mut self, woken: impl IntoIterator<Item = Woken>) {
+        self.with_requests(|requests, with| requests.wake(with, woken));
     }
 
     fn take(&mut self, event: Event) {
         match event {
-            Event::Arrived { request, destination } => self.arrive(request, destination),
+            Event::Arrived { request, destination } => {
+                self.with_requests(|requests, with| requests.arrive(with, request, destination));
+            }
             Event::RouteFound { request, destination } => self.turn(request, Happening::Routed(destination)),
             Event::Left { request } => self.turn(request, Happening::Cancelled(Reason::ClientLeft)),
             Event::CancelledByOperator { request } => self.turn(request, Happening::Cancelled(Reason::Operator)),
             Event::WorkerReady { worker, table, credit, manner, jobs } => {
                 if let Some(table) = self.fleet.worker_ready(&mut self.cx, worker, table, credit, manner, jobs) {
-                    self.reroute(table);
+                    self.with_requests(|requests, with| requests.reroute(with, table));
                 }
             }
             Event::WorkerFailed { worker } => self.fleet.worker_failed(&mut self.cx, worker),
@@ -210,11 +234,11 @@ impl Core {
             }
             Event::Credit { worker, delta } => {
                 self.fleet.credit(&mut self.cx, worker, delta);
-                self.begin_next(worker);
+                self.requests.begin_next(&mut self.cx, &mut self.fleet, worker);
             }
             Event::Began { worker, request } => {
                 if self.fleet.begin(&mut self.cx, worker, request) {
-                    self.run_began(request);
+                    self.requests.begin_code(&mut self.cx, request);
                 }
             }
             Event::Pong { worker, token } => self.fleet.pong(&mut self.cx, worker, token),
@@ -232,7 +256,9 @@ impl Core {
             Event::Parked { worker, request, wait, then, payload } => {
                 self.frame(worker, request, Happening::Parked(wait, then, payload));
             }
-            Event::Unparked { worker, request } => self.unparked(worker, request),
+            Event::Unparked { worker, request } => {
+                self.with_requests(|requests, with| requests.unpark(with, worker, request));
+            }
             Event::QueryBegan { query } => self.query_began(query),
             Event::QueryEnded { query, completed, bytes } => self.query_ended(query, completed, bytes),
             Event::QueryCancelledByOperator { query } => self.cancel_query(query),
@@ -244,23 +270,34 @@ impl Core {
                 self.jobs.pull.hint();
             }
             Event::Recurring(event) => self.recur(|recurring, now, effects| recurring.handle(now, event, effects)),
-            Event::JobEnqueued { worker, request } => self.job_enqueued(worker, request),
-            Event::JobStored { request, fault } => self.job_stored(request, fault),
+            Event::JobEnqueued { worker, request } => {
+                // One of a request that has ended is stored all the same; nobody waits for it.
+                if self.requests.is_held_by(worker, request) {
+                    self.waits.enqueued.add(request);
+                }
+            }
+            Event::JobStored { request, fault } => {
+                self.with_requests(|requests, with| requests.stored(with, request, fault));
+            }
             Event::JobReturned { worker, request } => self.frame(worker, request, Happening::JobReturned),
             Event::JobEnded { job } => {
                 let woken = self.waits.jobs.ended(job);
-                self.carry(woken);
+                self.wake(woken);
             }
-            Event::JobDropped { job } => self.carry(self.waits.jobs.dropped(job)),
+            Event::JobDropped { job } => self.wake(self.waits.jobs.dropped(job)),
             Event::JobFound { request, standing } => {
                 let woken = self.waits.jobs.found(&mut self.cx, request, standing);
-                self.carry(woken);
+                self.wake(woken);
             }
             Event::JobNotLookedUp { request } => {
                 let woken = self.waits.jobs.not_found(&mut self.cx, request);
-                self.carry(woken);
+                self.wake(woken);
             }
-            Event::JobGuarded { request, route, concurrent } => self.job_guarded(request, route, concurrent),
+            Event::JobGuarded { request, route, concurrent } => {
+                if self.waits.jobs.guarded(&mut self.cx, request) {
+                    self.turn(request, Happening::Guarded { route, concurrent });
+                }
+            }
             Event::JobCancelled { job } => self.job_cancelled(job),
             Event::Published { channel, message, bytes, by } => self.publish(&channel, message, bytes, by),
             Event::PublishedNothing { by } => self.hold_against(by, Refusal::BadAnswer),
@@ -330,12 +367,14 @@ impl Core {
         }
         let demand = self.demand();
         match self.fleet.reconcile(&mut self.cx, &demand) {
-            Some(Consequence::NewCode(Some(table))) => self.reroute(table),
-            Some(Consequence::NoApplication) => self.refuse_queued(),
+            Some(Consequence::NewCode(Some(table))) => {
+                self.with_requests(|requests, with| requests.reroute(with, table));
+            }
+            Some(Consequence::NoApplication) => self.with_requests(Requests::refuse_queued),
             Some(Consequence::GraceOver) => self.end_by_force(),
             Some(Consequence::NewCode(None)) | None => {}
         }
-        if self.lives.count() == 0
+        if self.requests.count() == 0
             && self.waits.queries.have_ended(self.cx.now)
             && let Some(reason) = self.fleet.exit()
         {
@@ -346,23 +385,12 @@ impl Core {
     }
 
     fn demand(&self) -> Demand {
-        let (all, runs) = (self.lives.count(), self.jobs.runs.len());
+        let (all, runs) = (self.requests.count(), self.jobs.runs_count());
         // What runs is in its worker.
-        let outside = all - self.lives.count_of(State::Running);
+        let outside = all - self.requests.running_count();
         let to_come = PerRole { requests: all.saturating_sub(runs).min(outside), jobs: runs.min(outside) };
-        let is_queued = PerRole {
-            requests: !(self.queue.is_empty() && self.unrouted.is_empty()),
-            jobs: !self.jobs.resuming.is_empty(),
-        };
+        let is_queued = PerRole { requests: self.requests.are_queued(), jobs: self.requests.are_runs_resuming() };
         Demand { to_come, is_queued, queries_end: self.waits.queries.end_due(self.cx.now) }
-    }
-
-    /// Nobody will take what is queued: better told at once than at the deadline.
-    fn refuse_queued(&mut self) {
-        let waiting: Vec<RequestId> = self.unrouted.values().chain(self.queue.values()).collect();
-        for request in waiting {
-            self.turn(request, Happening::Refused(Refusal::NoApplication));
-        }
     }
 
     /// The end of the server: politely within its grace, then at once.
@@ -371,7 +399,7 @@ impl Core {
             return;
         }
         self.drain_waits();
-        self.hand_back_waiting();
+        self.with_requests(Requests::hand_back_waiting);
         let over = self.cx.now + grace.min(self.cx.config.query_grace);
         self.waits.queries.stop_at(&mut self.cx, over);
     }
@@ -382,11 +410,7 @@ impl Core {
         for run in std::mem::take(&mut last.runs) {
             self.turn(run, Happening::Cancelled(Reason::Stopping));
         }
-        let left: Vec<RequestId> = self.lives.iter().map(|(request, _)| request).collect();
-        let were_left = !left.is_empty();
-        for request in left {
-            self.turn(request, Happening::Cancelled(Reason::Stopping));
-        }
+        let were_left = self.with_requests(|requests, with| requests.cancel_all(with, Reason::Stopping));
         self.fleet.end_workers(&mut self.cx, &last, were_left);
         self.waits.queries.bound_the_end(self.cx.now);
     }
@@ -394,7 +418,7 @@ impl Core {
     fn exit(&mut self, reason: ExitReason) {
         self.waits.queries.forget_all(&mut self.cx);
         self.expect_no_jobs();
-        self.tell_dropped();
+        self.waits.drop_unheld(&mut self.cx);
         self.cx.effects.push(Effect::Server(ServerEffect::Exit { reason }));
     }
 
@@ -407,32 +431,7 @@ impl Core {
         }
     }
 
-    /// One effect for all coroutines of a worker that go on with the same outcome.
-    pub(crate) fn tell_resumed(&mut self) {
-        if self.resumed.is_empty() {
-            return;
-        }
-        self.resumed.sort_by_key(|(worker, _, _)| *worker);
-        for together in self.resumed.chunk_by(|one, next| (one.0, one.1) == (next.0, next.1)) {
-            let (worker, outcome, _) = together[0];
-            let requests = together.iter().map(|(_, _, request)| *request).collect();
-            self.cx.effects.push(Effect::Worker(WorkerEffect::Resume { worker, outcome, requests }));
-        }
-        self.resumed = Vec::new();
-    }
-
-    pub(crate) fn tell_dropped(&mut self) {
-        self.waits.drop_unheld(&mut self.cx);
-    }
-
     // What components return is carried to the requests that it concerns.
-
-    /// Those whose waits are over go on.
-    pub(crate) fn carry(&mut self, woken: impl IntoIterator<Item = Woken>) {
-        for Woken { request, outcome } in woken {
-            self.turn(request, Happening::Woken(outcome));
-        }
-    }
 
     fn publish(&mut self, channel: &ChannelName, message: MessageId, bytes: usize, by: Option<Publisher>) {
         let Ok(publication) = self.waits.channels.publish(&mut self.cx, channel, message, bytes) else {
@@ -444,15 +443,23 @@ impl Core {
         // Their alarms were mostly set in the order of arrival: from the last one back each is at the bottom of the heap, where it is
         // taken out in one step instead of fifteen.
         for woken in publication.woken().rev() {
-            self.silence_parked(woken.request);
+            self.requests.silence(&mut self.cx, woken.request);
         }
-        self.carry(publication.woken());
+        self.wake(publication.woken());
+    }
+
+    /// A client that gets the answer of this request would believe that its message is in the channel.
+    fn hold_against(&mut self, by: Publisher, refusal: Refusal) {
+        let Publisher { worker, request } = by;
+        if self.requests.is_held_by(worker, request) || self.requests.is_awaited_by(worker, request) {
+            self.waits.channels.hold_against(request, refusal);
+        }
     }
 
     /// They have had all that there is.
     fn end_streams(&mut self, channel: &ChannelName) {
         let streams = self.waits.channels.streams_of(channel);
-        self.carry(streams.into_iter().map(|request| Woken { request, outcome: Outcome::Elapsed }));
+        self.wake(streams.into_iter().map(|request| Woken { request, outcome: Outcome::Elapsed }));
     }
 
     fn query_began(&mut self, query: QueryId) {
@@ -463,7 +470,7 @@ impl Core {
 
     fn query_ended(&mut self, query: QueryId, completed: bool, bytes: usize) {
         let Some(ended) = self.waits.queries.end(&mut self.cx, query, completed, bytes) else { return };
-        self.carry(ended.woken());
+        self.wake(ended.woken());
         self.waits.queries.forget(&mut self.cx, &ended);
         // The last one ends a drain.
         self.fleet.note_end();

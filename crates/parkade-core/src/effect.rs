@@ -1,7 +1,7 @@
 //! What the core asks to be done. Whoever carries it out decides nothing.
 
 use crate::jobs::RecurringEffect;
-use crate::life::Times;
+use crate::requests::Times;
 use crate::routes::RouteId;
 use parkade_model::{
     Allowance, Cursor, DatabaseId, Ending, JobCaller, JobId, JobLookup, LeaseId, MessageId, PayloadId, QueryId,

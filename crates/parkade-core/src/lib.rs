@@ -7,20 +7,20 @@
 //! |---|---|
 //! | what comes in, what goes out | `event`, `effect`, `moment` |
 //! | the door: one method for each event | `core` |
-//! | where a request is, which happening moves it, how far its answer got | `life` |
-//! | what each move leads to | `moves` |
+//! | where a request is, what moves it and what that leads to; its deadline; the queue | `requests` |
 //! | the workers: which one gets a request, how many there should be, recycling, reloading, draining | `fleet` |
-//! | what waits for a worker, and how long | `queue` |
 //! | where a request goes | `routes` |
 //! | every kind of wait: how it begins, goes on, expires, is cancelled, drained | `waits` |
 //! | what is waited for, each with its own state | `channels`, `queries`, `jobs` |
 //! | bounds and choices | `limits`, `config` |
 //! | what every decision may use: the time, the effects | `context` |
+//! | alarms; events that change nothing | `bell`, `refused` |
 //! | what can be seen | `report` |
 //! | plain structures | `structures` |
 //!
 //! Deliberately absent: sockets, processes, files, the clock, paths and their routes, what is inside of a request, an answer, a message or a query.
 
+mod bell;
 mod channels;
 mod config;
 mod context;
@@ -29,13 +29,12 @@ mod effect;
 mod event;
 mod fleet;
 mod jobs;
-mod life;
 pub mod limits;
 mod moment;
-mod moves;
 mod queries;
-mod queue;
+mod refused;
 mod report;
+mod requests;
 mod routes;
 mod structures;
 mod waits;
@@ -49,7 +48,6 @@ pub use effect::{
 };
 pub use event::{Event, Manner, Publisher, WorkerError};
 pub use jobs::{PressureEvent, RecurringEffect, RecurringEvent, RecurringJob};
-pub use life::{Refused, State, Times};
 pub use moment::Moment;
 pub use parkade_model::{
     Allowance, ChannelName, ChannelNameError, ClaimedJob, Cursor, CursorError, DatabaseId, DeclaredJobs, Ending,
@@ -57,9 +55,11 @@ pub use parkade_model::{
     QueryWait, QueryWork, QueueBounds, QueueId, Rate, Reason, Refusal, RequestId, Role, SharedKey, Sharing, StoreFault,
     TableId, Then, Verdict, Wait, Wall, WorkerId,
 };
+pub use refused::Refused;
 pub use report::counts::{Counts, Tally};
 pub use report::status::{
     ChannelStatus, LimitsStatus, LivesStatus, QueryStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus,
 };
+pub use requests::{State, Times};
 pub use routes::{Destination, RouteId};
 pub use structures::random::Random;

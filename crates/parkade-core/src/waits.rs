@@ -10,11 +10,11 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::effect::{Effect, HttpEffect, Outcome, StatementSource};
 use crate::jobs::{EnqueuedJobs, Granted, JobWaits, NewJobWait};
-use crate::life::journey::Patience;
 use crate::limits::QUERY_END_MAX;
 use crate::moment::Moment;
 use crate::queries::{GivenUp, NewQuery, Queries, QueryBegan, Waiter, WaiterOutcome};
 use crate::report::status::WaitKind;
+use crate::requests::Patience;
 use crate::woken::Woken;
 use parkade_model::{
     ChannelName, Cursor, JobCaller, JobId, JobLookup, MessageId, QueryId, QueryWait, Reason, Refusal, RequestId, Then,

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::event::Manner;
 use crate::fleet::abandoned::Abandoned;
 use crate::fleet::response_time::ResponseTime;
-use crate::life::Work;
 use crate::limits::CREDIT_MAX;
 use crate::moment::Moment;
+use crate::requests::Work;
 use crate::structures::chain::{Chain, Place};
 use parkade_model::{RequestId, Role};
 

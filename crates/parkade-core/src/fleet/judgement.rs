@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use crate::bell::Bell;
 use crate::context::Context;
 use crate::effect::KillReason;
 use crate::fleet::abandoned::{Abandoned, Abandonment};
 use crate::fleet::held_streams::HeldStream;
 use crate::fleet::worker::Worker;
-use crate::life::Bell;
 use crate::limits::GRACES_COUNT_MAX;
 use crate::moment::Moment;
 use crate::structures::chain::Place;

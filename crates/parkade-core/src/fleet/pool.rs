@@ -4,9 +4,9 @@ use crate::context::Context;
 use crate::effect::{Effect, WorkerEffect};
 use crate::fleet::queue_rate::Servers;
 use crate::fleet::worker::Worker;
-use crate::life::Work;
 use crate::limits::JOBS_IN_A_LOOP_COUNT_MAX;
 use crate::moment::Moment;
+use crate::requests::Work;
 use parkade_model::{DeclaredJobs, Role, WorkerId};
 
 #[derive(Debug, Default)]

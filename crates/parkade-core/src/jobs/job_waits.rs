@@ -9,7 +9,7 @@ use super::visitors::Visitors;
 use super::watchers::{JobQuestion, Wants, Watchers};
 use crate::context::Context;
 use crate::effect::{Effect, Outcome, StoreEffect};
-use crate::life::Refused;
+use crate::refused::Refused;
 use crate::structures::ref_counts::RefCounts;
 use crate::woken::Woken;
 use parkade_model::{ChannelName, Cursor, Errand, JobCaller, JobId, JobLookup, Refusal, RequestId, Then};

@@ -3,6 +3,7 @@
 //! A job's run is a request that no client sent: it has a life like the others, so its waits, its deadline and its cancelling are theirs. What
 //! becomes of the job when that life ends is its [`Verdict`](parkade_model::Verdict).
 
+mod claiming;
 mod enqueued;
 mod job_waits;
 mod pressure;
@@ -15,10 +16,12 @@ mod watchers;
 
 use std::collections::HashMap;
 
-use crate::queue::Queue;
+use crate::context::Context;
+use crate::effect::{Effect, StoreEffect};
+use crate::event::WorkerError;
 pub use enqueued::EnqueuedJobs;
 pub use job_waits::{Granted, JobWaits, NewJobWait};
-use parkade_model::{JobId, QueueId, RequestId};
+use parkade_model::{Ending, Failure, JobId, QueueId, Refusal, RequestId, Verdict};
 pub use pressure::PressureEvent;
 pub(crate) use pressure::{Pressure, Reading};
 pub(crate) use pull::Pull;
@@ -41,12 +44,8 @@ pub(crate) struct Run {
 
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
-    pub(crate) runs: HashMap<RequestId, Run>,
+    runs: HashMap<RequestId, Run>,
     by_job: HashMap<JobId, RequestId>,
-    /// Claimed, and not given to a worker.
-    pub(crate) waiting: Queue,
-    /// Begun, behind a wait, and about to go on with a function.
-    pub(crate) resuming: Queue,
     pub(crate) pull: Pull,
     pub(crate) queues: Queues,
     pub(crate) recurring: Recurring,
@@ -62,8 +61,20 @@ impl Jobs {
         self.runs.insert(request, run);
     }
 
+    /// The life of the request has ended. Whether it was a run, and the job is completed by it.
+    pub(crate) fn end_run(&mut self, cx: &mut Context, request: RequestId, ending: Ending) -> bool {
+        let Some(run) = self.remove_run(request) else { return false };
+        let verdict = run.verdict(ending, &mut cx.random);
+        if verdict == Verdict::HandedBack {
+            // It is ready again, for the next worker of a server that goes on.
+            self.pull.hint();
+        }
+        tell_verdict(cx, request, verdict);
+        verdict == Verdict::Completed
+    }
+
     /// Nothing when the request is no run: most are none.
-    pub(crate) fn end_run(&mut self, request: RequestId) -> Option<Run> {
+    fn remove_run(&mut self, request: RequestId) -> Option<Run> {
         if self.runs.is_empty() {
             return None;
         }
@@ -75,6 +86,42 @@ impl Jobs {
             self.leave(queue);
         }
         Some(run)
+    }
+
+    /// Its code has returned, and all that it enqueued is stored. Returns whether the request is a run.
+    pub(crate) fn run_returned(&mut self, request: RequestId) -> bool {
+        let run = self.runs.get_mut(&request);
+        run.map(|run| run.fate = Some(Fate::Returned)).is_some()
+    }
+
+    /// Its worker has given it up.
+    pub(crate) fn run_errored(&mut self, request: RequestId, error: WorkerError) {
+        let Some(run) = self.runs.get_mut(&request) else { return };
+        let failed = |why| Fate::Failed { why, after: None };
+        run.fate = Some(match error {
+            WorkerError::Application | WorkerError::Cancelled => failed(Failure::Raised),
+            WorkerError::Overloaded => failed(Failure::Refused(Refusal::WorkerOverloaded)),
+            WorkerError::BadAnswer => failed(Failure::Refused(Refusal::BadAnswer)),
+            WorkerError::Retry { after } => Fate::Failed { why: Failure::Raised, after },
+            WorkerError::Discarded => Fate::Discarded,
+            WorkerError::UnknownJob => Fate::Unknown,
+        });
+    }
+
+    /// What it waited for failed; the shell has what is said of it.
+    pub(crate) fn run_failed(&mut self, request: RequestId) {
+        self.fail(request, Failure::Raised);
+    }
+
+    /// The core could not give the run what it needs.
+    pub(crate) fn run_refused(&mut self, request: RequestId, refusal: Refusal) {
+        self.fail(request, Failure::Refused(refusal));
+    }
+
+    fn fail(&mut self, request: RequestId, why: Failure) {
+        if let Some(run) = self.runs.get_mut(&request) {
+            run.fate.get_or_insert(Fate::Failed { why, after: None });
+        }
     }
 
     /// A worker still holds the run that is about to end: its place in its queue is not free before that lets it go.
@@ -98,4 +145,26 @@ impl Jobs {
     pub(crate) fn run_of(&self, job: JobId) -> Option<RequestId> {
         self.by_job.get(&job).copied()
     }
+
+    pub(crate) fn runs(&self) -> impl Iterator<Item = RequestId> {
+        self.runs.keys().copied()
+    }
+
+    pub(crate) fn runs_count(&self) -> usize {
+        self.runs.len()
+    }
+}
+
+/// A run has ended: the store is told what becomes of its job.
+pub(crate) fn tell_verdict(cx: &mut Context, request: RequestId, verdict: Verdict) {
+    let count = match verdict {
+        Verdict::Completed => &mut cx.counts.jobs_completed,
+        Verdict::Retry { .. } => &mut cx.counts.jobs_retried,
+        Verdict::Dead { .. } => &mut cx.counts.jobs_dead,
+        Verdict::Cancelled => &mut cx.counts.jobs_cancelled,
+        Verdict::HandedBack => &mut cx.counts.jobs_handed_back,
+        Verdict::Unknown => &mut cx.counts.jobs_unknown,
+    };
+    *count += 1;
+    cx.effects.push(Effect::Store(StoreEffect::EndRun { request, verdict }));
 }

@@ -9,11 +9,12 @@ mod kept;
 mod leases;
 mod waiter;
 
+use crate::bell::Bell;
 use crate::context::Context;
 use crate::effect::{DatabaseEffect, Effect, HttpEffect, Outcome, StatementSource};
-use crate::life::{Bell, Refused};
 use crate::limits::QUERIES_END_MAX;
 use crate::moment::Moment;
+use crate::refused::Refused;
 use crate::report::status::QueryStatus;
 use crate::structures::ref_counts::RefCounts;
 use crate::structures::timers::Alarm;

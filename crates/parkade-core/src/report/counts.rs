@@ -1,7 +1,7 @@
 //! Totals since the start: they only grow.
 
 use crate::effect::KillReason;
-use crate::life::Refused;
+use crate::refused::Refused;
 use parkade_model::{Reason, Refusal};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! What can happen to a request: the inputs of its machine.
 
+use super::queue::Turn;
 use crate::effect::Outcome;
 use crate::event::WorkerError;
-use crate::life::Turn;
 use crate::routes::{Destination, RouteId};
 use parkade_model::{PayloadId, Reason, Refusal, TableId, Then, Wait, WorkerId};
 
@@ -39,4 +39,14 @@ pub enum Happening {
     /// Its alarm rang: the deadline, or the end of its wait.
     Due,
     Cancelled(Reason),
+}
+
+impl Happening {
+    /// Whether it is a frame with which a worker gives its stream back.
+    pub fn closes_stream(&self) -> bool {
+        matches!(
+            self,
+            Self::Answered(_, true) | Self::AnswerEnded | Self::JobReturned | Self::Errored(_) | Self::Parked(..)
+        )
+    }
 }

@@ -1,7 +1,9 @@
 //! All lives, by slot: no hashing, one vector.
 
-use crate::life::{Life, Parked, Refused, Running, State};
+use super::life::{Life, Parked, Running, State};
 use crate::limits::REQUESTS_COUNT_MAX;
+use crate::moment::Moment;
+use crate::refused::Refused;
 use parkade_model::RequestId;
 
 #[derive(Debug, Default)]
@@ -39,7 +41,7 @@ impl Lives {
         }
         match self.entries.get(slot) {
             None | Some(Entry { life: None, .. }) => Ok(()),
-            Some(Entry { generation, life: Some(Life::Done(_) | Life::Cancelled(_)) })
+            Some(Entry { generation, life: Some(Life::Done | Life::Cancelled) })
                 if *generation < request.generation =>
             {
                 Ok(())
@@ -68,6 +70,14 @@ impl Lives {
     pub fn life(&self, request: RequestId) -> Option<&Life> {
         let entry = self.entries.get(request.slot as usize)?;
         entry.life.as_ref().filter(|_| entry.generation == request.generation)
+    }
+
+    /// Since when it has been in the queue, if it is there.
+    pub fn queued_since(&self, request: RequestId) -> Option<Moment> {
+        match self.life(request) {
+            Some(Life::Routed(life)) => Some(life.journey.since()),
+            Some(Life::Accepted(_) | Life::Running(_) | Life::Parked(_) | Life::Done | Life::Cancelled) | None => None,
+        }
     }
 
     pub fn parked_mut(&mut self, request: RequestId) -> Option<&mut Parked> {

@@ -2,17 +2,14 @@
 
 use std::time::Duration;
 
+use crate::bell::Bell;
 use crate::core::Core;
 use crate::effect::{Effect, ServerEffect, StoreEffect};
-use crate::event::WorkerError;
-use crate::jobs::{Fate, Run};
-use crate::life::Times;
-use crate::life::happening::Happening;
-use crate::life::journey::Journey;
-use crate::life::{Bell, Life, Routed, Running, Work};
+use crate::jobs::{Run, tell_verdict};
 use crate::limits::{CLAIM_PAUSE, CLAIMED_EARLY, CLAIMED_IN_VAIN, JOB_RESCUES_MAX};
 use crate::moment::Moment;
-use parkade_model::{ClaimedJob, Ending, Failure, JobId, JobPolicy, Reason, Refusal, RequestId, Verdict};
+use crate::requests::{Happening, Times};
+use parkade_model::{ClaimedJob, Ending, Failure, JobId, JobPolicy, Reason, Verdict};
 
 impl Core {
     pub(crate) fn jobs_ready(&mut self, after: Option<Duration>) {
@@ -69,12 +66,12 @@ impl Core {
             self.jobs.pull.was_early();
             return 0;
         }
-        let waiting = u32::try_from(self.jobs.waiting.count()).unwrap_or(u32::MAX);
+        let waiting = u32::try_from(self.requests.waiting_runs_count()).unwrap_or(u32::MAX);
         (room + self.jobs.pull.ahead()).saturating_sub(waiting)
     }
 
     fn first_waits_since(&self) -> Option<Moment> {
-        self.jobs.waiting.firsts().into_iter().flatten().filter_map(|first| self.queued_since(first)).min()
+        self.requests.first_waiting_runs().map(|(_, since)| since).min()
     }
 
     /// Whoever waits here for a worker is to be looked at in time. An application with jobs of both kinds has room for the one while the other
@@ -92,9 +89,10 @@ impl Core {
 
     pub(crate) fn claimed_in_vain(&mut self) {
         self.jobs.pull.in_vain = None;
-        let is_late =
-            |core: &Self, first| core.queued_since(first).is_some_and(|since| core.cx.now - since >= CLAIMED_IN_VAIN);
-        while let Some(first) = self.jobs.waiting.firsts().into_iter().flatten().find(|&first| is_late(self, first)) {
+        let is_late = |core: &Self, since| core.cx.now - since >= CLAIMED_IN_VAIN;
+        loop {
+            let late = self.requests.first_waiting_runs().find(|&(_, since)| is_late(self, since));
+            let Some((first, _)) = late else { break };
             self.jobs.pull.was_in_vain();
             self.turn(first, Happening::Cancelled(Reason::Stopping));
         }
@@ -106,7 +104,7 @@ impl Core {
         let claimed = |queue| u32::try_from(of(queue)).unwrap_or(u32::MAX);
         if more {
             self.jobs.pull.hint();
-            if self.jobs.waiting.is_empty() {
+            if self.requests.waiting_runs_count() == 0 {
                 self.jobs.pull.was_late();
             }
         }
@@ -127,113 +125,27 @@ impl Core {
     fn begin_run(&mut self, claimed: &ClaimedJob) {
         let ClaimedJob { request, job, attempt, queue, policy } = *claimed;
         self.cx.counts.jobs_claimed += 1;
-        let vacant = self.lives.vacant(request);
+        let is_vacant = self.requests.is_vacant(request);
         let kills = |policy: JobPolicy| attempt > policy.retries.saturating_add(1 + JOB_RESCUES_MAX);
         let unrun = match policy {
             None => Some(Verdict::Unknown),
             Some(policy) if kills(policy) => Some(Verdict::Dead { why: Failure::ServerDied }),
             Some(_) => None,
         };
-        let (Some(JobPolicy { concurrent, retries, deadline }), None, Ok(())) = (policy, unrun, vacant) else {
-            self.tell_verdict(request, unrun.unwrap_or(Verdict::HandedBack));
+        let (Some(JobPolicy { concurrent, retries, deadline }), None, true) = (policy, unrun, is_vacant) else {
+            tell_verdict(&mut self.cx, request, unrun.unwrap_or(Verdict::HandedBack));
             self.cx.effects.push(Effect::Server(ServerEffect::Forget {
                 request,
                 ending: Ending::Done,
                 times: Times::default(),
             }));
-            if vacant.is_err() {
+            if !is_vacant {
                 self.expect_jobs(self.cx.now + CLAIM_PAUSE);
             }
             return;
         };
         self.jobs.begin_run(request, Run { job, attempt, place: Some(queue), retries, fate: None });
-        let journey = Journey::new(self.cx.now, deadline.into(), None);
-        let place = self.jobs.waiting.line(concurrent).push_back(request);
-        self.lives.begin(request, Life::Routed(Routed { journey, place, work: Work::Job { concurrent } }));
-        if !self.fleet.is_open() {
-            self.turn(request, Happening::Cancelled(Reason::Stopping));
-        }
-    }
-
-    /// `RESULT`. What the run has enqueued is stored before the store hears that it is done.
-    pub(crate) fn job_returned(&mut self, request: RequestId, life: Running) -> Life {
-        let is_held = self.is_unstored(request) || self.waits.fault_of(request).is_some();
-        match self.jobs.runs.get_mut(&request) {
-            None => self.errored(request, life, WorkerError::BadAnswer),
-            Some(_) if is_held => self.hold_answer(request, life, None),
-            Some(run) => {
-                run.fate = Some(Fate::Returned);
-                self.finish(request, life)
-            }
-        }
-    }
-
-    pub(crate) fn run_errored(&mut self, request: RequestId, error: WorkerError) {
-        let Some(run) = self.jobs.runs.get_mut(&request) else { return };
-        let failed = |why| Fate::Failed { why, after: None };
-        run.fate = Some(match error {
-            WorkerError::Application | WorkerError::Cancelled => failed(Failure::Raised),
-            WorkerError::Overloaded => failed(Failure::Refused(Refusal::WorkerOverloaded)),
-            WorkerError::BadAnswer => failed(Failure::Refused(Refusal::BadAnswer)),
-            WorkerError::Retry { after } => Fate::Failed { why: Failure::Raised, after },
-            WorkerError::Discarded => Fate::Discarded,
-            WorkerError::UnknownJob => Fate::Unknown,
-        });
-    }
-
-    /// What it waited for failed; the shell has what is said of it.
-    pub(crate) fn run_failed(&mut self, request: RequestId) {
-        if let Some(run) = self.jobs.runs.get_mut(&request) {
-            run.fate.get_or_insert(Fate::Failed { why: Failure::Raised, after: None });
-        }
-    }
-
-    /// The core could not give the run what it needs.
-    pub(crate) fn run_refused(&mut self, request: RequestId, refusal: Refusal) {
-        if let Some(run) = self.jobs.runs.get_mut(&request) {
-            run.fate.get_or_insert(Fate::Failed { why: Failure::Refused(refusal), after: None });
-        }
-    }
-
-    /// The life of a run has ended.
-    pub(crate) fn end_run(&mut self, request: RequestId, run: &Run, ending: Ending) {
-        let verdict = run.verdict(ending, &mut self.cx.random);
-        match verdict {
-            Verdict::Completed => self.fleet.note_completed_run(),
-            // It is ready again, for the next worker of a server that goes on.
-            Verdict::HandedBack => self.jobs.pull.hint(),
-            Verdict::Retry { .. } | Verdict::Dead { .. } | Verdict::Cancelled | Verdict::Unknown => {}
-        }
-        self.tell_verdict(request, verdict);
-    }
-
-    fn tell_verdict(&mut self, request: RequestId, verdict: Verdict) {
-        let count = match verdict {
-            Verdict::Completed => &mut self.cx.counts.jobs_completed,
-            Verdict::Retry { .. } => &mut self.cx.counts.jobs_retried,
-            Verdict::Dead { .. } => &mut self.cx.counts.jobs_dead,
-            Verdict::Cancelled => &mut self.cx.counts.jobs_cancelled,
-            Verdict::HandedBack => &mut self.cx.counts.jobs_handed_back,
-            Verdict::Unknown => &mut self.cx.counts.jobs_unknown,
-        };
-        *count += 1;
-        self.cx.effects.push(Effect::Store(StoreEffect::EndRun { request, verdict }));
-    }
-
-    /// Nobody will begin them here, or not soon: another start, or another machine, does.
-    pub(crate) fn hand_back_waiting(&mut self) {
-        let waiting: Vec<RequestId> = self.jobs.waiting.values().collect();
-        for request in waiting {
-            self.turn(request, Happening::Cancelled(Reason::Stopping));
-        }
-    }
-
-    /// The code that serves has no jobs any more: what is left is another server's, or the next reload's.
-    pub(crate) fn hand_back_resuming(&mut self) {
-        let resuming: Vec<RequestId> = self.jobs.resuming.values().collect();
-        for request in resuming {
-            self.turn(request, Happening::Cancelled(Reason::Stopping));
-        }
+        self.with_requests(|requests, with| requests.begin_run(with, request, concurrent, deadline));
     }
 
     pub(crate) fn job_cancelled(&mut self, job: JobId) {

@@ -1,0 +1,67 @@
+//! Which requests are taken in: those for which there is room in the queue, and a worker in time.
+
+use std::time::Duration;
+
+use super::journey::Patience;
+use super::queue::{Lane, Queue};
+use super::work::Work;
+use crate::context::Context;
+use crate::fleet::Fleet;
+use crate::moment::Moment;
+use crate::routes::Destination;
+use parkade_model::Refusal;
+
+/// Why a request that has just arrived cannot be had. What needs no worker is not bounded by the queue.
+pub fn refusal(cx: &Context, (queue, fleet): (&Queue, &Fleet), destination: &Destination) -> Option<Refusal> {
+    if let Some(refusal) = fleet.refusal() {
+        return Some(refusal);
+    }
+    // The request itself stands among the unrouted already.
+    let queued_before = queue.requests_count() - 1;
+    match destination {
+        Destination::Handler { concurrent, deadline, .. } => {
+            no_room(cx, (queue, fleet), queued_before, *concurrent, *deadline)
+        }
+        Destination::Fallback { table } => {
+            let concurrent = Work::Fallback { table: *table }.is_coroutine();
+            no_room(cx, (queue, fleet), queued_before, concurrent, cx.config.deadline)
+        }
+        Destination::Unknown => no_place(cx, fleet, queued_before),
+        Destination::Wait { .. }
+        | Destination::Constant { .. }
+        | Destination::NotFound
+        | Destination::MethodNotAllowed => None,
+    }
+}
+
+/// Why no worker can have another request now.
+pub fn no_room(
+    cx: &Context,
+    (queue, fleet): (&Queue, &Fleet),
+    queued_before: usize,
+    concurrent: bool,
+    deadline: Option<Duration>,
+) -> Option<Refusal> {
+    let is_too_late = || {
+        let patience = Patience::from(deadline).duration();
+        patience.is_some_and(|patience| soonest((queue, fleet), cx.now, concurrent).is_some_and(|wait| wait > patience))
+    };
+    no_place(cx, fleet, queued_before).or_else(|| is_too_late().then_some(Refusal::QueueTooSlow))
+}
+
+/// How long a request that joins this line now waits, at the soonest. Nobody stands in a line whose first a worker would take, so a request that
+/// would be taken now has nobody ahead.
+pub fn soonest((queue, fleet): (&Queue, &Fleet), now: Moment, concurrent: bool) -> Option<Duration> {
+    fleet.soonest(now, concurrent, queue.lane(Lane::Requests).count_of(concurrent))
+}
+
+/// Why nothing can be queued now, whatever it is.
+fn no_place(cx: &Context, fleet: &Fleet, queued_before: usize) -> Option<Refusal> {
+    if fleet.lacks_application() {
+        Some(Refusal::NoApplication)
+    } else if queued_before >= cx.config.queued_count_max.max(1) {
+        Some(Refusal::QueueFull)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,339 @@
+//! Requests, and runs of jobs, from their arrival to their end.
+//!
+//! A request is in one of a few states, and each state is a type. A move is a function that consumes a state and returns the next one. One match,
+//! in `machine`, says which happening leads to which move. The diagram in `ARCHITECTURE.md` is printed from it by a test.
+//!
+//! | question | where |
+//! |---|---|
+//! | what can happen, and which state answers it how | `happening`, `machine` |
+//! | all requests, and their states | `lives`, `life` |
+//! | the moves that leave each state | `accepted`, `routed`, `running`, `parked` |
+//! | what a move may use; how a request ends | `step` |
+//! | what a worker is asked to do, and how far its answer got | `work`, `reply` |
+//! | what follows a wait | `sequel` |
+//! | deadlines and times | `journey`, `times` |
+//! | who is taken in | `admission` |
+//! | what waits for a worker, and who is next | `queue`, `dispatch` |
+//! | coroutines that go on | `resumed` |
+//! | what can be seen | `status` |
+
+mod accepted;
+mod admission;
+mod dispatch;
+mod happening;
+mod journey;
+mod life;
+mod lives;
+mod machine;
+mod parked;
+mod queue;
+mod reply;
+mod resumed;
+mod routed;
+mod running;
+mod sequel;
+mod status;
+mod step;
+mod times;
+mod work;
+
+use std::time::Duration;
+
+use crate::context::Context;
+use crate::effect::{Effect, Outcome, ServerEffect, StoreEffect};
+use crate::fleet::Fleet;
+use crate::jobs::Jobs;
+use crate::moment::Moment;
+use crate::refused::Refused;
+use crate::routes::Destination;
+use crate::structures::chain::Place;
+use crate::waits::Waits;
+use crate::woken::Woken;
+use journey::Journey;
+use life::{Accepted, Life};
+use lives::Lives;
+use parkade_model::{Ending, Reason, Refusal, RequestId, StoreFault, TableId, WorkerId};
+use queue::{Lane, Queue, Turn};
+use resumed::Resumed;
+use step::Step;
+
+pub use dispatch::dispatch;
+pub use happening::Happening;
+pub use journey::Patience;
+pub use life::State;
+pub use status::{RequestsStatus, status};
+pub use times::Times;
+pub use work::Work;
+
+#[derive(Debug, Default)]
+pub struct Requests {
+    lives: Lives,
+    queue: Queue,
+    resumed: Resumed,
+}
+
+/// What moves of requests may use besides the requests.
+pub struct Components<'a> {
+    pub cx: &'a mut Context,
+    pub waits: &'a mut Waits,
+    pub jobs: &'a mut Jobs,
+    pub fleet: &'a mut Fleet,
+}
+
+/// What happens to requests.
+impl Requests {
+    pub fn arrive(&mut self, with: &mut Components<'_>, request: RequestId, destination: Destination) {
+        if let Err(refused) = self.lives.vacant(request) {
+            with.cx.counts.refused_events.add(refused);
+            if self.lives.state(request).is_none() {
+                self.step(with, request).refuse(Refusal::QueueFull);
+                let (ending, times) = (Ending::Done, Times::default());
+                with.cx.effects.push(Effect::Server(ServerEffect::Forget { request, ending, times }));
+            }
+            return;
+        }
+        with.cx.counts.accepted += 1;
+        let place = self.queue.enter_unrouted(request);
+        let journey = Journey::new(with.cx.now, with.cx.config.deadline.into());
+        self.lives.begin(request, Life::Accepted(Accepted { journey, place, turn: Turn::Last }));
+        let happening = match admission::refusal(with.cx, (&self.queue, with.fleet), &destination) {
+            Some(Refusal::Stopping) => Happening::Cancelled(Reason::Stopping),
+            Some(refusal) => Happening::Refused(refusal),
+            None => Happening::Routed(destination),
+        };
+        self.turn(with, request, happening);
+    }
+
+    /// Whether a run of a job can have this slot.
+    pub fn is_vacant(&mut self, request: RequestId) -> bool {
+        self.lives.vacant(request).is_ok()
+    }
+
+    /// A run of a job has been claimed, and its slot is vacant.
+    pub fn begin_run(
+        &mut self,
+        with: &mut Components<'_>,
+        request: RequestId,
+        concurrent: bool,
+        deadline: Option<Duration>,
+    ) {
+        let journey = Journey::new(with.cx.now, deadline.into());
+        let life = routed::enter(&mut self.step(with, request), journey, Work::Job { concurrent }, Turn::Last);
+        self.lives.begin(request, life);
+        if !with.fleet.is_open() {
+            self.turn(with, request, Happening::Cancelled(Reason::Stopping));
+        }
+    }
+
+    /// Something happened to a request.
+    pub fn turn(&mut self, with: &mut Components<'_>, request: RequestId, happening: Happening) {
+        let life = match self.lives.take(request) {
+            Ok(life) => life,
+            Err(refused) => return with.cx.counts.refused_events.add(refused),
+        };
+        let life = machine::moved(&mut self.step(with, request), life, happening).unwrap_or_else(|unmoved| {
+            with.cx.counts.refused_events.add(unmoved.refused);
+            unmoved.life
+        });
+        self.lives.put(request, life);
+    }
+
+    /// Those whose waits are over go on.
+    pub fn wake(&mut self, with: &mut Components<'_>, woken: impl IntoIterator<Item = Woken>) {
+        for Woken { request, outcome } in woken {
+            self.turn(with, request, Happening::Woken(outcome));
+        }
+    }
+
+    /// A frame of `worker` about `request`: it counts only if the worker holds that.
+    pub fn frame(&mut self, with: &mut Components<'_>, worker: WorkerId, request: RequestId, happening: Happening) {
+        if self.is_held_by(worker, request) {
+            self.turn(with, request, happening);
+        } else {
+            self.late_frame(with, worker, request, happening.closes_stream());
+        }
+    }
+}
+
+/// What happens to workers and jobs, and means something for requests.
+impl Requests {
+    /// Its code begins in a worker. The time of a run of a job counts from then on, after a wait too: how long it queued, or was sent ahead, is not
+    /// its fault.
+    pub fn begin_code(&mut self, cx: &mut Context, request: RequestId) {
+        if let Some(life) = self.lives.running_mut(request) {
+            life.journey.start_spell(cx, request);
+        }
+    }
+
+    /// Whatever this worker may begin by now has begun.
+    pub fn begin_next(&mut self, cx: &mut Context, fleet: &mut Fleet, worker: WorkerId) {
+        while let Some(run) = fleet.begin_next(cx.now, worker) {
+            self.begin_code(cx, run);
+        }
+    }
+
+    /// `UNPARK`. A request that no longer waits has been resumed, or cancelled: what says so is on its way to the worker.
+    pub fn unpark(&mut self, with: &mut Components<'_>, worker: WorkerId, request: RequestId) {
+        if self.is_awaited_by(worker, request) {
+            self.turn(with, request, Happening::Woken(Outcome::Unparked));
+        }
+    }
+
+    /// The store has a job that the request has enqueued, or cannot have it.
+    pub fn stored(&mut self, with: &mut Components<'_>, request: RequestId, fault: Option<StoreFault>) {
+        if !with.waits.enqueued.confirm(request, fault) {
+            return;
+        }
+        match self.lives.life(request) {
+            Some(Life::Parked(life)) => {
+                let outcome = life.watch.stored();
+                self.wake(with, outcome.map(|outcome| Woken { request, outcome }));
+            }
+            Some(Life::Running(_)) => with.cx.effects.push(Effect::Store(StoreEffect::OpenGate { request })),
+            Some(Life::Accepted(_) | Life::Routed(_) | Life::Done | Life::Cancelled) | None => {}
+        }
+    }
+
+    /// The routes are others from now on: requests that are queued are looked up again.
+    pub fn reroute(&mut self, with: &mut Components<'_>, table: TableId) {
+        let look_up = |request| Effect::Server(ServerEffect::LookUpRoute { request, table });
+        with.cx.effects.extend(self.queue.unrouted().map(look_up));
+        let queued: Vec<RequestId> = self.queue.lane(Lane::Requests).values().collect();
+        for request in queued {
+            if matches!(self.lives.life(request), Some(Life::Routed(life)) if life.work.table().is_some_and(|known| known != table))
+            {
+                self.turn(with, request, Happening::Unrouted { table, turn: Turn::Last });
+            }
+        }
+    }
+
+    /// No worker will take what is queued: requests are told now rather than at their deadlines.
+    pub fn refuse_queued(&mut self, with: &mut Components<'_>) {
+        let queued: Vec<RequestId> = self.queue.unrouted().chain(self.queue.lane(Lane::Requests).values()).collect();
+        for request in queued {
+            self.turn(with, request, Happening::Refused(Refusal::NoApplication));
+        }
+    }
+
+    /// No run that waits will begin here, or not soon: another start, or another server, takes it.
+    pub fn hand_back_waiting(&mut self, with: &mut Components<'_>) {
+        self.hand_back(with, Lane::Waiting);
+    }
+
+    /// Cancels all requests that have not ended. Returns whether there were any.
+    pub fn cancel_all(&mut self, with: &mut Components<'_>, reason: Reason) -> bool {
+        let left: Vec<RequestId> = self.lives.iter().map(|(request, _)| request).collect();
+        for request in &left {
+            self.turn(with, *request, Happening::Cancelled(reason));
+        }
+        !left.is_empty()
+    }
+
+    /// A message is about to wake the request.
+    pub fn silence(&mut self, cx: &mut Context, request: RequestId) {
+        if let Some(life) = self.lives.parked_mut(request) {
+            life.journey.silence(cx);
+        }
+    }
+
+    /// At the end of an event: workers are told which coroutines go on.
+    pub fn tell_resumed(&mut self, cx: &mut Context) {
+        self.resumed.tell(cx);
+    }
+
+    fn hand_back(&mut self, with: &mut Components<'_>, lane: Lane) {
+        let runs: Vec<RequestId> = self.queue.lane(lane).values().collect();
+        for run in runs {
+            self.turn(with, run, Happening::Cancelled(Reason::Stopping));
+        }
+    }
+
+    /// A frame about a request that the worker does not hold, or that is cancelled.
+    fn late_frame(&mut self, with: &mut Components<'_>, worker: WorkerId, request: RequestId, closes: bool) {
+        let Some(place) = with.fleet.abandoned(worker, request) else {
+            return with.cx.counts.refused_events.add(Refused::NotHeld);
+        };
+        with.cx.counts.late_frames += 1;
+        if closes {
+            self.release(with.cx, with.jobs, with.fleet, worker, place);
+        }
+    }
+
+    /// Takes a stream from its worker, whose credit it was.
+    fn release(&mut self, cx: &mut Context, jobs: &mut Jobs, fleet: &mut Fleet, worker: WorkerId, place: Place) {
+        if let Some(queue) = fleet.release(cx, worker, place) {
+            jobs.leave(queue);
+        }
+        self.begin_next(cx, fleet, worker);
+    }
+
+    fn step<'a>(&'a mut self, with: &'a mut Components<'_>, request: RequestId) -> Step<'a> {
+        Step { request, requests: self, cx: with.cx, waits: with.waits, jobs: with.jobs, fleet: with.fleet }
+    }
+}
+
+/// Questions.
+impl Requests {
+    pub fn state(&self, request: RequestId) -> Option<State> {
+        self.lives.state(request)
+    }
+
+    /// How many have not ended, runs of jobs included.
+    pub fn count(&self) -> usize {
+        self.lives.count()
+    }
+
+    /// How many of these workers hold.
+    pub fn running_count(&self) -> usize {
+        self.lives.count_of(State::Running)
+    }
+
+    /// Whether the worker holds the request.
+    pub fn is_held_by(&self, worker: WorkerId, request: RequestId) -> bool {
+        matches!(self.lives.life(request), Some(Life::Running(life)) if life.worker == worker)
+    }
+
+    /// Whether the coroutine of the request waits in the worker.
+    pub fn is_awaited_by(&self, worker: WorkerId, request: RequestId) -> bool {
+        matches!(self.lives.life(request), Some(Life::Parked(life)) if life.sequel.awaiting_worker() == Some(worker))
+    }
+
+    /// Since when the request waits for something.
+    pub fn parked_since(&self, request: RequestId) -> Option<Moment> {
+        match self.lives.life(request) {
+            Some(Life::Parked(life)) => Some(life.journey.since()),
+            Some(Life::Accepted(_) | Life::Routed(_) | Life::Running(_) | Life::Done | Life::Cancelled) | None => None,
+        }
+    }
+
+    /// Whether requests wait for a worker, or for the place where they go.
+    pub fn are_queued(&self) -> bool {
+        self.queue.requests_count() > 0
+    }
+
+    /// Whether no request is in the line of plain functions, or in that of coroutines.
+    pub fn is_line_empty(&self, concurrent: bool) -> bool {
+        self.queue.lane(Lane::Requests).count_of(concurrent) == 0
+    }
+
+    /// How long a request that joins this line now waits, at the soonest.
+    pub fn soonest(&self, fleet: &Fleet, now: Moment, concurrent: bool) -> Option<Duration> {
+        admission::soonest((&self.queue, fleet), now, concurrent)
+    }
+
+    /// Whether runs of jobs that have begun wait for a worker.
+    pub fn are_runs_resuming(&self) -> bool {
+        !self.queue.lane(Lane::Resuming).is_empty()
+    }
+
+    /// How many runs of jobs wait to begin.
+    pub fn waiting_runs_count(&self) -> usize {
+        self.queue.lane(Lane::Waiting).count()
+    }
+
+    /// The first run of each line that waits to begin, and since when.
+    pub fn first_waiting_runs(&self) -> impl Iterator<Item = (RequestId, Moment)> {
+        let firsts = self.queue.lane(Lane::Waiting).firsts().into_iter().flatten();
+        firsts.filter_map(|first| Some((first, self.lives.queued_since(first)?)))
+    }
+}

@@ -1,0 +1,148 @@
+//! A request that waits, from the beginning of its wait to the end. What it waits for is known to [`waits`](crate::waits) alone.
+
+use super::journey::Journey;
+use super::life::{Life, Parked, Sequel, State};
+use super::queue::Turn;
+use super::sequel::{ends_query_alone, follow};
+use super::step::{Step, refusal_of};
+use super::work::Work;
+use super::{admission, routed};
+use crate::effect::{Effect, Outcome, StatementSource, WorkerEffect};
+use crate::queries::fate_unknown;
+use crate::routes::RouteId;
+use crate::waits::{Begun, Continuation, NewWait, WaitChange};
+use parkade_model::{Reason, Refusal, Wait};
+
+/// A wait begins. The journey has no alarm, and nobody watches for the request yet. `source`: where the statement of a query is found.
+pub fn begin(step: &mut Step<'_>, journey: Journey, sequel: Sequel, wait: Wait, source: StatementSource) -> Life {
+    if step.requests.lives.count_of(State::Parked) >= step.cx.config.parked_count_max {
+        return go_on(step, journey, sequel, Outcome::Refused { refusal: Refusal::ParkedFull });
+    }
+    step.cx.counts.parked += u64::from(!step.is_run());
+    let new = new_wait(step, &journey, sequel);
+    let begun = step.waits.begin(step.cx, new, wait, source);
+    park(step, journey, sequel, begun)
+}
+
+fn new_wait(step: &Step<'_>, journey: &Journey, sequel: Sequel) -> NewWait {
+    let (request, is_open) = (step.request, step.fleet.is_open());
+    NewWait { request, then: sequel.then(), patience: journey.patience(), is_open }
+}
+
+fn park(step: &mut Step<'_>, mut journey: Journey, sequel: Sequel, begun: Begun) -> Life {
+    match begun {
+        Begun::Waits(watch, until) => {
+            journey.wait_until(step.cx, step.request, until);
+            Life::Parked(Parked { journey, watch, sequel })
+        }
+        Begun::Over(outcome) => go_on(step, journey, sequel, outcome),
+        Begun::Cancelled(watch, reason) => cancel(step, Parked { journey, watch, sequel }, reason),
+    }
+}
+
+/// The wait is over before it began.
+fn go_on(step: &mut Step<'_>, journey: Journey, sequel: Sequel, outcome: Outcome) -> Life {
+    sequel.leave(step.fleet);
+    follow(step, journey, sequel, outcome)
+}
+
+/// Its wait is over. A message that is the answer has been sent already.
+pub fn wake(step: &mut Step<'_>, life: Parked, outcome: Outcome) -> Life {
+    let continuation = step.waits.end(step.cx, (step.request, life.sequel.then()), life.watch, outcome);
+    let (journey, sequel) = unpark(step, life);
+    match continuation {
+        Continuation::Outcome(outcome) => follow(step, journey, sequel, outcome),
+        Continuation::Sent => step.done(journey),
+        Continuation::Follows(channel, since) => {
+            let new = new_wait(step, &journey, sequel);
+            let begun = step.waits.stream(step.cx, new, &channel, since);
+            park(step, journey, sequel, begun)
+        }
+    }
+}
+
+/// The application says whether its client may have what it waits for. It is queued as if it had just come: the time that the store took does
+/// not count.
+pub fn ask_the_application(step: &mut Step<'_>, life: Parked, route: RouteId, concurrent: bool) -> Life {
+    let request = step.request;
+    step.waits.leave(step.cx, request, life.watch);
+    let (mut journey, _) = unpark(step, life);
+    let work = Work::Handler { route, concurrent };
+    let queue = &step.requests.queue;
+    let no_room = admission::no_room(
+        step.cx,
+        (queue, step.fleet),
+        queue.requests_count(),
+        work.is_coroutine(),
+        journey.patience().duration(),
+    );
+    if let Some(refusal) = no_room {
+        step.refuse(refusal);
+        return step.done(journey);
+    }
+    step.waits.jobs.ask(request);
+    journey.start_spell(step.cx, request);
+    routed::enter(step, journey, work, Turn::Last)
+}
+
+/// The first rows of its query have come.
+pub fn begin_rows(step: &mut Step<'_>, life: Parked) -> Life {
+    let watch = step.waits.rows_began(step.cx, (step.request, life.sequel.then()), life.watch);
+    Life::Parked(Parked { watch, ..life })
+}
+
+/// Its alarm rang.
+pub fn expire(step: &mut Step<'_>, mut life: Parked) -> Life {
+    life.journey.note_alarm();
+    let change = step.waits.expire(step.cx, step.request, life.watch);
+    apply(step, life, change)
+}
+
+/// Its query is given up, and how that ended is to be told.
+pub fn give_query_up(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
+    let change = step.waits.give_up(step.cx, life.watch, reason);
+    apply(step, life, change)
+}
+
+/// Ends the wait, and with it the request.
+pub fn cancel(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
+    let request = step.request;
+    let usual = refusal_of(reason, Refusal::DeadlinePassed);
+    let refusal = step.waits.cancel(step.cx, request, life.watch, reason, usual);
+    life.sequel.leave(step.fleet);
+    if let Some(refusal) = refusal {
+        step.refuse(refusal);
+    }
+    if let Some(worker) = life.sequel.awaiting_worker()
+        && reason != Reason::WorkerDied
+    {
+        step.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker, reason }));
+    }
+    step.cancelled(life.journey.waited(step.cx.now), reason)
+}
+
+fn apply(step: &mut Step<'_>, mut life: Parked, change: WaitChange) -> Life {
+    match change {
+        WaitChange::AsBefore => Life::Parked(life),
+        WaitChange::Waits(watch, until) => {
+            life.journey.wait_until(step.cx, step.request, Some(until));
+            Life::Parked(Parked { watch, ..life })
+        }
+        WaitChange::Over(outcome) => wake(step, life, outcome),
+        WaitChange::Cancelled(reason) => cancel(step, life, reason),
+        WaitChange::QueryUnknown(reason) => {
+            if life.sequel.awaiting_worker().is_some() || ends_query_alone(step, reason) {
+                return wake(step, life, Outcome::Refused { refusal: fate_unknown(reason) });
+            }
+            cancel(step, life, reason)
+        }
+    }
+}
+
+/// The wait is over, and watched for no longer.
+fn unpark(step: &mut Step<'_>, life: Parked) -> (Journey, Sequel) {
+    life.sequel.leave(step.fleet);
+    let mut journey = life.journey.waited(step.cx.now);
+    journey.silence(step.cx);
+    (journey, life.sequel)
+}

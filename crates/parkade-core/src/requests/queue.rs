@@ -1,0 +1,138 @@
+//! Requests and runs of jobs that wait for a worker, and requests whose place is not known yet.
+//!
+//! Each lane has one line for plain functions and one for coroutines. A plain function may have to wait for a thread; a coroutine needs none, and
+//! never waits behind one that does.
+
+use super::work::Work;
+use crate::jobs::Jobs;
+use crate::structures::chain::{Chain, Place};
+use parkade_model::RequestId;
+
+#[derive(Debug, Default)]
+pub struct Queue {
+    unrouted: Chain<RequestId>,
+    requests: Lines,
+    resuming: Lines,
+    waiting: Lines,
+}
+
+/// Who waits together. Runs of jobs have lanes of their own, because they have workers of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    Requests,
+    /// Runs that have begun, have waited, and go on with a function.
+    Resuming,
+    /// Runs that were claimed and have not begun.
+    Waiting,
+}
+
+/// The line in which a unit of work waits.
+#[derive(Debug, Clone, Copy)]
+pub struct Line {
+    lane: Lane,
+    is_concurrent: bool,
+}
+
+/// Which end of its line a request is put to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    Last,
+    /// Its turn had come, but it could not begin.
+    Next,
+}
+
+/// The two lines of a lane.
+#[derive(Debug, Default)]
+pub struct Lines {
+    plain: Chain<RequestId>,
+    coroutines: Chain<RequestId>,
+}
+
+impl Line {
+    pub fn of(request: RequestId, work: &Work, jobs: &Jobs) -> Self {
+        let lane = match work {
+            Work::Job { .. } => Lane::Waiting,
+            Work::Call { .. } if jobs.is_run(request) => Lane::Resuming,
+            Work::Handler { .. } | Work::Fallback { .. } | Work::Call { .. } | Work::Coroutine => Lane::Requests,
+        };
+        Self { lane, is_concurrent: work.is_coroutine() }
+    }
+}
+
+impl Queue {
+    pub fn enter_unrouted(&mut self, request: RequestId) -> Place {
+        self.unrouted.push_back(request)
+    }
+
+    pub fn leave_unrouted(&mut self, place: Place) {
+        self.unrouted.remove(place);
+    }
+
+    pub fn enter(&mut self, line: Line, request: RequestId, turn: Turn) -> Place {
+        match turn {
+            Turn::Last => self.line(line).push_back(request),
+            Turn::Next => self.line(line).push_front(request),
+        }
+    }
+
+    pub fn leave(&mut self, line: Line, place: Place) {
+        self.line(line).remove(place);
+    }
+
+    /// In the order in which they arrived.
+    pub fn unrouted(&self) -> impl Iterator<Item = RequestId> {
+        self.unrouted.values()
+    }
+
+    pub fn lane(&self, lane: Lane) -> &Lines {
+        match lane {
+            Lane::Requests => &self.requests,
+            Lane::Resuming => &self.resuming,
+            Lane::Waiting => &self.waiting,
+        }
+    }
+
+    /// How many requests wait, routed or not. Runs of jobs are not counted.
+    pub fn requests_count(&self) -> usize {
+        self.requests.count() + self.unrouted.count()
+    }
+
+    /// Whether no run of a job waits.
+    pub fn is_without_runs(&self) -> bool {
+        self.resuming.is_empty() && self.waiting.is_empty()
+    }
+
+    fn line(&mut self, line: Line) -> &mut Chain<RequestId> {
+        let lines = match line.lane {
+            Lane::Requests => &mut self.requests,
+            Lane::Resuming => &mut self.resuming,
+            Lane::Waiting => &mut self.waiting,
+        };
+        if line.is_concurrent { &mut lines.coroutines } else { &mut lines.plain }
+    }
+}
+
+impl Lines {
+    /// The first of each line.
+    pub fn firsts(&self) -> [Option<RequestId>; 2] {
+        [self.plain.first(), self.coroutines.first()]
+    }
+
+    /// How many wait in one of them.
+    pub fn count_of(&self, concurrent: bool) -> usize {
+        if concurrent { self.coroutines.count() } else { self.plain.count() }
+    }
+
+    pub fn count(&self) -> usize {
+        self.plain.count() + self.coroutines.count()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.plain.is_empty() && self.coroutines.is_empty()
+    }
+
+    /// Line by line, each in its order.
+    pub fn values(&self) -> impl Iterator<Item = RequestId> {
+        self.plain.values().chain(self.coroutines.values())
+    }
+}

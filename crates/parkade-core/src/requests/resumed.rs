@@ -1,0 +1,30 @@
+//! Coroutines that the event in hand has woken. Their workers are told at its end, so that one effect can tell of many.
+
+use crate::context::Context;
+use crate::effect::{Effect, Outcome, WorkerEffect};
+use parkade_model::{RequestId, WorkerId};
+
+#[derive(Debug, Default)]
+pub struct Resumed {
+    coroutines: Vec<(WorkerId, Outcome, RequestId)>,
+}
+
+impl Resumed {
+    pub fn add(&mut self, worker: WorkerId, outcome: Outcome, request: RequestId) {
+        self.coroutines.push((worker, outcome, request));
+    }
+
+    /// One effect for all coroutines of a worker that go on with the same outcome.
+    pub fn tell(&mut self, cx: &mut Context) {
+        if self.coroutines.is_empty() {
+            return;
+        }
+        self.coroutines.sort_by_key(|(worker, _, _)| *worker);
+        for together in self.coroutines.chunk_by(|one, next| (one.0, one.1) == (next.0, next.1)) {
+            let (worker, outcome, _) = together[0];
+            let requests = together.iter().map(|(_, _, request)| *request).collect();
+            cx.effects.push(Effect::Worker(WorkerEffect::Resume { worker, outcome, requests }));
+        }
+        self.coroutines = Vec::new();
+    }
+}

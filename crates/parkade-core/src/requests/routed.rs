@@ -1,0 +1,67 @@
+//! A request, or a run of a job, that is queued for a worker.
+
+use super::journey::Journey;
+use super::life::{Accepted, Life, Routed, Running};
+use super::queue::Turn;
+use super::step::Step;
+use super::work::Work;
+use crate::effect::{Effect, ServerEffect, WorkerEffect};
+use parkade_model::{Reason, Refusal, TableId, WorkerId};
+
+/// Enters the queue.
+pub fn enter(step: &mut Step<'_>, journey: Journey, work: Work, turn: Turn) -> Life {
+    let place = step.enter_queue(&work, turn);
+    Life::Routed(Routed { journey, place, work })
+}
+
+/// The routes it was found in are not those it will be run by.
+pub fn unroute(step: &mut Step<'_>, life: Routed, table: TableId, turn: Turn) -> Life {
+    let request = step.request;
+    step.leave_queue(&life.work, life.place);
+    // A request for a job begins again, by the routes and the jobs of the other code.
+    step.waits.jobs.forget(request);
+    step.cx.effects.push(Effect::Server(ServerEffect::LookUpRoute { request, table }));
+    let place = step.requests.queue.enter_unrouted(request);
+    Life::Accepted(Accepted { journey: life.journey, place, turn })
+}
+
+pub fn give(step: &mut Step<'_>, mut life: Routed, worker: WorkerId) -> Life {
+    let request = step.request;
+    step.leave_queue(&life.work, life.place);
+    let is_run = step.is_run();
+    if !is_run {
+        step.fleet.note_start(step.cx.now, life.work.is_coroutine());
+    }
+    step.cx.effects.push(match &life.work {
+        Work::Call { outcome, .. } => Effect::Worker(WorkerEffect::Call { request, worker, outcome: **outcome }),
+        Work::Job { .. } => Effect::Worker(WorkerEffect::RunJob { request, worker }),
+        work @ (Work::Handler { .. } | Work::Fallback { .. } | Work::Coroutine) => {
+            Effect::Worker(WorkerEffect::Assign { request, worker, route: work.route() })
+        }
+    });
+    let assignment = step.fleet.assign(step.cx.now, worker, request, &life.work);
+    if is_run && assignment.has_begun {
+        life.journey.start_spell(step.cx, request);
+    }
+    Life::Running(Running::new(life.journey.queued(step.cx.now), worker, assignment.place, life.work))
+}
+
+pub fn refuse(step: &mut Step<'_>, life: Routed, refusal: Refusal) -> Life {
+    step.leave_queue(&life.work, life.place);
+    life.work.release(step.waits);
+    step.refuse(refusal);
+    step.done(life.journey)
+}
+
+/// Its deadline has passed.
+pub fn expire(step: &mut Step<'_>, mut life: Routed) -> Life {
+    life.journey.note_alarm();
+    cancel(step, life, Reason::Deadline)
+}
+
+pub fn cancel(step: &mut Step<'_>, life: Routed, reason: Reason) -> Life {
+    step.leave_queue(&life.work, life.place);
+    life.work.release(step.waits);
+    step.tell_client(reason, Refusal::QueuedTooLong);
+    step.cancelled(life.journey.queued(step.cx.now), reason)
+}

@@ -1,0 +1,195 @@
+//! A request, or a run of a job, that a worker holds.
+
+use super::journey::Journey;
+use super::life::{Life, Parked, Running, Sequel, Unmoved};
+use super::queue::Turn;
+use super::reply::Reply;
+use super::step::{Step, refusal_of};
+use super::work::Work;
+use super::{parked, routed};
+use crate::effect::{Effect, HttpEffect, StatementSource, WorkerEffect};
+use crate::event::WorkerError;
+use crate::fleet::Abandonment;
+use crate::refused::Refused;
+use crate::waits::{self, Waits};
+use parkade_model::{PayloadId, Reason, Refusal, RequestId, Then, Wait};
+
+/// Its worker is gone and had not touched it: it is the next again, for another worker. A job whose server stops is another server's.
+pub fn take_back(step: &mut Step<'_>, life: Running) -> Life {
+    let journey = life.journey.ran(step.cx.now);
+    if matches!(life.work, Work::Job { .. }) && !step.fleet.is_open() {
+        return step.cancelled(journey, Reason::Stopping);
+    }
+    routed::enter(step, journey, life.work, Turn::Next)
+}
+
+/// A `RESPONSE`, of which there is one at most.
+pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, whole: bool) -> Result<Life, Unmoved> {
+    let request = step.request;
+    let Some(reply) = life.reply.answered(whole) else {
+        return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
+    };
+    if step.is_run() {
+        step.jobs.run_refused(request, Refusal::BadAnswer);
+        return Ok(if whole { finish(step, life) } else { Life::Running(Running { reply, ..life }) });
+    }
+    match step.waits.fault_of(request) {
+        unkept if whole && (unkept.is_some() || step.waits.enqueued.are_pending(request)) => {
+            return Ok(hold_answer(step, life, Some(payload)));
+        }
+        Some(refusal) => return Ok(refuse_begun(step, life, refusal)),
+        None => {}
+    }
+    step.cx.effects.push(Effect::Http(HttpEffect::Relay { request, payload, whole }));
+    Ok(match reply {
+        Reply::Awaited | Reply::Begun => Life::Running(Running { reply, ..life }),
+        Reply::Ended => finish(step, life),
+    })
+}
+
+/// The last `DATA` of a response that has begun. What it published or enqueued on its way may be lost: then it is not whole.
+pub fn end_answer(step: &mut Step<'_>, life: Running) -> Result<Life, Unmoved> {
+    if life.reply.ended().is_none() {
+        return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
+    }
+    match step.waits.fault_of(step.request) {
+        _ if step.is_run() => {}
+        Some(refusal) => break_off(step, &life, refusal),
+        None => step.cx.effects.push(Effect::Http(HttpEffect::End { request: step.request })),
+    }
+    Ok(finish(step, life))
+}
+
+/// `RESULT`. What the run has enqueued is stored before the store hears that it is done.
+pub fn return_result(step: &mut Step<'_>, life: Running) -> Life {
+    if !step.is_run() {
+        return give_up(step, life, WorkerError::BadAnswer);
+    }
+    if must_be_held(step.waits, step.request) {
+        return hold_answer(step, life, None);
+    }
+    step.jobs.run_returned(step.request);
+    finish(step, life)
+}
+
+/// `ERROR`: the worker gave it up, or its answer was broken.
+pub fn give_up(step: &mut Step<'_>, life: Running, error: WorkerError) -> Life {
+    if step.is_run() {
+        step.jobs.run_errored(step.request, error);
+        return finish(step, life);
+    }
+    let refusal = match error {
+        WorkerError::Application
+        | WorkerError::Cancelled
+        | WorkerError::Retry { .. }
+        | WorkerError::Discarded
+        | WorkerError::UnknownJob => Refusal::ApplicationFailed,
+        WorkerError::Overloaded => Refusal::WorkerOverloaded,
+        WorkerError::BadAnswer => Refusal::BadAnswer,
+    };
+    break_off(step, &life, refusal);
+    finish(step, life)
+}
+
+/// `PARK`.
+pub fn park(step: &mut Step<'_>, life: Running, wait: Wait, then: Then, payload: PayloadId) -> Life {
+    let request = step.request;
+    if let Some(refusal) = unparkable(step, &life, then) {
+        break_off(step, &life, refusal);
+        return finish(step, life);
+    }
+    let worker = life.worker;
+    let mut journey = close(step, life);
+    journey.silence(step.cx);
+    if waits::brings_something(&wait, then) {
+        step.cx.effects.push(Effect::Http(HttpEffect::Keep { request, payload }));
+    }
+    let sequel = Sequel::of(then, step.fleet, worker, request);
+    parked::begin(step, journey, sequel, wait, StatementSource::Payload(payload))
+}
+
+/// Its deadline has passed.
+pub fn expire(step: &mut Step<'_>, mut life: Running) -> Life {
+    life.journey.note_alarm();
+    cancel(step, life, Reason::Deadline)
+}
+
+/// The client is told; the worker is told and holds the stream until its closing frame, unless it is gone.
+pub fn cancel(step: &mut Step<'_>, mut life: Running, reason: Reason) -> Life {
+    // It may have gone on a moment ago, in this very event: that must be told first.
+    step.requests.resumed.tell(step.cx);
+    if let Some(refusal) = refusal_of(reason, Refusal::DeadlinePassed) {
+        break_off(step, &life, refusal);
+    }
+    if reason != Reason::WorkerDied {
+        abandon(step, &mut life, reason);
+    }
+    life.work.release(step.waits);
+    step.cancelled(life.journey.ran(step.cx.now), reason)
+}
+
+/// After a head it makes no sense: the client's connection is broken off. A run has no client whom a wait could answer. When a message
+/// was not published, or a job not stored, only a coroutine may still do something about that.
+fn unparkable(step: &Step<'_>, life: &Running, then: Then) -> Option<Refusal> {
+    let unkept = step.waits.fault_of(step.request).filter(|_| then != Then::Await);
+    let is_senseless = life.reply != Reply::Awaited || then == Then::Answer && step.is_run();
+    if is_senseless { Some(Refusal::BadAnswer) } else { unkept }
+}
+
+/// The answer is here, and what it stands for is not, or not yet. While jobs are to be stored the worker is free, and the client waits.
+/// The result of a run is no payload: the server keeps it with the run.
+fn hold_answer(step: &mut Step<'_>, life: Running, payload: Option<PayloadId>) -> Life {
+    let request = step.request;
+    let journey = close(step, life);
+    if let Some(watch) = step.waits.before_answer(request) {
+        step.cx.effects.extend(payload.map(|payload| Effect::Http(HttpEffect::Keep { request, payload })));
+        return Life::Parked(Parked { journey, watch, sequel: Sequel::Answer });
+    }
+    step.release_held();
+    step.done(journey)
+}
+
+/// An answer that comes in pieces begins, and what it stands for is lost. The worker is told that nobody gets the rest.
+fn refuse_begun(step: &mut Step<'_>, mut life: Running, refusal: Refusal) -> Life {
+    step.refuse(refusal);
+    abandon(step, &mut life, Reason::ClientLeft);
+    life.work.release(step.waits);
+    step.done(life.journey.ran(step.cx.now))
+}
+
+/// The client gets an error if nothing was sent, else a broken connection.
+fn break_off(step: &mut Step<'_>, life: &Running, refusal: Refusal) {
+    match life.reply {
+        Reply::Begun | Reply::Ended if !step.is_run() => {
+            step.cx.effects.push(Effect::Http(HttpEffect::Abort { request: step.request }));
+        }
+        Reply::Awaited | Reply::Begun | Reply::Ended => step.refuse(refusal),
+    }
+}
+
+/// Nobody waits any more for what the worker holds. It is told so; the deadline, and the run's place in its queue, hold on until it lets go.
+fn abandon(step: &mut Step<'_>, life: &mut Running, reason: Reason) {
+    let request = step.request;
+    step.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker: life.worker, reason }));
+    let queue = step.jobs.keep_place(request);
+    let (alarm, patience) = (life.journey.take_alarm(), life.journey.patience().duration());
+    step.fleet.abandon(step.cx, life.worker, life.place, &Abandonment { reason, alarm, patience, queue });
+}
+
+/// The closing frame has come, and with it the end.
+fn finish(step: &mut Step<'_>, life: Running) -> Life {
+    let journey = close(step, life);
+    step.done(journey)
+}
+
+/// The closing frame has come: the stream is the worker's no more.
+fn close(step: &mut Step<'_>, life: Running) -> Journey {
+    step.release(life.worker, life.place);
+    life.work.release(step.waits);
+    life.journey.ran(step.cx.now)
+}
+
+/// Whether what the request has enqueued is not stored yet, or something is lost that its answer stands for.
+fn must_be_held(waits: &Waits, request: RequestId) -> bool {
+    waits.enqueued.are_pending(request) || waits.fault_of(request).is_some()
+}

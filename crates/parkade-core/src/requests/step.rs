@@ -1,0 +1,109 @@
+//! One step of one request: which request it is, and the components that may take part.
+
+use super::Requests;
+use super::journey::Journey;
+use super::life::Life;
+use super::queue::{Line, Turn};
+use super::work::Work;
+use crate::context::Context;
+use crate::effect::{Effect, HttpEffect, ServerEffect};
+use crate::fleet::Fleet;
+use crate::jobs::Jobs;
+use crate::structures::chain::Place;
+use crate::waits::Waits;
+use parkade_model::{Ending, Reason, Refusal, RequestId, WorkerId};
+
+/// While it is taken, the life of the request is not among the others.
+pub struct Step<'a> {
+    pub request: RequestId,
+    pub requests: &'a mut Requests,
+    pub cx: &'a mut Context,
+    pub waits: &'a mut Waits,
+    pub jobs: &'a mut Jobs,
+    pub fleet: &'a mut Fleet,
+}
+
+impl Step<'_> {
+    /// Whether no client has sent it: it is a run of a job.
+    pub fn is_run(&self) -> bool {
+        self.jobs.is_run(self.request)
+    }
+
+    pub fn enter_queue(&mut self, work: &Work, turn: Turn) -> Place {
+        self.requests.queue.enter(Line::of(self.request, work, self.jobs), self.request, turn)
+    }
+
+    pub fn leave_queue(&mut self, work: &Work, place: Place) {
+        self.requests.queue.leave(Line::of(self.request, work, self.jobs), place);
+    }
+
+    /// Takes a stream from its worker, whose credit it was.
+    pub fn release(&mut self, worker: WorkerId, place: Place) {
+        self.requests.release(self.cx, self.jobs, self.fleet, worker, place);
+    }
+
+    /// The client is told. A run of a job has none, so this is how it failed.
+    pub fn refuse(&mut self, refusal: Refusal) {
+        if self.is_run() {
+            return self.jobs.run_refused(self.request, refusal);
+        }
+        self.cx.counts.refused.add(refusal);
+        self.cx.effects.push(Effect::Http(HttpEffect::Refuse { request: self.request, refusal }));
+    }
+
+    /// The client is told why its request is cancelled. `late`: what it is told when the deadline has passed.
+    pub fn tell_client(&mut self, reason: Reason, late: Refusal) {
+        if let Some(refusal) = refusal_of(reason, late) {
+            self.refuse(refusal);
+        }
+    }
+
+    /// Everything is stored that a held answer stands for, or cannot be.
+    pub fn release_held(&mut self) {
+        if let Some(refusal) = self.waits.fault_of(self.request) {
+            return self.refuse(refusal);
+        }
+        if !self.jobs.run_returned(self.request) {
+            self.cx.effects.push(Effect::Http(HttpEffect::Release { request: self.request }));
+        }
+    }
+
+    pub fn done(&mut self, journey: Journey) -> Life {
+        if !self.is_run() {
+            self.cx.counts.answered += 1;
+        }
+        self.forget(journey, Ending::Done);
+        Life::Done
+    }
+
+    pub fn cancelled(&mut self, journey: Journey, reason: Reason) -> Life {
+        if !self.is_run() {
+            self.cx.counts.cancelled.add(reason);
+        }
+        self.forget(journey, Ending::Cancelled(reason));
+        Life::Cancelled
+    }
+
+    fn forget(&mut self, journey: Journey, ending: Ending) {
+        let request = self.request;
+        let times = journey.end(self.cx);
+        self.waits.forget(self.cx, request);
+        if self.jobs.end_run(self.cx, request, ending) {
+            self.fleet.note_completed_run();
+        }
+        // The last one ends a drain.
+        self.fleet.note_end();
+        self.cx.effects.push(Effect::Server(ServerEffect::Forget { request, ending, times }));
+    }
+}
+
+/// What the client is told, if it is there. `late`: when the deadline has passed.
+pub fn refusal_of(reason: Reason, late: Refusal) -> Option<Refusal> {
+    match reason {
+        Reason::ClientLeft => None,
+        Reason::Deadline => Some(late),
+        Reason::Operator => Some(Refusal::CancelledByOperator),
+        Reason::Stopping => Some(Refusal::Stopping),
+        Reason::WorkerDied => Some(Refusal::WorkerDied),
+    }
+}

@@ -1,0 +1,62 @@
+//! What a worker is asked to do.
+
+use crate::effect::Outcome;
+use crate::routes::RouteId;
+use crate::waits::Waits;
+use parkade_model::TableId;
+
+#[derive(Debug)]
+pub enum Work {
+    Handler {
+        route: RouteId,
+        concurrent: bool,
+    },
+    Fallback {
+        table: TableId,
+    },
+    /// Boxed, because it is large and rare.
+    Call {
+        outcome: Box<Outcome>,
+        concurrent: bool,
+    },
+    /// A run of a job.
+    Job {
+        concurrent: bool,
+    },
+    /// A coroutine that went on after its wait: only its own worker can do that.
+    Coroutine,
+}
+
+impl Work {
+    /// The routes that it was found in; a call needs none.
+    pub fn table(&self) -> Option<TableId> {
+        match self {
+            Self::Handler { route, .. } => Some(route.table),
+            Self::Fallback { table } => Some(*table),
+            Self::Call { .. } | Self::Job { .. } | Self::Coroutine => None,
+        }
+    }
+
+    /// The route that the worker is told.
+    pub fn route(&self) -> Option<RouteId> {
+        match self {
+            Self::Handler { route, .. } => Some(*route),
+            Self::Fallback { .. } | Self::Call { .. } | Self::Job { .. } | Self::Coroutine => None,
+        }
+    }
+
+    /// Whether it is for the loop of a worker that has one.
+    pub fn is_coroutine(&self) -> bool {
+        match self {
+            Self::Handler { concurrent, .. } | Self::Call { concurrent, .. } | Self::Job { concurrent } => *concurrent,
+            Self::Fallback { .. } | Self::Coroutine => true,
+        }
+    }
+
+    /// It has been done, or will not be: what a call was woken by is needed no more.
+    pub fn release(self, waits: &mut Waits) {
+        if let Self::Call { outcome, .. } = self {
+            waits.release(*outcome);
+        }
+    }
+}
