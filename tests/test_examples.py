@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from .conftest import Serve
+from .harness.client import Answer
 from .harness.postgres import Postgres
 from .harness.server import ROOT, Server, free_port, run
 from .harness.until import Stopwatch, until
 
 EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/app.py"))
-TRIED = {"auction", "cancelled_query", "deferred_log", "delayed_echo", "demo", "hola", "report"}
+TRIED = {"auction", "bookshop", "cancelled_query", "deferred_log", "delayed_echo", "demo", "hola", "report"}
+FORM = "Content-Type: application/x-www-form-urlencoded"
 JSON = "Content-Type: application/json"
 
 
@@ -51,6 +55,33 @@ def test_hola_greets_in_three_ways(serve: Serve) -> None:
     assert (server.post("/hola/Ana").status, server.get("/nobody").status) == (405, 404)
     assert server.status()["workers"][0]["requests"] == 1, "a constant needs no worker"
     assert example(serve, "hola", ":coroutines").get("/hola/Ana").text == "Hola Ana"
+
+
+# Bookshop
+
+
+def cookie_of(answer: Answer) -> str:
+    return answer["set-cookie"].partition(";")[0]
+
+
+def test_the_bookshop_sells_to_users(serve: Serve, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as shop:
+        shop.executescript((ROOT / "examples/bookshop/schema.sql").read_text())
+    server = example(serve, "bookshop", database=f"sqlite:///{tmp_path}/shop.db")
+    assert (server.get("/")["location"], server.get("/books/")["location"]) == ("/books", "/books")
+    assert "Patience, 12.00 €" in server.get("/books").text
+    assert server.get("/books/2").json() == {"id": 2, "title": "The Waiting Room", "price": 900}
+    assert "Nothing is at /nowhere." in server.get("/nowhere").text
+    assert server.get("/orders")["location"] == "/login?next=/orders"
+    assert "Log in first" in server.post("/orders", b"book=1", FORM).text
+    assert server.post("/login", b"name=Ana&next=//elsewhere.example", FORM).status == 400
+    login = server.post("/login", b"name=Ana&next=/orders", FORM)
+    assert (login.status, login["location"]) == (303, "/orders")
+    cookie = f"Cookie: {cookie_of(login)}"
+    assert server.post("/orders", b"book=1", FORM, cookie)["location"] == "/orders"
+    assert server.post("/orders", b"book=3", FORM, cookie).status == 404
+    until("the book is sent", lambda: "Patience: sent" in server.get("/orders", cookie).text)
+    assert cookie_of(server.post("/logout", b"", cookie)) == "user="
 
 
 # Delayed echo

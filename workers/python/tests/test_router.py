@@ -412,3 +412,38 @@ def test_an_async_hook_or_job_of_a_router_makes_the_application_concurrent() -> 
 
     assert app_with(router).concurrent
     assert not app_with(Router()).concurrent
+
+
+# A slash at the end
+
+
+@pytest.mark.parametrize("concurrent", [False, True])
+def test_a_slash_too_many_or_missing_is_redirected_if_the_application_says_so(concurrent: bool) -> None:
+    app = App(redirect_slashes=True, concurrent=concurrent)
+    app.get("/notes", lambda: "notes")
+    app.post("/notes/{id:int}/", lambda id: f"{id}")
+    client = Client(app)
+    answer = client.get("/notes/", params={"q": "a b"})
+    assert (answer.status, answer.headers["location"]) == (307, "/notes?q=a+b")
+    assert client.post("/notes/7").headers["location"] == "/notes/7/"
+    assert client.get("/notes/7").status == 404, "that has no GET"
+    assert client.get("/nothing/").status == 404
+    assert client.post("/notes").status == 405
+
+
+def test_no_slash_leads_to_another_server() -> None:
+    app = App(redirect_slashes=True)
+    app.get("/{a}/{b}/", lambda a, b: "x")
+    app.get("//evil.example", lambda: "y")
+    assert Client(app).get("//evil.example/").status == 404
+
+
+def test_otherwise_it_is_404_and_a_developer_gets_a_hint() -> None:
+    app = App()
+    app.get("/notes", lambda: "notes")
+    assert Client(app).get("/notes/").status == 404
+    handling = Handling(app, dev=True)
+    assert (handling.ready().fallback, Handling(app).ready().fallback) == (True, False)
+    head = msgspec.Raw(msgspec.msgpack.encode(["GET", "/notes/", "", msgspec.Raw(b"\x90"), "", "http", "1.1"]))
+    answer = msgspec.msgpack.decode(handling.runs[None](p.Request(None, [], None, b"", head)))
+    assert (answer[0], answer[2]) == (404, "Not Found: there is a route for /notes")

@@ -9,7 +9,9 @@ from ._job import Job
 from ._mappings import Fields, Headers
 from ._requests.forms import Upload
 from ._requests.request import Request
+from ._responses.redirects import redirect
 from ._responses.response import Response, html
+from ._responses.templates import Templates
 from ._router import Router
 from ._sql.placeholders import Json
 from ._sql.queries import Query, query
@@ -68,6 +70,7 @@ __all__ = [
     "Rows",
     "SignatureError",
     "StoredJob",
+    "Templates",
     "Transaction",
     "Upload",
     "Wait",
@@ -77,6 +80,7 @@ __all__ = [
     "html",
     "jobs",
     "query",
+    "redirect",
     "transaction",
 ]
 

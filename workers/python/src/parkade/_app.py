@@ -22,11 +22,16 @@ class App(Router):
     hooks and jobs, or with `concurrent=True`, it runs many at once on an event loop, and plain functions in threads.
 
     An application with jobs also answers `GET` and `DELETE` under `jobs_path`, followed by a job's id; None turns that
-    off. Raises `SignatureError` for a path that does not begin with a slash, or has parameters.
+    off. With `redirect_slashes`, a request for `/notes/` is sent on to `/notes` (307) when only that has a route, and
+    the other way round; then requests that match no route go to a worker. Raises `SignatureError` for a path that does
+    not begin with a slash, or has parameters.
     """
 
-    def __init__(self, *, concurrent: bool = False, jobs_path: str | None = "/jobs") -> None:
+    def __init__(
+        self, *, concurrent: bool = False, jobs_path: str | None = "/jobs", redirect_slashes: bool = False
+    ) -> None:
         super().__init__()
+        self.redirect_slashes = redirect_slashes
         self.jobs_pattern = None if jobs_path is None else pattern_of_jobs(jobs_path)
         self._concurrent = concurrent
 
@@ -63,11 +68,16 @@ class App(Router):
     def ready(self) -> Application:
         """The application, for READY.
 
-        Requests that match no route are sent to a worker only when there is a handler for 404 or 405.
+        Requests that match no route are sent to a worker only when there is a handler for 404 or 405, or one of them
+        may be redirected.
         """
         interface: Literal["native"] = "native"
         errors = self.hooks.errors
-        fallback = any(status in errors.by_status for status in (404, 405)) or HTTPError in errors.by_type
+        fallback = (
+            self.redirect_slashes
+            or any(status in errors.by_status for status in (404, 405))
+            or HTTPError in errors.by_type
+        )
         routes = []
         left = CONSTANTS_MAX
         for route in self.routes:

@@ -4,10 +4,13 @@ registered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ._hooks import Hook, Hooks, make_hook
+from ._responses.templates import Templates
 from ._routing.patterns import Pattern, checked_prefix, join, parse
 from ._routing.routes import Route, make_route
 from ._wire.payloads import fault_of_channel
@@ -205,6 +208,24 @@ class Router(JobRegistry):
             raise ValueError(f"{pattern!r}: a bound is not negative")
         self._check_open()
         self._channels.append(ChannelPattern(pattern, ChannelOptions(count, bytes, age)))
+
+    # Templates
+
+    def templates(
+        self,
+        folder: str | Path,
+        *,
+        filters: Mapping[str, Callable[..., Any]] | None = None,
+        globals: Mapping[str, Any] | None = None,
+    ) -> Templates:
+        """The Jinja2 templates in a folder: `pages = app.templates("templates")`, `pages.render("a.html", title="A")`.
+
+        A relative folder is next to the file that calls this. All templates are compiled when the application loads,
+        with these `filters` and `globals`, and values are escaped. Raises `LoadError` without Jinja2 or the folder.
+        """
+        caller = sys._getframe(1).f_globals.get("__file__")
+        base = Path.cwd() if caller is None else Path(caller).parent
+        return Templates((base / folder).resolve(), filters, globals)
 
     # What is in it
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from .._app import App
 from .._link.answers import Answer, Coming, Deferred, Plain, Run
 from .._log import log_error
 from .._requests.request import Request
+from .._responses.redirects import redirect
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
 from ..errors import HTTPError
@@ -21,6 +24,7 @@ class Handling:
 
     def __init__(self, app: App, dev: bool = False) -> None:
         self._app = app
+        self._dev = dev
         routes = app.routes
         self._scopes = scopes = Scopes(app.hooks, routes, dev)
         outermost = scopes.outermost
@@ -39,8 +43,9 @@ class Handling:
         self.start_concurrent, self.stop_concurrent = lifespan.start_concurrent, lifespan.stop_concurrent
 
     def ready(self) -> ReadyApplication:
-        """The application, for READY."""
-        return self._app.ready()
+        """The application, for READY. A developer's requests that match no route come here, for a hint."""
+        ready = self._app.ready()
+        return msgspec.structs.replace(ready, fallback=True) if self._dev else ready
 
     def attempt(self, stream: int, run: p.Run) -> Answer | Plain | Deferred:
         """Runs a job."""
@@ -53,8 +58,16 @@ class Handling:
 
     def _unmatched(self, raw: p.Request) -> Answer | Coming:
         request = Request(raw)
-        allowed = self._scopes.allowed(request.raw_path)
-        error = HTTPError(405, headers={"allow": ", ".join(allowed)}) if allowed else HTTPError(404)
-        scope = self._scopes.outermost
+        scope, path = self._scopes.outermost, request.raw_path
+        allowed = self._scopes.allowed(path)
+        other = None if allowed else self._scopes.with_other_slash(request.method, path)
+        if other is not None and self._app.redirect_slashes:
+            response = redirect(f"{other}?{request.query_string}" if request.query_string else other, 307)
+            answer = scope.results.answer_async if scope.asynchronous else scope.results.answer
+            return answer(response, 307, raw, request)
+        if allowed:
+            error = HTTPError(405, headers={"allow": ", ".join(allowed)})
+        else:
+            error = HTTPError(404, f"Not Found: there is a route for {other}" if other is not None else None)
         fail = scope.failures.answer_async if scope.asynchronous else scope.failures.answer
         return fail(error, raw, request)

@@ -62,6 +62,12 @@ class Scopes:
         """The methods under which the path has a route."""
         return self._table.allowed(path)
 
+    def with_other_slash(self, method: str, path: str) -> str | None:
+        """The path with a slash more or less at its end, if that has a route."""
+        other = path[:-1] if path.endswith("/") else path + "/"
+        # `//host` is no path of this server, where a client is sent to it.
+        return other if not other.startswith("//") and self._table.match(method, other) is not None else None
+
     def routed(self, raw: p.Request) -> p.Request:
         """A request that was kept, with the number that its route has here.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 
 
 def parse_cookies(lines: Iterable[str]) -> dict[str, str]:
@@ -21,14 +22,21 @@ def parse_cookies(lines: Iterable[str]) -> dict[str, str]:
     return cookies
 
 
-# How `http.cookies` writes characters that a cookie cannot contain: `\"`, `\\`, and `\073` for a semicolon.
+# How `http.cookies` writes characters that a cookie cannot contain: `\"`, `\\`, and `\073` for a semicolon. Other than
+# it, `Response.set_cookie` writes those beyond ASCII as the bytes of UTF-8.
 _ESCAPED = re.compile(r"\\(?:([0-3][0-7][0-7])|(.))")
 
 
 def _unquoted(value: str) -> str:
     if len(value) < 2 or not value.endswith('"'):
         return value.strip('"')
-    return _ESCAPED.sub(_unescape, value[1:-1]) if "\\" in value else value[1:-1]
+    if "\\" not in value:
+        return value[1:-1]
+    text = _ESCAPED.sub(_unescape, value[1:-1])
+    if not text.isascii():
+        with suppress(UnicodeError):
+            return text.encode("latin-1").decode()
+    return text
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from .._mappings import Headers
 from .._waits.message import Message
 from .._waits.wait import Wait
+from .cookies import EPOCH, SameSite, cookie_line, is_same_cookie
 
 TEXT = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
@@ -37,6 +39,62 @@ class Response:
         self.body = body
         self.status = None if status is None else int(status)
         self.headers = Headers(headers)
+
+    def set_cookie(
+        self,
+        name: str,
+        value: str = "",
+        *,
+        max_age: float | timedelta | None = None,
+        expires: datetime | None = None,
+        path: str | None = "/",
+        domain: str | None = None,
+        secure: bool = True,
+        http_only: bool = True,
+        same_site: SameSite = "lax",
+        partitioned: bool = False,
+    ) -> Response:
+        """Sets a cookie, and returns the response itself. `value` is any text; `request.cookies` gives it back.
+
+        By default it lasts until the browser is closed (`max_age`: seconds), is sent over HTTPS and to localhost only
+        (`secure`; give `secure=False` for plain HTTP elsewhere), cannot be read by scripts (`http_only`), and is not
+        sent with the forms and requests of other sites (`same_site`). A `domain` also gives it to all subdomains.
+        `partitioned`: when embedded in other sites, one cookie for each of them. It replaces a cookie of this response
+        that has the same name, path and domain.
+
+        Raises `ValueError` for a cookie that browsers would drop.
+        """
+        line = cookie_line(
+            name,
+            value,
+            max_age=max_age,
+            expires=expires,
+            path=path,
+            domain=domain,
+            secure=secure,
+            http_only=http_only,
+            same_site=same_site,
+            partitioned=partitioned,
+        )
+        kept = [other for other in self.headers.getlist("set-cookie") if not is_same_cookie(line, other)]
+        self.headers.pop("set-cookie", None)
+        for other in (*kept, line):
+            self.headers.add("set-cookie", other)
+        return self
+
+    def delete_cookie(
+        self,
+        name: str,
+        *,
+        path: str | None = "/",
+        domain: str | None = None,
+        secure: bool = True,
+        partitioned: bool = False,
+    ) -> Response:
+        """Has the client forget a cookie. `path`, `domain`, `secure` and `partitioned` are as it was set."""
+        return self.set_cookie(
+            name, max_age=0, expires=EPOCH, path=path, domain=domain, secure=secure, partitioned=partitioned
+        )
 
     def copied(self, status: int) -> Response:
         """A copy with another status. What was checked is not checked again."""
