@@ -1,1 +1,1 @@
-"""Parkade as its users meet it: a running server, and what it says over HTTP."""
+"""Black-box tests: Parkade as its users see it, a running server and its responses over HTTP."""

@@ -19,10 +19,10 @@ Serve = Callable[..., Server]
 Kind = dict[str, str]
 
 KINDS: dict[str, Kind] = {"plain": {}, "loop": {"CONCURRENT": "yes"}}
-"""The kinds of worker, as the environment that makes an application of `tests/apps` one for them."""
+"""The kinds of worker, as environment variables for the applications in `tests/apps`."""
 
 DESCRIPTORS = 16_384
-"""What the tests with thousands of clients need; more is left as it is."""
+"""The limit that the tests with thousands of clients need; a higher one is left unchanged."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,14 +34,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 running: list[Server] = []
-"""The servers of the tests that run now."""
+"""The servers of the running tests."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test that fails says how its servers are, and what they have logged."""
+    """After a failure, shows the status of the test's servers and the ends of their logs."""
     report = yield
     if call.when == "call" and report.failed:
         report.sections += [(f"server {server.process.pid}", server.told()) for server in running]
@@ -66,7 +66,7 @@ def _servers() -> Iterator[Serve]:
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts servers, waits until they are ready, and ends them behind the test.
+    """Starts servers, waits until they are ready, and ends them after the test.
 
     `serve("basic", workers=2, deadline="300ms")`: an application of `tests/apps`, or any target, and flags.
     """

@@ -1,4 +1,4 @@
-"""A native application through the whole server: routes, parameters, answers, errors, hooks."""
+"""A native application through the whole server: routes, parameters, responses, errors, hooks."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_cookies_are_read(server: Server) -> None:
     assert stream.json() == answer.json()
 
 
-# Answers, errors, hooks
+# Responses, errors, hooks
 
 
 def test_every_kind_of_answer(server: Server) -> None:
@@ -184,7 +184,7 @@ def play(serve: Serve, workers: Workers) -> Callable[[list[Any]], Server]:
 
 
 def is_a_target(asked: Any) -> bool:
-    """HTTP refuses some paths before they are looked up (`test_http_strict.py`), about which the vectors speak too."""
+    """HTTP refuses some paths before they are looked up (`test_http_strict.py`); the vectors contain these, too."""
     decoded = unquote_to_bytes(asked["path"])
     with contextlib.suppress(UnicodeDecodeError):
         return not re.search(r"[{}]|%(?![0-9A-Fa-f]{2})", asked["path"]) and decoded.decode().isprintable()

@@ -1,4 +1,4 @@
-"""The figures that both READMEs show are those of `bench/results`; what a series replaces."""
+"""The figures in both READMEs match `bench/results`; which series replace the kept ones."""
 
 from __future__ import annotations
 

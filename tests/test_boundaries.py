@@ -1,4 +1,4 @@
-"""Folders and imports are those of the design: who may know whom."""
+"""Folders and imports match the design: which module may import which."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CRATES = ROOT / "crates"
 PYTHON = ROOT / "workers" / "python" / "src" / "parkade"
 
 STRANGERS = ("http", "upstream", "databases", "store", "admin", "status_view")
-"""Modules of `parkade` that speak to each other only through `server`, in events and effects."""
+"""Modules of `parkade` that interact only through `server`, by events and effects."""
 
-# What they all may use: words for people, the clock, polling, limits.
+# Modules that all of them may use: words for people, the clock, polling, limits.
 ALLOWED = {("status_view", "admin"): "the report that it reads again is the one that the admin endpoints write"}
 
 WORDS_OF_DATABASES = {"Int8", "Isolation", "LeaseId", "Parameter", "QueryId", "Shape", "TransactionMode"}
-"""Shared types that mean something to a program that has databases and is not Parkade."""
+"""Shared types for any program with databases, not only Parkade."""
 
 PYTHON_ORDER = [
     "errors",
@@ -122,14 +122,14 @@ def parkades(crate: str) -> set[str]:
 
 
 def test_wire_and_core_are_strangers() -> None:
-    """What both of them know is the shared types."""
+    """They share only the types of the model."""
     assert parkades("parkade-wire") <= {"parkade-model"}
     assert parkades("parkade-core") <= {"parkade-model"}
     assert {"parkade-core", "parkade-model", "parkade-wire"} <= dependencies("parkade")
 
 
 def test_the_shared_types_import_no_crate_of_parkade() -> None:
-    """The bottom layer: everybody may import it, so it imports nobody. It needs nothing that the core does not."""
+    """The bottom layer: every crate may import it, so it imports none of them, and nothing that the core may not use."""
     assert parkades("parkade-model") == set()
     assert dependencies("parkade-model") <= dependencies("parkade-core")
     for path, text in sources(CRATES / "parkade-model" / "src"):
@@ -137,7 +137,7 @@ def test_the_shared_types_import_no_crate_of_parkade() -> None:
 
 
 def test_the_shared_types_decide_nothing() -> None:
-    """They are parsed, checked and written: nothing in this crate changes a value or takes an event."""
+    """They are parsed, checked and written: nothing in this crate changes a value or handles an event."""
     for path, text in sources(CRATES / "parkade-model" / "src"):
         assert not re.search(r"&mut self|\bEvent\b|\bEffect\b", text), path
 
@@ -183,7 +183,7 @@ def test_the_wire_is_bytes_only() -> None:
 
 @pytest.mark.parametrize("crate", ["parkade-sql", "parkade-postgres", "parkade-sqlite"])
 def test_databases_know_nothing_of_parkade(crate: str) -> None:
-    """Another program could use them as they are: they take the shared types of databases, through `parkade-sql`."""
+    """Other programs could use them as they are: they take the shared types for databases, through `parkade-sql`."""
     assert parkades(crate) <= ({"parkade-model"} if crate == "parkade-sql" else {"parkade-sql"})
     assert "tokio" not in dependencies(crate)
 
@@ -195,13 +195,13 @@ def test_databases_take_only_their_own_words_from_the_shared_types() -> None:
 
 
 def test_a_store_of_jobs_knows_nothing_of_the_server() -> None:
-    """What runs, how often, and what follows is not its to say."""
+    """It does not decide what runs, how often, or what follows."""
     assert parkades("parkade-jobs") <= {"parkade-model", "parkade-sql", "parkade-postgres"}
     assert "tokio" not in dependencies("parkade-jobs")
 
 
 def test_the_machine_of_postgresql_does_no_io() -> None:
-    """Sockets are in `transport` and `database` alone; the rest is told the time and what was read."""
+    """Only `transport` and `database` have sockets; the rest is told the time and the bytes that were read."""
     folder = CRATES / "parkade-postgres" / "src"
     for path, text in sources(folder):
         if path.relative_to(folder).parts[0] not in ("transport", "database", "settings", "proof"):
@@ -214,7 +214,7 @@ def module_of(path: Path) -> str:
 
 
 def imports_of(text: str) -> set[str]:
-    """The modules of the crate that a source names: `crate::http::…` and `crate::{http, …}`."""
+    """The modules of the crate that a source imports: `crate::http::…` and `crate::{http, …}`."""
     found = set(re.findall(r"\bcrate::(\w+)", text))
     for group in re.findall(r"\bcrate::\{([^;]*)\}", text):
         found |= set(re.findall(r"(?:^|,)\s*(\w+)", group))
@@ -231,7 +231,7 @@ def test_strangers_inside_parkade_do_not_import_each_other(module: str) -> None:
 
 
 def test_the_server_knows_of_workers_what_every_kind_of_them_has() -> None:
-    """Processes, pipes and frames are below `Upstream`, so that another kind can stand beside them."""
+    """Processes, pipes and frames are below `Upstream`, so that another kind can be added next to them."""
     assert not re.search(r"pub(\([^)]*\))? mod process\b", (CRATES / "parkade/src/upstream/mod.rs").read_text())
     for path, text in sources(CRATES / "parkade" / "src"):
         if module_of(path) in ("server", "clients", "queries", "application"):
@@ -287,9 +287,9 @@ MODULES = python_modules()
 
 
 def python_imports(module: str) -> set[str]:
-    """The modules of the package that one imports, at its top or inside a function, for types alone too.
+    """The modules of the package that one imports, at its top or inside a function, including imports for types.
 
-    To import a module of another package is to import that package first.
+    Importing a module of another package implies importing that package first.
     """
     path = MODULES[module]
     folder = path.relative_to(PYTHON).parent.parts
@@ -348,7 +348,7 @@ def test_the_package_says_that_it_is_typed() -> None:
 
 
 def test_these_tests_know_only_http() -> None:
-    """A black box: the application side of parkade is imported by `tests/apps` alone."""
+    """A black box: only `tests/apps` imports the application side of parkade."""
     for path in sorted((ROOT / "tests").rglob("*.py")):
         if "apps" not in path.parts:
             for node in ast.walk(ast.parse(path.read_text())):
@@ -358,7 +358,7 @@ def test_these_tests_know_only_http() -> None:
 
 
 def test_nothing_sleeps_as_an_answer() -> None:
-    """One place pauses between two looks (`harness/until.py`). Applications may be slow, and a gate may delay."""
+    """Only `harness/until.py` sleeps between two attempts. Applications may be slow, and a gate may delay."""
     for path in sorted((ROOT / "tests").rglob("*.py")):
         if "apps" not in path.parts and path.name not in ("until.py", "gate.py"):
             called = [

@@ -1,10 +1,10 @@
-"""What one client sends costs at most a small multiple of its size, in time and in memory.
+"""The input of one client costs at most a small multiple of its size, in time and in memory.
 
-Otherwise one client could stop the server for all others. So everything that reads what a client sent has a bound, and
+Otherwise one client could stop the server for all others. So all code that reads input of clients has a bound, and
 never uses a codec, a regular expression or a recursion that the client chooses.
 
-Each input is sent at its limit and at an eighth of that. Time is the worker's own, not the clock's, and it is compared:
-what takes the square of its length takes 64 times as long.
+Each input is sent at its limit and at an eighth of that. Time is the worker's CPU time, and the two are compared:
+quadratic time takes 64 times as long.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ JSON = "Content-Type: application/json"
 
 @dataclass(frozen=True)
 class Case:
-    """An input of any size. `copies`: how many times its size it may take while it is read."""
+    """An input of any size. `copies`: how many times its size may be in memory while it is read."""
 
     what: str
     target: str
@@ -51,7 +51,7 @@ class Case:
 
 
 def parts(head: bytes) -> Callable[[int], bytes]:
-    """A form of a thousand parts, each of whose heads is filled up with this."""
+    """A form of a thousand parts, whose heads are padded with this."""
 
     def body(size: int) -> bytes:
         begin = b'--a\r\nContent-Disposition: form-data; name="x"'
@@ -198,10 +198,10 @@ def server(shared: Server) -> Iterator[Server]:
 
 
 def cost(server: Server, case: Case, size: int) -> list[tuple[float, int]]:
-    """CPU seconds and bytes of memory that one request takes: of the core, and of its worker."""
+    """CPU seconds and bytes of memory for one request, of the core and of its worker."""
     pids = [server.pid, *server.worker_pids()]
     for pid in pids:
-        Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak of memory begins anew (proc(5))
+        Path(f"/proc/{pid}/clear_refs").write_text("5")  # resets the peak of memory (proc(5))
     before = [(processes.cpu_seconds(pid), processes.resident_bytes(pid)) for pid in pids]
     assert case.ask(server, size) == case.status
     assert [server.pid, *server.worker_pids()] == pids, f"the worker died of it:\n{server.log_tail()}"
@@ -313,7 +313,7 @@ def test_what_shared_results_were_asked_with_is_not_kept(serve: Serve) -> None:
         with server.connect() as client:
             assert {client.ask("POST", "/returned", body=asked(n)).answer().status for n in numbers} == {200}
 
-    ask(range(40))  # what buffers grow to
+    ask(range(40))  # the size that buffers grow to
     before = server.resident_bytes
     ask(range(40, 340))
     assert server.resident_bytes - before < 20 * MEBIBYTE

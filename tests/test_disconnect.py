@@ -1,4 +1,4 @@
-"""A client that leaves stops the work, wherever its request is, and nothing of it stays."""
+"""A client that leaves stops the work, wherever its request is, and nothing of it is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every example is started and does what its README says."""
+"""Every example starts and does what its README says."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_the_cars_of_the_demo_are_washed_while_no_worker_is_busy(serve: Serve) -
     states = [json.loads(data) for data in server.events(f"/jobs/{last}").data(6)]
     assert [told.get("text") for told in states if told["state"] == "running"][-1] == "being dried"
     assert server.get(f"/jobs/{last}", "Prefer: wait=10").text == "Car 4 is clean."
-    # The core counts what is in its store once a second.
+    # The core counts the jobs in its store once a second.
     until("they are counted", lambda: server.get("/numbers").json()["jobs"]["completed"] == 4)
 
 

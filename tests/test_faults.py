@@ -1,4 +1,6 @@
-"""Time stands still or jumps, clients vanish, memory ends, the server is replaced: whoever waits gets what is due."""
+"""Time stands still or jumps, clients vanish, memory runs out, the server is replaced: waiting requests get what is
+due.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from .harness.until import BUSY, Stopwatch, until
 from .test_listen import ACTIVATE
 
 SWEEP = 0.5
-"""Connections are looked over twice a second."""
+"""How often connections are checked."""
 
 
 needs_clock = pytest.mark.skipif(wall_clock.missing() is not None, reason=str(wall_clock.missing()))
@@ -32,7 +34,7 @@ needs_clock = pytest.mark.skipif(wall_clock.missing() is not None, reason=str(wa
 
 
 def date(server: Server) -> float:
-    """The time that the server takes it to be."""
+    """The server's wall clock."""
     return parsedate_to_datetime(server.get("/hola/x")["date"]).timestamp()
 
 
@@ -42,7 +44,7 @@ def clock() -> wall_clock.WallClock:
 
 
 def jumps(server: Server, clock: wall_clock.WallClock, offset: float) -> None:
-    """The clock jumps, and the server has seen it."""
+    """Makes the clock jump, and waits until the server has noticed."""
     before = date(server)
     clock.jump(offset)
     until("the date has jumped", lambda: abs(date(server) - before) > 3_000)
@@ -92,7 +94,7 @@ def test_a_jump_of_the_wall_clock_wakes_no_coroutine_moves_no_deadline_and_blame
     server.still_serves()
 
 
-# Somebody stands still
+# A process stands still
 
 
 def test_when_a_core_that_stood_still_goes_on_overdue_timers_fire_once_each_and_no_worker_is_blamed(
@@ -102,7 +104,7 @@ def test_when_a_core_that_stood_still_goes_on_overdue_timers_fire_once_each_and_
     pids = server.worker_pids()
     timers = server.waiting("/after/2.5", 100) + server.waiting("/next/nothing?timeout=2.5", 100)
     server.until_parked(200)
-    # They are asked to answer once a second: the question is on its way when the core stops.
+    # Pings are sent once a second: one is on its way when the core stops.
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     watch = Stopwatch()
@@ -263,11 +265,11 @@ def test_a_new_server_takes_over_the_socket_of_an_old_one_and_nobody_is_refused(
         assert (newcomers.failures, set(newcomers.statuses)) == ([], {200})
 
 
-# Who else is on this machine
+# Other users of this machine
 
 
 def may_connect(user: int, path: Path) -> bool:
-    """Whether a process of this user is let in."""
+    """Whether a process of this user is allowed to connect."""
     if (child := os.fork()) == 0:
         try:
             os.setuid(user)
@@ -288,7 +290,7 @@ def test_another_user_may_not_enter_the_private_socket(serve: Serve) -> None:
     server.still_serves()
 
 
-# What the core saw is what the worker saw
+# What the core saw and what the worker saw
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is incomplete, or needs no more, costs nothing and holds nothing."""
+"""Incomplete requests, and requests that are no longer needed, cost nothing and hold nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HALVES = {
 
 
 def cpu_ticks(server: Server) -> int:
-    """Of the core, in hundredths of a second."""
+    """CPU time of the core, in hundredths of a second."""
     fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
 
@@ -34,7 +34,7 @@ def test_a_half_request_makes_the_core_spin_on_nothing(serve: Serve, half: str) 
     server.until(lambda status: status["connections"]["http1"] >= 1)
     before, watch = cpu_ticks(server), Stopwatch()
     while watch.seconds < 0.5:
-        client.is_readable(0.1)  # passes the time: an answer may come, or none
+        client.is_readable(0.1)  # passes the time: there may be a response or not
     assert cpu_ticks(server) - before < 25
 
 

@@ -1,4 +1,4 @@
-"""A worker that hangs is killed in time, by what runs in it, whatever waits for it or comes meanwhile."""
+"""A worker that hangs is killed in time because of what runs in it, whatever is queued for it or arrives meanwhile."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .harness.server import Server
 from .harness.until import BUSY, until
 
 EARLY = 0.2
-"""Seconds by which the core may have given a unit, or heard that it begins, before the unit has said so."""
+"""How many seconds earlier the core may have assigned a unit, or heard that it begins, than the unit reports it."""
 
 
 def check_killed_in_time(server: Server, seconds: float) -> None:
-    """The worker whose unit has told that it keeps it ends after so many seconds."""
+    """The worker whose unit reports that it blocks it ends after this many seconds."""
     told = server.until_logged(r"(?:loops|sleeps) in (\d+) since ([\d.]+)")
     until("it is killed", lambda: not processes.is_alive(int(told[1])), seconds=60, told=server.log_tail)
     after = time.monotonic() - float(told[2])
@@ -31,9 +31,9 @@ def check_killed_in_time(server: Server, seconds: float) -> None:
 def test_a_coroutine_that_keeps_its_loop_is_killed_in_time_however_many_come_back(
     serve: Serve, function: str, workers: int
 ) -> None:
-    """They come back in waves, for longer than it may live; with two workers none of them notices.
+    """Units come back in waves, for longer than the worker may live; with two workers none of them notices.
 
-    The first wave comes when a ping may be unanswered: what a loop was given before that is taken along.
+    The first wave comes when a ping may be unanswered: units that the loop got before are counted with it.
     """
     server = serve("coroutines", workers=workers, deadline="4s", kill_grace="1s")
     waves = [f"/back/{function}/{3 + wave * 0.25:.2f}" for wave in range(36) for _ in range(10)]

@@ -1,4 +1,4 @@
-"""What `scripts/house.py` counts, each row on a small sample."""
+"""The counts of `scripts/house.py`, each row with a small sample."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_no_100_is_sent_to_who_sends_the_body_at_once(server: Server) -> None:
     assert (answer.status, answer.json()["body"]) == (200, "there")
 
 
-# HEAD, fields of the answer
+# HEAD, fields of the response
 
 
 @pytest.mark.parametrize("target", ["/hola/x", "/constant", "/bytes/5", "/bytes/100000", "/after/0.01", "/nowhere"])

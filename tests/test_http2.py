@@ -1,4 +1,4 @@
-"""HTTP/2 has the same bounds as HTTP/1, though streams and connections of it live elsewhere."""
+"""HTTP/2 has the same bounds as HTTP/1, although its streams and connections are separate code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_crumbs_of_a_cookie_reach_the_application_as_one_field(server: Serve
 
 
 def test_http_1_hands_repeated_cookie_fields_on_as_they_came(server: Server) -> None:
-    """No rule of HTTP/1 lets a server join them; `request.cookies` reads them all (`test_application`)."""
+    """No rule of HTTP/1 allows a server to join them; `request.cookies` reads them all (`test_application`)."""
     told = server.get("/echo", "Cookie: a=1", "Cookie: c=3").json()
     assert [value for name, value in told["headers"] if name == "cookie"] == ["a=1", "c=3"]
 
@@ -49,7 +49,7 @@ def test_http_1_hands_repeated_cookie_fields_on_as_they_came(server: Server) -> 
 def test_as_many_fields_as_the_limit_are_served_and_one_more_is_431(
     server: Server, name: str, count: int, status: int
 ) -> None:
-    """Pseudo-header fields do not count, crumbs of a cookie do."""
+    """Pseudo-header fields do not count, but crumbs of a cookie do."""
     client = server.connect2()
     assert client.get("/hola/x", *((name.format(at), "y") for at in range(count))).status == status
     assert client.get("/hola/x").text == "Hola x"
@@ -57,7 +57,7 @@ def test_as_many_fields_as_the_limit_are_served_and_one_more_is_431(
 
 @pytest.mark.parametrize(("size", "status"), [(1_024, 200), (1_025, 431)])
 def test_a_head_up_to_the_limit_is_served_and_one_byte_more_is_431(server: Server, size: int, status: int) -> None:
-    """Sizes as HTTP/2 counts them: each field costs 32 bytes more than its name and value (RFC 9113, section 6.5.2)."""
+    """Sizes as HTTP/2 counts them: each field counts as its name and value plus 32 bytes (RFC 9113, section 6.5.2)."""
     head = [(":method", "GET"), (":scheme", "http"), (":authority", "test"), (":path", "/hola/x"), ("x-a", "")]
     fewest = sum(len(name) + len(value) + 32 for name, value in head)
     client = server.connect2()
@@ -105,5 +105,5 @@ def test_a_client_of_events_that_does_not_read_is_cut_off_and_forgotten(server: 
     server.publish("unread", b"one more")
     server.until_zero()
     assert client.get("/hola/x").text == "Hola x", "its other streams go on"
-    with pytest.raises(Broken, match="reset"):  # at once: no room has been made for what waited
+    with pytest.raises(Broken, match="reset"):  # at once: what waited is dropped, too
         client.answer(stream)

@@ -1,4 +1,4 @@
-"""Requests that could be read in two ways are refused, and nothing behind them is read."""
+"""Requests that could be read in two ways are refused, and nothing after them is read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def server(shared: Server) -> Iterator[Server]:
 
 
 def check(server: Server, raw: bytes, statuses: set[int]) -> None:
-    """One refusal, the connection closes, nothing behind it is read."""
+    """One error response, the connection closes, and nothing after the request is read."""
     with Client(server.address) as client:
         client.send(raw, SMUGGLED)
         answer = client.answer()
@@ -305,7 +305,7 @@ def test_http_2_without_an_authority_is_refused(server: Server) -> None:
 def test_http_2_with_an_invalid_authority_is_refused(server: Server, authority: str) -> None:
     with Http2(server.address, strict=False) as client:
         stream = client.ask("GET", "/hola/x", authority=authority)
-        with contextlib.suppress(Broken):  # hyper resets the stream of some of them
+        with contextlib.suppress(Broken):  # hyper resets the stream for some of them
             assert client.answer(stream).status == 400
 
 
@@ -341,7 +341,7 @@ def test_a_body_that_follows_a_refused_expectation_is_no_request(server: Server)
         assert client.ends()
 
 
-# Behind an error nothing is read
+# After an error nothing is read
 
 
 @pytest.mark.promise(1)
@@ -404,7 +404,7 @@ def test_what_a_client_sends_cannot_forge_lines_of_the_access_log(server: Server
         assert "\x1b" not in line
 
 
-# Rubbish
+# Garbage
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -451,7 +451,7 @@ def test_a_request_cut_anywhere_is_none(server: Server, at: int) -> None:
     assert server.status()["counts"]["accepted"] == before
 
 
-# HTTP/2: floods. Frames by hand, for no library sends them.
+# HTTP/2: floods. The frames are made by hand, because no library sends them.
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
@@ -482,7 +482,7 @@ def get(target: bytes) -> bytes:
 
 
 def flood(server: Server, frames: Iterator[bytes], mebibytes: int = 16) -> None:
-    """Sends until the server ends the connection, or there is nothing more. The core must not grow by so much."""
+    """Sends until the server ends the connection, or everything is sent. The core must not grow by more than this."""
     before = server.resident_bytes
     with Client(server.address) as client:
         client.socket.settimeout(2)
@@ -557,7 +557,7 @@ def test_empty_continuations_end_the_connection(server: Server) -> None:
 
 
 def test_an_hpack_bomb_is_refused_and_memory_stays_flat(server: Server) -> None:
-    """One long field is put into the table, then named thousands of times."""
+    """One long field is put into the table, then referenced thousands of times."""
     stored = b"\x40\x01x" + _length(4_000) + b"v" * 4_000
 
     def frames() -> Iterator[bytes]:

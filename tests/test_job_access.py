@@ -37,13 +37,13 @@ Say = Callable[..., Answer]
 
 @dataclass
 class Place:
-    """A server, and what its store and its workers do."""
+    """A server, and the actions of its store and its workers."""
 
     site: Site
     server: Server
 
     def asked(self, job: str) -> list[str]:
-        """The methods that the application was asked about for this job."""
+        """The methods for which the application decided about this job."""
         return [line.split()[1] for line in self.site.ran.about("asked ") if line.endswith(job)]
 
 
@@ -66,7 +66,7 @@ def place(
 
 @pytest.fixture(params=["HTTP/1.1", "HTTP/2"])
 def say(place: Place, request: pytest.FixtureRequest) -> Say:
-    """Asks for a job as a user."""
+    """Requests a job as a user."""
 
     def by_1(method: str, job: str, user: str | None, *fields: tuple[str, str] | None) -> Answer:
         with Client(place.server.address) as client:
@@ -89,12 +89,12 @@ def lines(user: str | None, *fields: str) -> tuple[str, ...]:
 
 
 def is_there(place: Place, job: str) -> bool:
-    """Whether it waits as before."""
+    """Whether it is still waiting."""
     answer = place.server.get(f"/jobs/{job}", *lines("ada"))
     return answer.status == 202 and answer.json()["state"] in ("scheduled", "ready", "running")
 
 
-# Who may
+# Clients with access
 
 
 def test_whoever_may_has_the_job_as_a_public_one(place: Place, say: Say) -> None:
@@ -151,7 +151,7 @@ def test_its_arguments_may_be_long(place: Place, say: Say) -> None:
     assert say("DELETE", job, "ada").status == 200
 
 
-# Who may not
+# Clients without access
 
 
 def seen(answer: Answer) -> tuple[object, ...]:
@@ -181,7 +181,7 @@ def test_what_is_raised_is_the_answer_and_the_job_stays(place: Place, say: Say, 
     assert is_there(place, job)
 
 
-# In the middle
+# Changes in the middle
 
 
 def test_a_client_that_leaves_meanwhile_cancels_nothing(place: Place) -> None:
@@ -206,7 +206,7 @@ def test_nothing_is_done_before_it_was_permitted(place: Place) -> None:
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS.keys())
 def fragile(serve: Serve, tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Place]:
-    """A server with settings of one's own, and jobs in a file."""
+    """A separate server with these settings, and jobs in a file."""
     app, environment = request.param
     site = Site(serve, tmp_path)
     return lambda **settings: Place(site, site.serve(app, environment, **settings))

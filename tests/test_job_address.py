@@ -1,4 +1,4 @@
-"""`/jobs/<id>`, as HTTP: what may be kept of its answers, what it says while the store says nothing."""
+"""`/jobs/<id>` as HTTP: caching of its responses, and responses while the store is silent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def server(serve_for_all: Serve, tmp_path_factory: pytest.TempPathFactory) -> Se
     return serve_for_all("jobs", workers=2, folder=tmp_path_factory.mktemp("jobs"))
 
 
-# What is said beside
+# Additional headers
 
 
 def check_told(server: Server, method: str, job: str, status: int, cache: str = "no-store") -> None:
@@ -157,7 +157,7 @@ def test_it_is_found_when_the_store_is_slow(serve: Serve, tmp_path: Path) -> Non
     assert result(server, enqueue(server, "write", "slowly")).text == "slowly"
 
 
-# Who is refused has changed nothing
+# A refused client has changed nothing
 
 
 def test_a_job_is_not_cancelled_by_a_request_that_is_refused(serve: Serve, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ ASKING = (("GET",), ("GET", "Prefer: wait=20"), ("GET", "Accept: text/event-stre
 
 
 def told_of(server: Server, job: str) -> list[object]:
-    """What each way to ask gives: the status, the body, which fields."""
+    """The result of each way to ask: the status, the body, the fields."""
 
     def told(method: str, *fields: str) -> tuple[object, ...]:
         with Client(server.address) as client:

@@ -1,4 +1,4 @@
-"""Priority is worth half a minute for each step: the higher goes first, and nothing starves for all that."""
+"""A step of priority is worth half a minute of waiting: higher priorities go first, but nothing starves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .harness.wall_clock import WallClock
 pytestmark = pytest.mark.skipif(wall_clock.missing() is not None, reason=str(wall_clock.missing()))
 
 STEP = 30
-"""Seconds of waiting that a step of priority is worth."""
+"""Seconds of waiting for each step of priority."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_who_has_waited_for_long_goes_before_a_higher_priority(site: Site, clock
 def test_a_queue_that_is_kept_full_of_a_high_priority_starves_nobody(
     serve: Serve, tmp_path: Path, clock: WallClock
 ) -> None:
-    """Sixty times as fast, five minutes are five seconds."""
+    """The clock runs sixty times as fast: five minutes are five seconds."""
     clock.hasten(60)
     site = Site(serve, tmp_path)
     server = site.serve(workers=2, environment=clock.environment)

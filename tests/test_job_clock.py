@@ -1,4 +1,4 @@
-"""The wall clock jumps: what was put off follows it, what runs does not, and nothing runs twice or stays behind."""
+"""The wall clock jumps: delayed jobs follow it, running ones do not, and nothing runs twice or is forgotten."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOUR, DAY = 3_600, 86_400
 
 
 class Moved(Site):
-    """All clocks are moved together: those of the servers, of their workers and of the database."""
+    """All clocks are set together: those of the servers, of their workers and of the database."""
 
     def __init__(self, serve: Serve, folder: Path, clock: WallClock, postgres: Postgres | None) -> None:
         super().__init__(serve, folder, postgres)
@@ -64,13 +64,13 @@ def moved(request: pytest.FixtureRequest) -> Moved:
 
 
 def seconds_of_the_late_one(site: Moved) -> float:
-    """From its beginning to its deadline, by the clock that does not jump."""
+    """From its beginning to its deadline, by the monotonic clock."""
     (begun,), (cancelled,) = site.ran.until_count("begin late", 1), site.ran.until_count("cancelled late", 1)
     return float(cancelled.split()[-1]) - float(begun.split()[-1])
 
 
 def noted(site: Moved) -> list[str]:
-    """What ran, without the moments."""
+    """What ran, without the times."""
     return sorted(re.sub(r" [\d.]{4,}$", "", line) for line in site.ran.lines())
 
 
@@ -203,7 +203,7 @@ def recurring(tmp_path: Path) -> Path:
 def test_a_recurring_job_takes_a_jump_forward_for_missed_times_and_one_back_for_none(
     moved: Moved, recurring: Path
 ) -> None:
-    """Missed times are one run; a clock that was put back is waited for."""
+    """Missed times are one run; after the clock was set back, jobs wait for it."""
     watch = Stopwatch()
     server = moved.serve(recurring)
     moved.ran.until_count("tick", 2)
@@ -217,7 +217,7 @@ def test_a_recurring_job_takes_a_jump_forward_for_missed_times_and_one_back_for_
     server.until_zero()
     assert len(moved.ran.lines()) <= ticks + 3, "some may have been on their way"
     moved.clock.jump(DAY)
-    assert server.reload()["code"]["last_reload"] == "done"  # looks at the clock now, and not within half a minute
+    assert server.reload()["code"]["last_reload"] == "done"  # reads the clock now, and not for the next half a minute
     ticks = len(moved.ran.lines())
     moved.ran.until_count("tick", ticks + 2)
     assert len(moved.ran.lines()) <= watch.seconds + 1, "a day has 86,400 seconds"
@@ -225,7 +225,7 @@ def test_a_recurring_job_takes_a_jump_forward_for_missed_times_and_one_back_for_
 
 @pytest.mark.promise(9)
 def test_a_jump_of_the_clock_of_the_database_takes_no_server_for_lost(in_postgres: Moved) -> None:
-    """Each says every two seconds that it lives. That the database takes it to be a day later is nobody's silence."""
+    """Heartbeats come every two seconds. A jump of the database's clock by a day does not make a server silent."""
     servers = [in_postgres.serve(workers=2) for _ in range(3)]
     jobs = [enqueue(server, "wait_at", str(number)) for number, server in enumerate(servers)]
     begun = [f"begin {number} 1" for number in range(3)]
@@ -243,7 +243,7 @@ def test_a_jump_of_the_clock_of_the_database_takes_no_server_for_lost(in_postgre
 def test_a_server_whose_clock_is_ahead_keeps_recurring_jobs_from_nobody(
     serve: Serve, tmp_path: Path, clock: WallClock, postgres: Postgres, recurring: Path
 ) -> None:
-    """The time is the database's: what the clocks of the servers say does not matter."""
+    """The database's clock counts: the clocks of the servers do not matter."""
     site = Site(serve, tmp_path, postgres)
     site.serve(recurring)
     site.ran.until_count("tick", 1)

@@ -1,4 +1,4 @@
-"""The store in PostgreSQL does what every store does: the suite of `crates/parkade-jobs`, with a database at last."""
+"""The store in PostgreSQL passes the suite for all stores in `crates/parkade-jobs`, with a real database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 from .harness.postgres import Postgres
 from .harness.server import ROOT
 
-# The whole workspace and one target of it: what `make test` has built before is used as it is. With `-p` the features
+# The whole workspace and one target of it, so that the build of `make test` is used. With `-p` the dependencies would
+# have other features, and everything would be built again.
 # of what they depend on would be others, and all of that would be built once more.
 SUITE = ["cargo", "test", "--locked", "--quiet", "--workspace", "--test", "conformance", "--", "--ignored"]
 

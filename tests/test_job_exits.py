@@ -1,4 +1,4 @@
-"""Jobs whose code ends its worker: requests do not wait for that, the jobs do."""
+"""Jobs whose code ends its worker: the pause affects jobs, not requests."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .harness.jobs import Ran, enqueue, enqueue_many, result
 from .harness.until import Stopwatch, until
 
 DEATHS = 7
-"""Behind so many the pause is eight seconds, whoever has to keep it."""
+"""After this many the pause is eight seconds, whichever worker it applies to."""
 
 LONG = 5.0
-"""Seconds in which a worker is there again, however busy the machine is."""
+"""Seconds in which a worker is back, however busy the machine is."""
 
 
 @pytest.mark.promise(6)
@@ -44,7 +44,7 @@ def test_a_worker_of_jobs_that_dies_delays_no_worker_of_requests(serve: Serve, k
     enqueue_many(server, 30, "crash_always", "poison")
     workers = server.status()["workers"]
     (worker,) = [one["pid"] for one in workers if one["state"] != "starting" and one["role"] == "requests"]
-    # It is young, too, or its own death would end the series.
+    # It is young, too; otherwise its own death would end the series.
     status = server.until(lambda status: status["counts"]["workers_died"] >= DEATHS - 1, seconds=60)
     watch, started = Stopwatch(), status["counts"]["workers_started"]
     os.kill(worker, signal.SIGKILL)

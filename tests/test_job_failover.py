@@ -1,4 +1,4 @@
-"""The database of the jobs is gone in the middle of them, and comes back, or a standby takes its place."""
+"""The database of the jobs is lost while they run. It comes back, or a standby replaces it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUNNING = 1_000
 
 
 class Alone(Site):
-    """Jobs of a PostgreSQL that comes back."""
+    """Jobs in a PostgreSQL that comes back."""
 
     def break_down(self) -> None:
         self.postgres.halt()
@@ -33,7 +33,7 @@ class Alone(Site):
 
 
 class Pair(Site):
-    """Jobs of a primary and of its standby: servers take whichever may be written to."""
+    """Jobs in a primary and its standby: servers use whichever accepts writes."""
 
     def __init__(self, serve: Serve, folder: Path, primary: Postgres) -> None:
         super().__init__(serve, folder, primary)
@@ -70,7 +70,7 @@ def broken(request: pytest.FixtureRequest, serve: Serve, tmp_path: Path) -> Iter
 
 
 class Crowd:
-    """Enqueues one job after another, and keeps what was acknowledged."""
+    """Enqueues one job after another, and records which were acknowledged."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -120,7 +120,7 @@ def test_a_thousand_jobs_run_on_while_their_database_is_gone(broken: Broken) -> 
 
 
 def test_an_outage_of_the_database_takes_no_server_for_lost(serve: Serve, tmp_path: Path) -> None:
-    """None could say that it lives."""
+    """No server could send a heartbeat."""
     with ExitStack() as stack:
         postgres = Postgres()
         stack.callback(postgres.stop)

@@ -1,4 +1,4 @@
-"""Jobs that fail, workers and servers that die meanwhile, stores that cannot store: nothing acknowledged is lost."""
+"""Jobs that fail, workers and servers that die, stores that cannot store: nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_result_that_no_client_could_be_told_is_a_failure_that_says_so(place: 
 @pytest.mark.promise(9)
 @pytest.mark.parametrize("name", ["leave", "crash", "loop", "oversleep"])
 def test_a_job_that_takes_its_worker_along_is_tried_again(place: Place, name: str) -> None:
-    """It exits, crashes, loops past its deadline, sleeps past it."""
+    """It exits, crashes, loops past its deadline, or sleeps past it."""
     server, ran = place
     assert result(server, enqueue(server, name, name)).text == name
     assert ran.about(name) == [f"{name} 1", f"{name} 2"]
@@ -133,7 +133,7 @@ def test_arguments_that_cannot_be_enqueued_are_an_error_where_they_are_given(
 
 
 def test_what_was_enqueued_before_an_error_is_kept(place: Place) -> None:
-    """Who wants all or nothing enqueues one job."""
+    """A request that needs all or nothing enqueues one job."""
     server, ran = place
     assert server.post("/stored-and-oversized", b"first").status == 500
     ran.until("first")
@@ -177,7 +177,7 @@ def other(gate: str, job):
 
 
 class Code:
-    """The application's file; `other` is a job of it, or is not."""
+    """The application's file; `other` is a job in it, or not."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "shop.py"
@@ -185,7 +185,7 @@ class Code:
             (folder / name).write_text((Path(__file__).parent / "apps" / name).read_text())
 
     def write(self, version: str, has_other: bool = True) -> None:
-        """Replaces it at once, as a deploy does."""
+        """Replaces it atomically, as a deployment does."""
         more = OTHER.format(version=version) if has_other else ""
         code = CODE.format(other="other.enqueue(body, delay=0.2).id" if has_other else "None", more=more)
         new = self.file.with_suffix(".new")
@@ -221,7 +221,7 @@ def test_a_job_whose_function_is_gone_is_kept_until_there_is_one_again(
     assert len(ran.about("three end")) == 1
 
 
-# Who dies meanwhile
+# Deaths
 
 
 @pytest.mark.promise(9)
@@ -309,7 +309,7 @@ def test_a_job_that_runs_at_a_reload_is_finished_by_the_old_code(
 
 
 def refused(serve: Serve, folder: Path, **settings: object) -> str:
-    """What a server says that does not start with the state in this folder."""
+    """The output of a server that does not start with the state in this folder."""
     server: Server = serve("jobs", is_ready=False, folder=folder, **settings)
     assert server.fails() == 1
     return server.log()
@@ -322,7 +322,7 @@ def test_a_second_server_on_the_same_state_is_refused(serve: Serve, tmp_path: Pa
     assert "its own folder" in told, "what to do"
     assert result(server, enqueue(server, "write", "the first goes on")).status == 200
     server.kill()
-    serve("jobs", folder=tmp_path)  # nobody holds it any more
+    serve("jobs", folder=tmp_path)  # no process holds it any more
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_a_damaged_store_is_refused_and_left_as_it_is(serve: Serve, tmp_path: Pa
     file = tmp_path / ".parkade" / "jobs.db"
     serve("jobs", folder=tmp_path).stop()
     data = bytearray(file.read_bytes())
-    data[100:4_096] = b"\xa5" * 3_996  # the schema is there
+    data[100:4_096] = b"\xa5" * 3_996  # the schema exists
     file.write_bytes(data)
     assert "is damaged" in refused(serve, tmp_path)
     assert file.read_bytes() == data
@@ -364,7 +364,7 @@ LARGE = "x" * 100_000
 
 
 def fill(server: Server, *statuses: int) -> list[str]:
-    """Enqueues until the store refuses with one of these; gives the jobs that were acknowledged."""
+    """Enqueues until the store refuses with one of these; returns the acknowledged jobs."""
     acknowledged: list[str] = []
     for _ in range(200):
         answer = server.post("/enqueue", asking("write", LARGE, delay=1_000_000))
@@ -379,7 +379,7 @@ def fill(server: Server, *statuses: int) -> list[str]:
 
 
 def check_acknowledged(serve: Serve, server: Server, folder: Path, acknowledged: list[str]) -> None:
-    """They are all in the store, of this server and of the next."""
+    """All of them are in the store, of this server and of the next."""
     assert acknowledged
     assert result(server, enqueue(server, "write", "there is room again")).status == 200
     assert {state(server, job) for job in acknowledged} == {"scheduled"}
@@ -409,7 +409,7 @@ def test_a_start_under_a_limit_of_file_sizes_serves_all_but_jobs_until_it_is_rai
     assert server.get("/hola/you").text == "Hola you"
     refused = server.post("/enqueue", asking("write", "refused"))
     assert (refused.status, refused.json()["error"]) == (507, "Insufficient Storage")
-    os.kill(server.pid, signal.SIGXFSZ)  # as the kernel does when somebody writes
+    os.kill(server.pid, signal.SIGXFSZ)  # as the kernel does after a write
     assert server.get("/hola/you").text == "Hola you"
     _, hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (hard, hard))
@@ -433,7 +433,7 @@ def test_a_commit_that_fails_acknowledges_nothing_and_loses_nothing(serve: Serve
 
 @pytest.mark.promise(9)
 def test_the_end_of_a_job_that_cannot_be_noted_is_made_up_for_without_a_restart(serve: Serve, tmp_path: Path) -> None:
-    """Each third commit fails: of claims, of ends. Whoever waits for the result gets it all the same."""
+    """Every third commit fails: of claims, of ends. A client that waits for the result gets it nevertheless."""
     server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "fail=3"})
     ids: list[str] = []
     for number in range(40):
@@ -445,13 +445,13 @@ def test_the_end_of_a_job_that_cannot_be_noted_is_made_up_for_without_a_restart(
 
 
 def cancelling(server: Server, job: str) -> int:
-    """What somebody is answered who ends it."""
+    """The response to a client that cancels it."""
     status: int = server.connect().ask("DELETE", f"/jobs/{job}").answer().status
     return status
 
 
 def test_a_job_that_is_cancelled_on_its_way_to_its_worker_does_not_run_to_its_end(serve: Serve, tmp_path: Path) -> None:
-    """The disk is slow: the claim is on its way to it, or committed and not told, when somebody ends the job."""
+    """The disk is slow: when the job is cancelled, its claim is on its way to the disk, or is committed and unreported."""
     server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "delay=50ms"})
     for _ in range(5):
         job = enqueue(server, "poll_at", server.new_gate())
@@ -462,7 +462,7 @@ def test_a_job_that_is_cancelled_on_its_way_to_its_worker_does_not_run_to_its_en
 def test_a_job_whose_attempt_could_not_be_noted_yet_is_cancelled_when_that_is_said(
     serve: Serve, tmp_path: Path
 ) -> None:
-    """Each fifth commit fails, so that ends of attempts wait for up to a second: in each round that of another step."""
+    """Every fifth commit fails, so ends of attempts wait for up to a second: in each round that of another step."""
     server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "fail=5"})
     ran, accepted = Ran(tmp_path), []
     for number in range(30):
@@ -479,7 +479,7 @@ def test_a_job_whose_attempt_could_not_be_noted_yet_is_cancelled_when_that_is_sa
 
 
 def test_the_order_of_things_does_not_matter_to_who_looks(place: Place) -> None:
-    """A job is found in whatever state it is, from the answer that told its id on."""
+    """A job is found in any state, from the response that revealed its id on."""
     server, _ = place
     gate = server.new_gate()
     jobs = [enqueue(server, "wait_at", gate, queue="single") for _ in range(3)]

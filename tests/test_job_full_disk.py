@@ -1,4 +1,4 @@
-"""The disk with the jobs is full: who enqueues is told so, and what was acknowledged runs when there is room again."""
+"""The disk with the jobs is full: enqueueing is refused, and acknowledged jobs run when there is room again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHY_NOT = small_disk.missing()
 pytestmark = [pytest.mark.promise(9), pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
 
 LOAD = base64.b64encode(random.Random(1).randbytes(75_000)).decode()
-"""PostgreSQL would compress what is more regular."""
+"""PostgreSQL would compress more regular data."""
 
 SPARE = 2 << 20
 """Bytes that are left for jobs: a few dozen."""
@@ -37,7 +37,7 @@ class InFile:
         self.site, self.disk = Site(serve, folder), disk
 
     def serve(self, app: str = "jobs") -> Server:
-        """One more server."""
+        """Starts another server."""
         prefix = self.disk.inside(self.site.folder)
         return self.site.serve(app, workers=2, prefix=prefix, state=self.disk.folder)
 
@@ -51,7 +51,7 @@ class InPostgres:
         postgres.psql(f"alter database {self.site.database} set tablespace small")
 
     def serve(self, app: str = "jobs") -> Server:
-        """One more server."""
+        """Starts another server."""
         return self.site.serve(app, workers=2)
 
 
@@ -72,7 +72,7 @@ def full(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Full]:
 
 
 def enqueue_until_full(server: Server, **options: object) -> list[str]:
-    """Gives what was acknowledged."""
+    """Returns the acknowledged jobs."""
     acknowledged: list[str] = []
     for number in range(200):
         line = f"kept {number}"

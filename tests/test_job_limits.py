@@ -1,4 +1,4 @@
-"""Bounds of jobs: how many of a queue run at a time, how many begin in a second, what is left to requests."""
+"""Limits of jobs: how many of a queue run at a time, how many begin in a second, what is left for requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_no_more_jobs_of_a_queue_run_than_it_may(
     server, ran = serve(app, job_workers=workers, folder=tmp_path), Ran(tmp_path)
     bounded = enqueue_many(server, 5, "wait_at", "gate", queue=queue)
     ran.until_count("begin", most)
-    # There is a worker for others, so for more of these if they might.
+    # There is a worker for other queues, so more of these could run if they were allowed to.
     for number in range(5):
         assert result(server, enqueue(server, "write", f"other {number}")).status == 200
     assert len(ran.about("begin")) == most
@@ -154,7 +154,7 @@ def test_thousands_of_jobs_of_one_request_all_run_and_the_server_serves_meanwhil
     ids=["plain", "loop", "coroutines"],
 )
 def test_no_request_waits_for_a_job(serve: Serve, tmp_path: Path, app: str, environment: Kind) -> None:
-    """Quick ones first: however quick they were, the next may take minutes."""
+    """Quick jobs first: however quick they were, the next may take minutes."""
     server = serve(app, environment=environment, workers=3, job_workers="auto", folder=tmp_path)
     ran = Ran(tmp_path)
     enqueue_many(server, 10, "write", "quick")
@@ -175,7 +175,7 @@ def test_no_request_waits_for_a_job(serve: Serve, tmp_path: Path, app: str, envi
 
 
 PLAINLY = {"jobs": "wait_at", "jobs_async": "wait_plainly_at"}
-"""A job that keeps its thread."""
+"""A job that blocks its thread."""
 
 
 def test_workers_of_jobs_come_and_go_with_what_the_code_declares(serve: Serve, tmp_path: Path) -> None:

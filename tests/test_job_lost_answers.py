@@ -1,4 +1,4 @@
-"""PostgreSQL has committed, and the answer is lost with the connection: nothing is lost, stuck or done twice by it."""
+"""PostgreSQL has committed, and the answer is lost with the connection: nothing is lost, stuck or done twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .harness.until import until
 pytestmark = pytest.mark.promise(9)
 
 SOON = 8.0
-"""Seconds. It takes a new connection and two statements, not the ten seconds behind which a server is lost."""
+"""Seconds. It takes a new connection and two statements, not the ten seconds after which a server is declared dead."""
 
 
 class Distant(Site):
@@ -34,7 +34,7 @@ class Distant(Site):
         return self.gate.url(self.database)
 
     def lose(self) -> None:
-        """What is held is lost, with every connection; new ones are carried."""
+        """Held bytes are lost, with every connection; new connections work."""
         self.gate.cut()
         self.gate.sessions.release()
 
@@ -53,7 +53,7 @@ def distant(serve: Serve, tmp_path: Path, postgres: Postgres) -> Iterator[Distan
 
 def test_jobs_whose_claim_was_answered_to_nobody_run_soon_and_their_first_attempt(distant: Distant) -> None:
     server = distant.serve(workers=2)
-    distant.gate.sessions.to_client.hold_at(b"wait_at")  # their name, which comes with what was claimed alone
+    distant.gate.sessions.to_client.hold_at(b"wait_at")  # their name, which only appears in the answer to the claim
     jobs = enqueue_many(server, 20, "wait_at", "gate")
     distant.gate.sessions.to_client.until_held()
     until("the claim is committed", lambda: distant.count("running") > 0)
@@ -85,7 +85,7 @@ def test_what_a_server_claimed_that_heard_no_answer_and_died_another_runs(distan
 
 def test_a_job_that_was_stored_without_an_answer_is_acknowledged_or_refused_and_there_once(distant: Distant) -> None:
     server = distant.serve(workers=2)
-    distant.gate.sessions.hold_answers_to(b"write")  # its name, which goes with what is enqueued alone
+    distant.gate.sessions.hold_answers_to(b"write")  # its name, which only appears in the statement that enqueues it
     clients = [server.connect().ask("POST", "/enqueue", body=asking("write", f"line {n}")) for n in range(20)]
     until("some are committed", lambda: distant.count("bodies") > 0)
     distant.gate.sessions.to_client.until_held()
@@ -105,7 +105,7 @@ def test_a_job_that_was_stored_without_an_answer_is_acknowledged_or_refused_and_
 
 @pytest.mark.parametrize("is_stored", [True, False])
 def test_a_job_whose_end_was_noted_without_an_answer_is_not_run_again(distant: Distant, is_stored: bool) -> None:
-    """Or not noted: whoever ran it still knows how it ended."""
+    """If recording the end failed, the server that ran the job still knows how it ended."""
     server = distant.serve()
     job = enqueue(server, "wait_at", "gate")
     distant.ran.until("begin gate 1")

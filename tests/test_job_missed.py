@@ -1,4 +1,4 @@
-"""Times of recurring jobs that pass while no server runs: what `missed=` says becomes of them."""
+"""Times of recurring jobs that pass while no server runs, and the effect of `missed=`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.skipif(wall_clock.missing() is not None, reason=str(wal
 HOUR = 3_600
 
 JUST_NOW = 5 / HOUR
-"""Of an hour. Less than a minute ago is not missed."""
+"""Minutes of an hour. A time less than a minute ago is not missed."""
 
-# The store is told of `witness` last: when that has run, it knows what was due of all of them.
+# The store gets `witness` last: when that has run, it knows all due times of the others.
 APP = """
 from parkade import App
 from jobs_ran import note
@@ -92,7 +92,7 @@ class Hourly:
         self._began = (time.time() // HOUR + 1) * HOUR
 
     def start(self, hours: float) -> Server:
-        """When it is so many hours later than a full hour. What was due then has been enqueued."""
+        """Waits until this many hours after a full hour. The jobs that were due then have been enqueued."""
         self._clock.jump(self._began + hours * HOUR - time.time())
         witnessed = len(self._site.ran.about("witness"))
         server = self._site.serve(self._file, self._clock.environment)
@@ -100,7 +100,7 @@ class Hourly:
         return server
 
     def check(self, server: Server, once: int, skip: int, all_of_them: int) -> None:
-        """So often they have run, and no more: a job that is enqueued behind them runs behind them."""
+        """They have run this often, and no more: a job that is enqueued after them runs after them."""
         of = {"unsaid": once, "once": once, "skip": skip, "all": all_of_them}
         expected = {f"{way} {missed}": count for way in ("every", "cron") for missed, count in of.items()}
         for name, count in expected.items():

@@ -1,4 +1,4 @@
-"""Good jobs beside one that ends its worker or keeps it: they run, once, and lose nothing."""
+"""Good jobs next to one that ends its worker or blocks it: they run once, and lose no attempt."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .harness.server import Server
 from .harness.until import BUSY, until
 
 DEADLINE, GRACE = 0.5, 1.0
-"""Seconds, of the jobs that keep their worker, and of `--kill-grace`."""
+"""Seconds, for the jobs that block their worker, and for `--kill-grace`."""
 
 EARLY = 0.1
-"""Seconds by which the core may have heard that a job begins before the job has noted it."""
+"""How many seconds earlier the core may have heard that a job begins than the job records it."""
 
 
 def good(kind: Kind, count: int) -> list[str]:
-    """Names of so many: plain ones and, where there is a loop, coroutines."""
+    """Names of this many: plain ones and, if there is a loop, coroutines."""
     return list(islice(cycle(["good", "good_coroutine"] if kind else ["good"]), count))
 
 
 def good_beside(kind: Kind, death: str, count: int) -> list[str]:
-    """The same; of those none that could be in the middle of its own code when this one ends the worker at once."""
+    """The same, without those that could be running their own code when this one ends the worker at once."""
     if death in ("leave", "crash"):
         return ["good"] * count
     return ["good_coroutine"] * count if death == "leave_coroutine" else good(kind, count)
@@ -43,24 +43,24 @@ def only_with_a_loop(kind: Kind, name: str) -> None:
 
 
 def asked(server: Server, line: str, jobs: list[str]) -> Client:
-    """A client that has asked for them; the answer is their ids."""
+    """A client that has enqueued them; the response has their ids."""
     client: Client = server.connect().ask("POST", "/burst", body=json.dumps({"jobs": jobs, "line": line}).encode())
     return client
 
 
 def ended(counts: Mapping[str, Any]) -> int:
-    """How many workers died, or were killed for a deadline."""
+    """How many workers died, or were killed because of a deadline."""
     return int(counts["workers_died"]) + int(counts["workers_killed"].get("deadline", 0))
 
 
 def known_to_be_quick(server: Server, ran: Ran, kind: Kind) -> None:
-    """Who has been quick is trusted with more than one."""
+    """A worker that has been quick gets more than one at a time."""
     asked(server, "quick", good(kind, 200)).answer()
     ran.until_count("quick", 200)
 
 
 def check_good(server: Server, ran: Ran, expected: dict[str, str]) -> None:
-    """Each has run once, by its first attempt, and is completed: by line, their ids."""
+    """Each has run once, in its first attempt, and is completed; the keys are the lines, the values the ids."""
     ran.until_count("good", len(expected))
     for job in expected.values():
         until_state(server, job, "completed")
@@ -72,7 +72,7 @@ def check_good(server: Server, ran: Ran, expected: dict[str, str]) -> None:
 def test_good_jobs_beside_those_that_end_their_worker_run_once_and_lose_no_attempt(
     serve: Serve, kind: Kind, tmp_path: Path, death: str
 ) -> None:
-    """They have no attempt but one: who takes one for begun that was not kills it."""
+    """They have no second attempt: if one were considered begun although it was not, it would be lost."""
     only_with_a_loop(kind, death)
     server = serve("neighbours", environment=kind, job_deadline="2s", kill_grace="1s", folder=tmp_path)
     server.ready(1, job_workers=1)
@@ -97,7 +97,7 @@ def test_good_jobs_beside_those_that_end_their_worker_run_once_and_lose_no_attem
 def test_a_job_that_hangs_is_killed_in_time_and_all_others_run(
     serve: Serve, kind: Kind, tmp_path: Path, hanging: str, job_workers: int
 ) -> None:
-    """What queues behind it is no excuse, whatever deadline it has itself."""
+    """Jobs queued after it do not extend its time, whatever their own deadlines."""
     only_with_a_loop(kind, hanging)
     server = serve("neighbours", environment=kind, job_workers=job_workers, kill_grace=f"{GRACE}s", folder=tmp_path)
     server.ready(1, job_workers=job_workers)
@@ -120,7 +120,7 @@ def test_a_job_that_hangs_is_killed_in_time_and_all_others_run(
 def test_jobs_that_come_back_from_a_wait_lose_no_attempt_either(
     serve: Serve, kind: Kind, tmp_path: Path, death: str
 ) -> None:
-    """Their functions have not begun when this one ends the only worker, or keeps it past their deadline."""
+    """Their functions have not begun when this one ends the only worker, or blocks it past their deadline."""
     only_with_a_loop(kind, death)
     server = serve(
         "neighbours", environment=kind, job_workers=1, job_deadline="1s", kill_grace=f"{GRACE}s", folder=tmp_path

@@ -26,13 +26,13 @@ NO_ARGUMENTS = b64encode(b"\x93\x01\x90\x80").decode()
 @pytest.fixture(scope="module")
 def place(serve_for_all: Serve, tmp_path_factory: pytest.TempPathFactory) -> tuple[Server, Ran]:
     folder = tmp_path_factory.mktemp("operated")
-    two = {"workers": 3, "job_workers": 2}  # a job is held at a gate, and others go on
+    two = {"workers": 3, "job_workers": 2}  # a job is held at a gate while others continue
     return serve_for_all("jobs", **two, folder=folder, admin=f"127.0.0.1:{free_port()}"), Ran(folder)
 
 
 @pytest.fixture
 def server(place: tuple[Server, Ran]) -> Iterator[Server]:
-    """Without a job, as every test leaves it."""
+    """Without jobs, as every test leaves it."""
     server, _ = place
     yield server
     for job in listed(server, count=1_000):
@@ -50,14 +50,14 @@ def ran(place: tuple[Server, Ran]) -> Ran:
 
 
 def parkade(server: Server, *words: str, code: int = 0) -> str:
-    """Runs a command that finds the server by itself; gives what it prints, to either side."""
+    """Runs a command that finds the server by itself; returns its output and errors."""
     ended = run(*words, *whom(server), XDG_RUNTIME_DIR=str(server.folder))
     assert ended.returncode == code, ended
     return ended.stdout + ended.stderr if code else ended.stdout
 
 
 def ask(server: Server, line: str, body: object = None, **headers: str) -> tuple[int, Any]:
-    """Asks the admin endpoints; gives status and JSON."""
+    """Uses the admin endpoints; returns status and JSON."""
     method, path = line.split(" ")
     code, told = server.admin(method, path, b"" if body is None else json.dumps(body).encode(), **headers)
     return code, json.loads(told)
@@ -76,7 +76,7 @@ def jobs_by_state(status: Any) -> dict[str, int]:
 
 
 def dead(server: Server, count: int = 1) -> list[str]:
-    """So many dead letters."""
+    """This many dead jobs."""
     jobs = enqueue_many(server, count, "discarded", "dead letter")
     for job in jobs:
         until_state(server, job, "dead")
@@ -211,7 +211,7 @@ def test_nothing_that_an_application_says_steers_the_terminal(server: Server, ra
     gate = server.new_gate()
     enqueue_many(server, 3, "wait_at", gate)
     ran.until_count(f"begin {gate}", 2)
-    # Both workers of jobs are kept: it waits in the store, or goes back there when it was claimed early.
+    # Both job workers are blocked: it waits in the store, or returns there if it was claimed early.
     until_state(server, enqueue(server, "give", STEERS, queue=f"queue{STEERS}"), "ready")
     server.until(lambda status: any("queue" in name for name in status["jobs"]["queues"]))
     shown = {
@@ -435,7 +435,7 @@ def test_the_status_counts_jobs_by_state(server: Server, ran: Ran) -> None:
 
 
 def on_the_page(server: Server) -> list[str]:
-    """What the line of jobs says in a terminal, without ages."""
+    """The line of jobs in a terminal, without ages."""
     (line,) = (line for line in parkade(server, "status", "--once").splitlines() if line.startswith("jobs "))
     return [part.split(" (")[0] for part in line.removeprefix("jobs").strip().split("   ")][:5]
 

@@ -1,4 +1,4 @@
-"""Jobs in PostgreSQL: servers share them, and no death, of a server or of the database, loses what was acknowledged."""
+"""Jobs in PostgreSQL: servers share them, and no death of a server or of the database loses an acknowledged job."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_server_that_cannot_look_up_how_a_job_ended_in_another_looks_again(sit
         return [row["pid"] for row in rows if row["datname"] == site.database and "WITH ORDINALITY" in row["query"]]
 
     with site.postgres.connected(site.database) as connection, connection.transaction():
-        # Its end is noted without these, and nobody is told of it without them.
+        # Without these columns its end is recorded, but nobody is notified.
         connection.execute("lock table parkade.bodies in access exclusive mode")
         site.open_gate("gate")
         (waits,) = until("it is looked up", looking)
@@ -223,7 +223,7 @@ def test_a_server_that_starts_without_its_database_takes_jobs_when_it_comes(frag
 
 
 def test_outcomes_that_the_database_cannot_take_are_logged_once_a_second(fragile: Site) -> None:
-    """Not in every step of a stop, which has five seconds for them: that was 100,000 lines."""
+    """Not in every step of a shutdown, which takes up to five seconds: that was 100,000 lines."""
     server = fragile.serve("jobs_async")
     enqueue_many(server, 30, "wait_at", "gate")
     server.until(lambda status: status["jobs"]["running"] == 30)
@@ -266,7 +266,7 @@ def test_a_database_in_which_no_tables_may_be_made_is_refused(site: Site) -> Non
 
 
 def test_tables_that_turn_out_to_be_newer_later_end_nobody(fragile: Site) -> None:
-    """The database comes back with them: by then the server serves."""
+    """The database comes back with them when the server is already serving."""
     fragile.serve().stop()
     fragile.postgres.psql("update parkade.version set version = 3", fragile.database)
     fragile.postgres.halt()

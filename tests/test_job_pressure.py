@@ -1,4 +1,4 @@
-"""Code that enqueues faster than the store commits is slowed down, and loses nothing by it."""
+"""Code that enqueues faster than the store commits is slowed down, and loses nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ SECONDS = 240.0
 
 
 def until_ended(server: Server, job: str) -> float:
-    """Waits until the job has ended, and asks for something else all the time; gives how long that took at most."""
+    """Waits until the job has ended, and sends other requests all the time; returns the longest time that one of them
+    took.
+    """
     client, slowest = server.connect(), 0.0
 
     def has_ended() -> bool:
@@ -48,7 +50,7 @@ def test_a_job_that_enqueues_without_end_is_slowed_down(
     serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     count = 300_000
-    # Some 12,000 a second: whatever the machine, the code is faster.
+    # About 12,000 a second: on any machine the code is faster.
     server = serve("flood", workers=2, folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "delay=80ms"})
     server.ready(2, job_workers=1)  # all of which are measured
     before = [processes.peak_bytes(pid) for pid in (server.pid, *server.worker_pids())]
@@ -63,7 +65,7 @@ def test_a_job_that_enqueues_without_end_is_slowed_down(
             f"\n{count} jobs: core and workers grew by {[f'{bytes / MIB:.1f} MiB' for bytes in grown]}, {slowest:.3f} s"
         )
     check_stored_once(status, count)
-    # SQLite's cache, 16 MiB, and what is remembered of the last 65,536; nothing that grows with what was enqueued.
+    # SQLite's cache, 16 MiB, and the last 65,536 that are remembered; nothing that grows with the number of jobs.
     assert grown[0] < 64 * MIB
     assert max(grown[1:]) < 8 * MIB
     assert slowest < 2.0
@@ -71,7 +73,7 @@ def test_a_job_that_enqueues_without_end_is_slowed_down(
 
 @pytest.mark.parametrize("job", ["flood", "flood_from_threads"])
 def test_jobs_with_much_to_carry_are_slowed_down_too(serve: Serve, tmp_path: Path, job: str) -> None:
-    """300 MiB: more than may wait for the store. Nobody waits for what threads enqueue: it would just be lost."""
+    """300 MiB: more than may wait for the store. No request waits for jobs of threads: they would just be lost."""
     server = serve("flood", workers=2, folder=tmp_path, durability="process")
     before = processes.peak_bytes(server.pid)
     until_ended(server, server.post(f"/enqueue/{job}/752/{400 * 1024}").text)

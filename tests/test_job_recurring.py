@@ -1,4 +1,4 @@
-"""Jobs that recur: each time once for the whole installation, whoever dies or restarts meanwhile."""
+"""Recurring jobs: one run at each time for the whole installation, whichever servers die or restart."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Code:
         (folder / "jobs_ran.py").write_text((Path(__file__).parent / "apps" / "jobs_ran.py").read_text())
 
     def write(self, *decorators: str, more: str = "") -> Path:
-        """A job that notes when it ran, with these decorators."""
+        """A job that records when it ran, with these decorators."""
         job = "\n".join([*decorators, "def tick(): note(f'tick {time.time():.3f}')", more])
         self.file.write_text(APP.format(job=job))
         return self.file
@@ -60,14 +60,14 @@ def times(ran: Ran) -> list[float]:
 
 
 def check(ran: Ran, started: float, period: int) -> None:
-    """Not more runs than times from then to the last run: a run comes at its time or later."""
+    """Not more runs than due times up to the last run: a run comes at its time or later."""
     ran_at = times(ran)
     assert ran_at == sorted(ran_at)
     assert len(ran_at) <= ran_at[-1] // period - started // period, f"more runs than times: {ran_at}"
 
 
 def until_noted(server: Server) -> None:
-    """Waits until the store has the end of whatever ran: it does one thing after the other."""
+    """Waits until the store has the end of every run: it does one thing after the other."""
     server.until_zero()
     assert server.post("/noted").status == 204
 
@@ -91,7 +91,7 @@ def test_a_job_recurs(serve: Serve, code: Code, tmp_path: Path, decorators: tupl
 
 @pytest.mark.promise(9)
 def test_a_restart_doubles_nothing(serve: Serve, code: Code, tmp_path: Path) -> None:
-    """The time of the last run is over when it has run; the next is for a later one, whoever enqueues it."""
+    """Its time is over when it has run; the next run is for a later time, whichever server enqueues it."""
     ran, started = Ran(tmp_path), time.time()
     file = code.write("@app.every(2)")
     server = serve(file, folder=tmp_path)
@@ -120,7 +120,7 @@ def test_a_reload_doubles_nothing_and_what_no_longer_recurs_ends(serve: Serve, c
 
 
 def test_a_unique_job_does_not_recur_while_one_has_not_ended(serve: Serve, code: Code, tmp_path: Path) -> None:
-    """The other one tells that its times have come."""
+    """The other server reports that its times have come."""
     more = """
 @app.every(1)
 @app.job(unique=True)

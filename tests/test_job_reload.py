@@ -1,6 +1,6 @@
-"""Jobs over reloads: what the new code says of them is in force when it serves, and replaces what the old code said.
+"""Jobs during reloads: the new code's settings apply from the moment it serves, and replace the old ones.
 
-What is not done within the grace is told so, handed back, and has lost no attempt.
+Jobs that do not finish within the grace are told so and handed back, without losing an attempt.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def code(tmp_path: Path) -> Code:
 
 
 def admit(server: Server, name: str, count: int) -> None:
-    """Enqueues so many by the admin address, where nobody asks whether there is such a job."""
+    """Enqueues this many on the admin address, where it does not matter whether the application has the job."""
     for _ in range(count):
         assert server.admin("POST", "/jobs", b'{"name": "%s"}' % name.encode())[0] == 201
 

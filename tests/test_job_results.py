@@ -1,4 +1,4 @@
-"""Submit and hold: who asked gets the result of the job, now or later, follows it, or ends it."""
+"""Submit and hold: a client gets the result of the job, now or later, follows it, or cancels it."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_client_that_does_not_say_how_long_it_waits_does_not_wait(each: Place)
 
 
 def progress_of(server: Server, job: str, gate: str) -> list[dict[str, object]]:
-    """What its followers are told, from somewhere in its beginning to its end."""
+    """What its followers receive, from some point near its beginning to its end."""
     told: list[dict[str, object]] = []
     with server.events(f"/jobs/{job}") as events:
         while not told or told[-1]["state"] != "completed":
@@ -229,7 +229,7 @@ def test_who_follows_a_job_that_has_ended_is_told_so(each: Place) -> None:
     assert json.loads(server.events(f"/jobs/{job}").data(1)[0])["state"] == "completed"
 
 
-# Ended
+# Cancelled
 
 
 def delete(server: Server, job: str) -> tuple[int, str]:
@@ -335,7 +335,7 @@ def test_a_result_is_kept_as_long_as_was_said(serve: Serve) -> None:
     job = enqueue(server, "write", "short-lived")
 
     def is_purged() -> bool:
-        # Purging is part of what the store does next.
+        # Purging is a part of the store's next step.
         enqueue(server, "write", "another")
         return state(server, job) == "missing"
 

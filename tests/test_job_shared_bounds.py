@@ -1,4 +1,4 @@
-"""Bounds of queues hold for all servers that share a PostgreSQL, together."""
+"""The limits of queues apply to all servers that share a PostgreSQL, together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def site(serve: Serve, postgres: Postgres, tmp_path: Path) -> Site:
 
 
 def test_the_bound_of_a_queue_is_that_of_all_servers(site: Site) -> None:
-    """Else a recurring job overlaps with itself in whatever queue."""
+    """Otherwise a recurring job could overlap with itself in any queue."""
     first, _ = site.serve(workers=2), site.serve(workers=2)
     jobs = enqueue_many(first, 4, "wait_at", "gate", queue="single")
     watch = Stopwatch()
@@ -35,7 +35,7 @@ def test_the_bound_of_a_queue_is_that_of_all_servers(site: Site) -> None:
 
 
 def test_servers_hand_the_places_of_a_queue_to_each_other(site: Site) -> None:
-    """At once: those that look by themselves, every few seconds, would not be done in time."""
+    """At once: polling, every few seconds, would be too late."""
     servers = [site.serve(workers=2) for _ in range(3)]
     for number in range(60):
         enqueue_many(servers[number % 3], 1, "work", "pair", 0.02, queue="pair")
@@ -48,7 +48,7 @@ def test_servers_hand_the_places_of_a_queue_to_each_other(site: Site) -> None:
 
 @pytest.mark.promise(9)
 def test_the_places_of_a_killed_server_are_free_when_its_jobs_are_taken_from_it(site: Site) -> None:
-    first = site.serve(job_workers=2)  # both places of the queue are taken by it
+    first = site.serve(job_workers=2)  # it takes both places of the queue
     jobs = enqueue_many(first, 6, "wait_at", "gate", queue="pair")
     site.ran.until_count("begin gate 1", 2)
     others = [site.serve(workers=3), site.serve(workers=3)]
@@ -67,7 +67,7 @@ def test_the_places_of_a_killed_server_are_free_when_its_jobs_are_taken_from_it(
 
 
 def test_servers_together_begin_no_more_jobs_of_a_queue_than_its_rate_allows(site: Site) -> None:
-    """Ten a second, and ten that were saved up, not ten by each server."""
+    """Ten a second, and ten that were saved up, not ten for each server."""
     servers = [site.serve(workers=2) for _ in range(3)]
     before = time.monotonic()
     for server in servers:

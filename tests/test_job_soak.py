@@ -9,7 +9,7 @@ import pytest
 from .harness.server import PARKADE, PYTHON, ROOT, clean_environment
 
 SECONDS_MAX = 240.0
-"""On a machine that is busy with something else, until all is drained."""
+"""The maximum time until all jobs have run, on a busy machine."""
 
 
 @pytest.mark.promise(9)

@@ -1,4 +1,4 @@
-"""Jobs within transactions: enqueued when those commit, and only then; by the same transaction where that can be."""
+"""Jobs within transactions: enqueued if and when the transaction commits; in the same transaction where possible."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Step = dict[str, Any]
 
 
 class Shop:
-    """A database that holds orders, and jobs; a folder for what they note."""
+    """A database with orders and jobs; a folder for the lines of jobs."""
 
     def __init__(self, serve: Serve, postgres: Postgres, folder: Path) -> None:
         self._serve = serve
@@ -84,14 +84,14 @@ def begin(server: Server, *steps: Step, way: str = "transaction", **asked: objec
 
 
 def ids(server: Server, *steps: Step, **asked: object) -> list[str]:
-    """Of the jobs, as the store has them."""
+    """The jobs, as stored."""
     answer = begin(server, *steps, **asked).answer()
     assert answer.status == 200, answer.text
     told: list[str] = answer.json()
     return told
 
 
-# By the same transaction
+# In the same transaction
 
 
 @pytest.mark.promise(9)
@@ -270,7 +270,7 @@ def test_a_database_that_dies_takes_both_or_keeps_both(fragile: Shop) -> None:
     fragile.ran.until(*orders, seconds=60)
 
 
-# Where that cannot be
+# Where that is not possible
 
 
 @pytest.mark.promise(9)

@@ -1,4 +1,4 @@
-"""Jobs: enqueued in every way, durable before the answer leaves, run when and as often as was said."""
+"""Jobs: enqueued in every way, durable before the response, and run when and as often as requested."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ APPS = ("jobs", "jobs_async")
 """Plain functions; coroutines."""
 
 DELAY = 0.2
-"""Seconds that each commit is made to take, where that matters."""
+"""An artificial delay of each commit, in seconds, where that matters."""
 
 SLOW_DISK = {"PARKADE_INJECT_COMMIT": f"delay={DELAY * 1000:.0f}ms"}
 
@@ -26,7 +26,7 @@ SLOW_DISK = {"PARKADE_INJECT_COMMIT": f"delay={DELAY * 1000:.0f}ms"}
 @pytest.fixture(scope="module")
 def servers(serve_for_all: Serve, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Server, Ran]]:
     places = {name: tmp_path_factory.mktemp(name) for name in APPS}
-    two = {"workers": 3, "job_workers": 2}  # a job is held at a gate, and others go on
+    two = {"workers": 3, "job_workers": 2}  # a job is held at a gate while others continue
     return {name: (serve_for_all(name, **two, folder=places[name]), Ran(places[name])) for name in APPS}
 
 
@@ -185,12 +185,12 @@ def test_a_job_goes_to_the_queue_that_was_said(each: tuple[Server, Ran]) -> None
     until_state(server, kept, "completed")
 
 
-# Durable before the answer
+# Durable before the response
 
 
 @pytest.fixture(scope="module")
 def slow(serve_for_all: Serve, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Server]:
-    """Servers whose disk takes its time."""
+    """Servers with a slow disk."""
 
     @cache
     def start(app: str) -> Server:
@@ -223,7 +223,7 @@ def test_nothing_leaves_before_the_job_is_stored(
 
 @pytest.mark.promise(9)
 def test_a_handler_waits_for_no_disk_though_its_answer_does(serve: Serve, tmp_path: Path) -> None:
-    """One worker that runs one request at a time: twenty answers come in the time of a few commits."""
+    """One worker that runs one request at a time: twenty responses take as long as a few commits."""
     server = serve("jobs", folder=tmp_path, environment=SLOW_DISK)
     enqueue(server, "write", "the first")
     watch = Stopwatch()

@@ -1,4 +1,4 @@
-"""Every bound is met: what happens there, and that memory and workers are nobody's prey."""
+"""Every limit is reached: what happens there, and that memory and workers stay protected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHORT = {
     "body_limit": "1MiB",
 }
 SWEEP = 0.5
-"""Timeouts are looked for twice a second."""
+"""Timeouts are checked twice a second."""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def impatient(shared_impatient: Server) -> Iterator[Server]:
 
 
 def dribble(client: Client, data: Iterator[bytes], pause: float = 0.02, seconds: float = SECONDS) -> None:
-    """Sends piece by piece, with a pause after each, until the server says something."""
+    """Sends piece by piece, with a pause after each, until the server responds."""
     watch = Stopwatch()
     for piece in data:
         assert watch.seconds < seconds, "the server lets it go on for ever"
@@ -118,7 +118,7 @@ def test_ten_megabytes_of_fields_are_cut_off_and_memory_stays_flat(server: Serve
                 client.send(b"X-A: " + b"v" * 65_000 + b"\r\n")
                 sent += 65_007
         except ConnectionError:
-            return  # cut off in the middle; what was sent lay in buffers of the kernel
+            return  # cut off in the middle; what was sent was in buffers of the kernel
         assert client.answer().status == 431
 
     grows_by_less_than(server, 4 * MEBIBYTE, stream)
@@ -234,7 +234,7 @@ def test_slow_bodies_occupy_no_worker(impatient: Server) -> None:
     assert {client.answer().status for client in slow} == {408}
 
 
-# The answer
+# The response
 
 
 def test_a_client_that_never_reads_is_cut_off(impatient: Server) -> None:
@@ -313,7 +313,7 @@ def test_a_slow_reader_of_http_2_gets_everything(impatient: Server) -> None:
     watch, got = Stopwatch(), 0
     while piece := client.piece(stream):
         got += len(piece)
-        until("a moment", lambda due=got / 150_000: watch.seconds > due)  # slower than the server's patience in all
+        until("a moment", lambda due=got / 150_000: watch.seconds > due)  # slower in total than the server's time limit
     assert got == 300_000
 
 
@@ -323,7 +323,7 @@ def test_a_slow_reader_gets_everything(impatient: Server) -> None:
     watch, got = Stopwatch(), 0
     for number, piece in enumerate(client.pieces(opened)):
         got += len(piece)
-        until("a moment", lambda due=number * 0.03: watch.seconds > due)  # slower than the server's patience in all
+        until("a moment", lambda due=number * 0.03: watch.seconds > due)  # slower in total than the server's time limit
     assert got == 40 * 65_536
 
 
@@ -415,7 +415,7 @@ def test_more_connections_than_the_limit_wait_until_one_ends(serve: Serve) -> No
 
 @pytest.mark.promise(8)
 def test_what_only_waits_costs_next_to_nothing(serve: Serve) -> None:
-    """The bench measures it exactly; here is the order of magnitude: 256 bytes and 1 KB are promised."""
+    """The benchmark measures it exactly; this checks the order of magnitude: 256 bytes and 1 KB are promised."""
     server = serve("basic")
     server.waiting("/next/cost", 500)
     server.until_parked(500)

@@ -1,4 +1,4 @@
-"""Where connections come from: TCP, Unix sockets, systemd; and whom the server believes about its clients."""
+"""Where connections come from: TCP, Unix sockets, systemd; and which peers the server trusts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ os.environ["LISTEN_FDS"] = "1"
 os.environ["LISTEN_PID"] = str(os.getpid())
 os.execv(sys.argv[2], sys.argv[2:])
 """
-"""Does what systemd does: the socket is descriptor 3, and two variables say so."""
+"""Does what systemd does: the socket is descriptor 3, announced by two variables."""
 
 
 def test_it_listens_at_several_addresses_at_once(serve: Serve) -> None:
@@ -64,7 +64,7 @@ def test_it_serves_at_a_unix_socket_and_removes_the_file_at_its_end(serve: Serve
 
 
 MODES = [
-    # mode, group, as the environment says it, what the file has
+    # mode, group, environment, settings file
     (None, None, {}, 0o600),
     ("660", None, {}, 0o660),
     ("0666", None, {}, 0o666),
@@ -136,7 +136,7 @@ def test_a_file_that_is_no_socket_is_never_removed(serve: Serve, short_folder: P
     assert path.read_text() == "data"
 
 
-# Who else is there
+# Other users
 
 
 def test_a_port_in_use_ends_it_with_a_clear_message(serve: Serve) -> None:
@@ -206,7 +206,7 @@ def test_a_socket_of_systemd_loses_nobody_over_a_restart(serve: Serve) -> None:
         assert between.answer().text == "Hola between"
 
 
-# Whom it believes
+# Trusted proxies
 
 
 FORWARDED = [

@@ -1,4 +1,4 @@
-"""Channels that PostgreSQL feeds: NOTIFY becomes a message, over one connection for all; a lost connection is a gap."""
+"""Channels that PostgreSQL feeds: NOTIFY becomes a message, on one connection for all; a lost connection is a gap."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def server(shared: Server, postgres: Postgres) -> Iterator[Server]:
 
 
 def listeners(postgres: Postgres) -> list[dict[str, Any]]:
-    """The connections that listen, once there is one."""
+    """The connections that listen, as soon as there is one."""
     return until("somebody listens", lambda: [row for row in postgres.activity() if "listen" in row["query"].lower()])
 
 

@@ -1,4 +1,4 @@
-"""Whatever happens to the logs, serving goes on; what could not be written is counted."""
+"""Whatever happens to the logs, the server continues; lines that could not be written are counted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def until_dropped(server: Server) -> None:
 
 @pytest.fixture
 def full_disk() -> Iterator[Path]:
-    """A file system of 64 KiB, where this machine lets us make one."""
+    """A file system of 64 KiB, if this machine allows one."""
     folder = Path(f"/tmp/pk-full-{os.getpid()}")
     folder.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True)
@@ -56,7 +56,7 @@ def test_a_full_disk_under_the_access_log_costs_lines_and_nothing_else(serve: Se
     ask(server, 300)
     until_dropped(server)
     assert file.stat().st_size > 30_000, "what fitted was written"
-    file.write_bytes(b"")  # the operator makes room
+    file.write_bytes(b"")  # the operator frees space
     ask(server, 1)
     until("a line again", lambda: b"/hola/xxx" in file.read_bytes())
     server.still_serves()
@@ -195,13 +195,13 @@ def test_a_worker_that_prints_without_end_delays_nobody(serve: Serve, tmp_path: 
     assert server.resident_bytes < 64 << 20
 
 
-# What clients write into it
+# Texts of clients in it
 
 EVIL = "a\r\nERROR: forged\n2026-01-01T00:00:00.000000Z ERROR forged\x1b[2J\x85\u2028\u202ez"
 
 
 def sent(text: str) -> str:
-    """As a path or a query has it."""
+    """In the form of a path or a query."""
     return "".join(f"%{byte:02X}" for byte in text.encode())
 
 

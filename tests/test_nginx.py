@@ -1,4 +1,4 @@
-"""The page "Behind nginx" of docs/operations.md, run as it stands there in front of a server: it must not lie."""
+"""The page "Behind nginx" of docs/operations.md works: its configuration is run in front of a server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not Path(NGINX).exists(), reason="there is no ng
 
 
 def documented(port: int, upstream: tuple[str, int]) -> str:
-    """The configuration of the page, with ports that are free here."""
+    """The configuration of the page, with free ports."""
     block = re.search(r"^```nginx\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     assert block, "the page has no configuration of nginx any more"
     text = block.group(1)
@@ -38,7 +38,7 @@ def documented(port: int, upstream: tuple[str, int]) -> str:
 
 @pytest.fixture(scope="module")
 def server(serve_for_all: Serve) -> Server:
-    """Started as the page says."""
+    """Started as on the page."""
     advice = re.search(r"Start Parkade with `--trust ([^`]+)`", PAGE.read_text())
     assert advice, "the page does not say whom to trust any more"
     return serve_for_all("edges", workers=1, trust=advice.group(1), access_log="json")
@@ -98,9 +98,10 @@ SPOOFED = [
 def test_a_client_behind_nginx_is_who_it_is_whatever_it_claims(
     server: Server, nginx: tuple[str, int], fields: list[str]
 ) -> None:
-    """As the client's address is trusted here, a chain of trusted hops ends with it or with what it claims before.
+    """The client's address is trusted here, so a chain of trusted hops ends with it or with what it claims before.
 
-    So nginx is asked from an address that is not: any of 127/8 but 127.0.0.1 is one of the loopback interface.
+    So the requests to nginx come from an address that is not trusted: any of 127/8 but 127.0.0.1 is on the loopback
+    interface.
     """
     lines = len(server.printed().splitlines())
     told = from_elsewhere(nginx, "/who", *fields)

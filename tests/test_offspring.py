@@ -1,4 +1,4 @@
-"""What an application prints, reads, forks and closes disturbs nobody: its link has pipes of its own."""
+"""An application may print, read, fork and close without disturbing its link, which has its own pipes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shared(serve_for_all: Serve, kind: Kind) -> Server:
 
 @pytest.fixture
 def server(shared: Server) -> Iterator[Server]:
-    """Behind each test the worker is the one that it was before."""
+    """After each test the worker is still the same."""
     pids = shared.worker_pids()
     yield shared
     shared.cleared()
@@ -98,12 +98,12 @@ def test_a_worker_that_closes_its_link_is_replaced(serve: Serve, kind: Kind) -> 
     server.still_serves()
 
 
-# Children that stay
+# Child processes that stay
 
 
 @pytest.fixture(params=["/forked", "/started"])
 def leave_behind(request: pytest.FixtureRequest) -> Iterator[Callable[[Server], int]]:
-    """Leaves a daemon of a worker behind, which holds every pipe that it was given; ends it behind the test."""
+    """Leaves a daemon of a worker behind, which holds every inherited pipe; ends it after the test."""
     left: list[Server] = []
 
     def act(server: Server) -> int:

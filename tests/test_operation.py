@@ -1,4 +1,4 @@
-"""What an operator asks, reads and sets: health, status, metrics, the command line, settings, the access log."""
+"""What an operator requests, reads and sets: health, status, metrics, the command line, settings, the access log."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_admin_address_may_be_tcp(serve: Serve) -> None:
 
 @pytest.mark.parametrize("path", ["/status", "/jobs", "/metrics", "/health/ready", "/nowhere"])
 def test_a_page_that_makes_up_a_name_for_the_admin_address_learns_nothing(serve: Serve, path: str) -> None:
-    """DNS rebinding: to the browser it is the page's own origin, so there is no Origin to tell it by."""
+    """DNS rebinding: for the browser it is the page's own origin, so there is no Origin to detect it."""
     port = free_port()
     server = serve("basic", admin=f"127.0.0.1:{port}")
 
@@ -155,7 +155,7 @@ def test_memory_and_requests_of_workers_are_told(serve: Serve) -> None:
     server = serve("basic")
     for _ in range(5):
         server.get("/hola/x")
-    # It is measured once a second; the first time may have met an interpreter that was only starting.
+    # Memory is measured once a second; the first time the interpreter may have been starting.
     status = server.until(lambda status: (status["workers"][0]["resident_bytes"] or 0) > 5 << 20)
     assert status["workers"][0]["requests"] == 5
 

@@ -1,4 +1,4 @@
-"""Plain functions of an application with coroutines run in threads, while its event loop goes on."""
+"""Plain functions of an application with coroutines run in threads, while its event loop continues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .harness.server import Server
 from .harness.until import Stopwatch
 
 BEHIND = 0.2
-"""Seconds for which a loop may stand still on a slow and busy machine, while a function holds its thread."""
+"""Seconds for which a loop may stand still on a slow and busy machine, while a function occupies its thread."""
 
 
 @pytest.fixture
@@ -22,9 +22,10 @@ def server(serve: Serve) -> Server:
 
 @pytest.mark.promise(4)
 def test_coroutines_go_on_while_a_plain_function_holds_the_worker(server: Server) -> None:
-    """What is promised is that 99 of 100 wait less than 10 ms, which a busy machine may add to.
+    """The promise is that 99 of 100 wait less than 10 ms; a busy machine may add to that.
 
-    Before, the loop stood still until the function came back, which here it does not before the coroutine has ended.
+    In earlier versions the loop stood still until the function returned, which here does not happen before the
+    coroutine has ended.
     """
     lag = server.connect().ask("GET", "/lag/2000")
     server.until_running(1)
@@ -38,7 +39,7 @@ def test_coroutines_go_on_while_a_plain_function_holds_the_worker(server: Server
 
 @pytest.mark.promise(4)
 def test_a_coroutine_is_answered_at_once_while_a_plain_function_that_began_first_runs(server: Server) -> None:
-    """Promised is that 99 of 100 take less than 10 ms, whatever the function does for a second."""
+    """The promise is that 99 of 100 take less than 10 ms, whatever the function does for a second."""
     holding = server.connect().ask("GET", "/hold/first")
     server.until_logged("holds at first")
     client, took = server.connect(), []
@@ -85,7 +86,7 @@ def test_more_threads_run_more_functions_at_a_time(serve: Serve) -> None:
     holding = [server.connect().ask("GET", f"/hold/{gate}") for gate in ("one", "two")]
     for gate in ("one", "two"):
         server.until_logged(f"holds at {gate}")
-    # Two are held, so each of these runs in the third, whichever that is.
+    # Two are held, so each of these runs in the third thread, whichever that is.
     assert len({server.get("/where").text for _ in range(5)}) == 1
     for gate, held in zip(("one", "two"), holding, strict=True):
         server.open_gate(gate)

@@ -1,4 +1,4 @@
-"""Workers that break the protocol harm nobody but themselves. The test plays the worker (`harness/wire.py`)."""
+"""Workers that violate the protocol harm only themselves. The test plays the worker (`harness/wire.py`)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def workers() -> Iterator[Workers]:
 
 @pytest.fixture
 def serve_fakes(serve: Serve, workers: Workers) -> Callable[..., Server]:
-    """A server whose workers are played by the test; nobody has met them yet."""
+    """A server whose workers the test plays; none has been accepted yet."""
 
     def start(**settings: Any) -> Server:
         usual = {"python": workers.python, "environment": workers.environment, "is_ready": False}
@@ -76,14 +76,14 @@ def good(worker: Worker) -> Worker:
 
 
 def replaced(server: Server, workers: Workers) -> None:
-    """The next worker is good, and the server is as it should be."""
+    """The next worker is good, and the server works."""
     good(workers.next().start())
     server.ready()
     assert server.get("/hola/x").body == b"Hola"
     server.until_zero()
 
 
-# What a worker may say wrongly while it runs a request. `s` is that request's stream.
+# Violations of a worker while it runs a request. `s` is that request's stream.
 
 VIOLATIONS: dict[str, Callable[[int], bytes]] = {
     "rubbish": lambda s: b"GET / HTTP/1.1\r\n\r\n" * 8,
@@ -148,7 +148,7 @@ def test_a_violation_ends_the_worker_and_nobody_else(
     said = bad.until_closed()
     assert not said or said[-1].kind == GOODBYE
     other.send(response(neighbour, b"from the good one"))
-    # What was answered before the violation was seen stays answered; what had begun is broken off.
+    # Responses before the violation was noticed remain valid; those that had begun are aborted.
     outcomes = [outcome(client) for client in clients]
     assert (200, b"from the good one") in outcomes
     outcomes.remove((200, b"from the good one"))
@@ -165,7 +165,7 @@ def test_a_violation_ends_the_worker_and_nobody_else(
 
 
 def outcome(client: Client) -> tuple[int, bytes | None] | None:
-    """Status and, of a 200, the body; None for an answer that was broken off."""
+    """Status and, for a 200, the body; None for a response that was aborted."""
     try:
         answer = client.answer()
     except (Closed, ConnectionError):
@@ -542,12 +542,12 @@ def test_an_error_behind_the_head_breaks_the_connection_off(server: Server, work
 
 @pytest.mark.promise(6)
 def test_what_a_dead_worker_had_not_begun_goes_to_another(serve_fakes: Callable[..., Server], workers: Workers) -> None:
-    """A worker that is not concurrent answers in order: what lies behind an open stream is untouched."""
+    """A worker that is not concurrent answers in order: streams after an open one are untouched."""
     server = serve_fakes(workers=1)
     first = workers.next().start(credit=8)
     server.ready()
     with Client(server.address) as client:
-        for _ in range(300):  # it is quick: so it is sent requests ahead
+        for _ in range(300):  # it is quick, so it gets requests ahead
             client.ask("GET", "/hola/x")
             first.send(response(first.request()))
             client.answer()
@@ -588,7 +588,7 @@ def test_what_awaits_in_a_dead_worker_is_502_and_what_is_parked_for_any_is_not(
 
 
 def one_that_ends(clients: list[Client]) -> Any:
-    """The answer of the first client that gets one."""
+    """The response to the first client that gets one."""
     while True:
         for client in clients:
             if client.is_readable(0.01):
@@ -628,11 +628,11 @@ def test_a_publish_before_an_answer_has_happened_when_the_client_gets_it(server:
     assert waits.answer().body == b"message"
 
 
-# The vectors: whatever they refuse from a worker, the core refuses
+# The vectors: all frames of a worker that they refuse, the core refuses
 
 
 def from_hex(text: str) -> bytes:
-    """As in `protocol/vectors/README.md`: spaces, and `61*65536` for that byte so many times."""
+    """As in `protocol/vectors/README.md`: spaces, and `61*65536` for that byte 65,536 times."""
     words = (word.partition("*") for word in text.split(" "))
     return b"".join(bytes.fromhex(byte) * int(times or 1) for byte, _, times in words)
 
@@ -646,7 +646,7 @@ def refused_vectors() -> list[tuple[str, bytes]]:
 
 
 SHARE = 30
-"""Workers at a time: each plays one vector."""
+"""Workers at the same time: each plays one vector."""
 
 
 @pytest.mark.parametrize("first", range(0, len(refused_vectors()), SHARE))

@@ -1,4 +1,4 @@
-"""A message that is not published is not answered as if it were; a cursor that makes no sense is not passed over."""
+"""A request does not succeed if its message is not published; an invalid cursor is not ignored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .harness.server import Server
 from .harness.until import until
 
 ROOM = 3
-"""Channels that there may be."""
+"""The maximum number of channels."""
 
 
 @pytest.fixture(scope="module", params=["publishing", "publishing_async"])
@@ -29,7 +29,7 @@ def server(shared: Server) -> Iterator[Server]:
 
 @pytest.fixture
 def full(server: Server) -> Server:
-    """Somebody waits on each channel."""
+    """A client waits on each channel."""
     for nth in range(ROOM):
         server.waiting(f"/stream/full-{nth}", 1)
     server.until_parked(ROOM)

@@ -390,7 +390,7 @@ def test_one_key_for_different_questions_mixes_nothing_up(server: Server, postgr
     assert ask(server, "returned", sql, 1, shared="one key", database="other").json() == [{"n": 1}]
 
 
-# Seeing it
+# Status
 
 
 def test_the_status_tells_what_runs_what_waits_and_who_for(server: Server, postgres: Postgres) -> None:

@@ -1,4 +1,4 @@
-"""A query that nobody waits for any more ends in the database at once, and no other query is ever hit."""
+"""A query that no client needs any more ends in the database at once, and no other query is ever hit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ OWN = "ending"
 
 
 def own(serve: Serve, postgres: Postgres, **settings: object) -> Server:
-    """A server that a test may end; its connections say whose they are."""
+    """A server that a test may end; its connections have their own application name."""
     url = f"{postgres.url}&application_name={OWN}"
     server: Server = serve("shop_queries", **{"database": url, "database_slots": SLOTS} | settings)
     return server
@@ -66,7 +66,7 @@ def until_gone(postgres: Postgres, seconds: float) -> None:
     )
 
 
-# Who leaves
+# Clients that leave
 
 LEAVING = {"closes": Client.close, "resets": Client.reset, "closes its sending side": Client.half_close}
 
@@ -147,7 +147,7 @@ def test_a_coroutine_whose_client_leaves_is_told(server: Server, postgres: Postg
 
 
 ENDLESS = "select generate_series(1, 1000000000) as n, repeat('x', 1000) as text"
-"""In the list, for the rows of one behind FROM are made before the first is sent."""
+"""In the select list, because the rows of a function after FROM are computed before the first is sent."""
 
 
 @pytest.mark.promise(3)
@@ -209,7 +209,7 @@ def test_a_thousand_clients_that_leave_at_once_cost_few_cancels(serve: Serve, po
         waiting(server, "returned", 1_000, LOCK, 25)
         postgres.until_locked(slots)
         until_queued(server, 1_000 - slots)
-        # While it stands still, so that it hears of all of them at one moment.
+        # While the server is stopped, so that it notices all of them at the same time.
         server.signal(signal.SIGSTOP)
         server.leave()
         server.signal(signal.SIGCONT)
@@ -217,7 +217,8 @@ def test_a_thousand_clients_that_leave_at_once_cost_few_cancels(serve: Serve, po
         server.until_zero()
         until_settled(server)
         counts = database(server)["counts"]
-        # They are heard in shares of turns: what is freed meanwhile goes to a few that nobody has heard leave yet.
+        # The server handles them in shares of turns: freed connections go to a few that it does not know to have left
+        # yet.
         assert slots <= counts["cancels_sent"] - counts["cancels_repeated"] <= 5 * slots
         assert counts["connects"] <= slots + 1
         assert gate.sessions.count <= slots + 1
@@ -226,17 +227,18 @@ def test_a_thousand_clients_that_leave_at_once_cost_few_cancels(serve: Serve, po
         assert value(server, "select 7") == 7
 
 
-# Nobody else
+# No other query
 
 CANCEL = b"\0cancel\0"
-"""In the message by which the reserved connection asks for a cancel: the name of what it has prepared. Its answer ends
-with `SELECT 1`."""
+"""The name of the prepared statement with which the reserved connection requests a cancel. Its answer ends with `SELECT
+1`.
+"""
 
 
 @pytest.mark.promise(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_no_cancel_hits_the_query_of_another(server: Server, postgres: Postgres, seed: int) -> None:
-    """Clients leave at any moment while others ask over the same few connections: each of those gets its own rows."""
+    """Clients leave at any moment while others use the same few connections: each of those gets its own rows."""
     chance = random.Random(seed)
     short = "select count(*) from generate_series(1, $1)"
     targets = [f"/number/{n}" for n in range(7)]
@@ -305,7 +307,7 @@ def test_cancels_that_travel_slowly_hit_nobody_else(serve: Serve, postgres: Post
         gate.sessions.to_server.delay(0.01)
         gate.cancels.delay(0.05)
         for n in range(20):
-            # One is seen to run; the other may have ended when its cancel arrives.
+            # One is observed running; the other may have ended when its cancel arrives.
             statement = "select pg_sleep(1)::text" if n % 2 else "select count(*) from generate_series(1, 100000)"
             victim = waiting(server, "returned", 1, statement)[0]
             if n % 2:

@@ -1,4 +1,4 @@
-"""Bad statements, values and results: a clear error that says whose fault it is, and tells nothing it should not."""
+"""Bad statements, values and results: a clear error with the right fault, and without confidential details."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_statement_that_says_nothing_does_nothing(server: Server) -> None:
 
 
 def test_a_connection_that_listens_disturbs_nobody(server: Server, postgres: Postgres) -> None:
-    """`--listen` is the server's; what a statement of the application asks to be told goes nowhere."""
+    """Only the server's `--listen` counts; a LISTEN of the application's own statement has no effect."""
     for _ in range(SLOTS):
         ask(server, "returned", "listen nobody")
     for n in range(20):
@@ -140,7 +140,7 @@ def test_a_value_over_the_limit_of_a_row_is_an_error_and_not_kept(server: Server
 
 
 def test_a_row_that_would_hold_up_everybody_is_over_the_limit(server: Server) -> None:
-    """4 MiB: what takes up to 28 ms to be written as JSON."""
+    """4 MiB, which take up to 28 ms to be written as JSON."""
     statuses = [ask(server, "returned", f"select repeat('x', {size} * 1024 * 1024)").status for size in (3, 5)]
     assert statuses == [200, 500]
 
@@ -154,7 +154,7 @@ def test_a_parameter_of_sixty_megabytes_is_a_clear_error(server: Server) -> None
 
 
 def test_a_row_that_is_broken_in_the_middle_of_a_stream_breaks_it_off(server: Server) -> None:
-    """The first rows are out already, so no status can tell: the client must not take a part for the whole."""
+    """The first rows have been sent, so no status can report the error: the client must not take a part for all."""
     client = waiting(
         server, "returned", 1, "select 1 / (20000 - n) as n, repeat('x', 100) as x from generate_series(1, 30000) n"
     )[0]
@@ -224,7 +224,7 @@ def test_a_check_of_the_settings_does_not_show_it_either(tmp_path: Path) -> None
 
 @pytest.fixture(params=[4096, 100_000], ids="{} rounds".format)
 def guarded(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[tuple[str, str]]:
-    """A role whose password takes so many rounds to prove."""
+    """A role whose password takes this many rounds to prove."""
     name, password = GUARDED
     postgres.psql(f"alter role {name} password '{scram_verifier(password, request.param)}'")
     yield GUARDED
@@ -232,7 +232,7 @@ def guarded(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[tupl
 
 
 def scram_verifier(password: str, rounds: int) -> str:
-    """What PostgreSQL keeps of a password (RFC 5802, section 3)."""
+    """The form in which PostgreSQL stores a password (RFC 5802, section 3)."""
     salt = b"sixteen bytes :)"
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, rounds)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()

@@ -1,4 +1,4 @@
-"""Databases that are away, restarted, cut off, slow or full: a clear error at once, and everything comes back."""
+"""Databases that are down, restarted, cut off, slow or full: a clear error at once, and everything recovers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def shared_fragile() -> Iterator[Postgres]:
 
 @pytest.fixture
 def fragile(shared_fragile: Postgres) -> Iterator[Postgres]:
-    """A PostgreSQL of this file's own, to be restarted and halted; up before each test."""
+    """A PostgreSQL for this file only, which may be restarted and halted; it runs at the start of each test."""
     yield shared_fragile
     try:
         assert shared_fragile.pid
@@ -67,14 +67,14 @@ def fragile(shared_fragile: Postgres) -> Iterator[Postgres]:
 
 
 def without(serve: Serve, *databases: str) -> Server:
-    """A server that is not ready, for one of its databases cannot be reached."""
+    """A server that is not ready, because one of its databases cannot be reached."""
     server: Server = serve("shop_queries", database=databases, is_ready=False)
     until("its private socket", server.private.exists)
     server.until(lambda status: [worker for worker in status["workers"] if worker["state"] in ("ready", "busy")])
     return server
 
 
-# A database that is away
+# A database that is down
 
 
 @pytest.mark.promise(10)
@@ -86,7 +86,7 @@ def test_a_server_starts_without_its_database_and_says_so_until_it_comes(serve: 
     assert (code, "default" in json.loads(told)["reason"]) == (503, True)
     assert server.admin("GET", "/health/live")[0] == 200
     assert server.get("/hola/you").text == "Hola you", "what needs no database works"
-    # For a moment it might only be restarting; then it is taken for away.
+    # At first it might only be restarting; then it counts as down.
     assert ask(server, "returned", "select 1").status == 503
     for way in WAYS:
         watch = Stopwatch()
@@ -142,11 +142,11 @@ def test_a_server_that_stood_still_while_it_was_connecting_answers(serve: Serve,
 
 
 SLEEP = "select pg_sleep(60)"
-"""No lock would do here: it would be free as soon as the restart ends whoever holds it."""
+"""A lock would not work here: the restart would release it by ending its holder."""
 
 
 def until_busy(postgres: Postgres, count: int) -> None:
-    """Waits until so many of these run."""
+    """Waits until this many of these run."""
     until("they sleep", lambda: sum(row["wait_event"] == "PgSleep" for row in postgres.active()) == count)
 
 

@@ -1,4 +1,4 @@
-"""Behind a pooler in transaction mode: nothing of a session is relied on, and no cancel hits another query."""
+"""Behind a pooler in transaction mode: nothing relies on a session, and no cancel hits another query."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_it_is_recognised_and_shown(server: Server) -> None:
 
 @pytest.fixture(scope="module")
 def mood(postgres: Postgres) -> None:
-    """A type that the database alone knows."""
+    """A type that only this database has."""
     postgres.psql("drop type if exists mood; create type mood as enum ('sad', 'glad')")
 
 
@@ -156,7 +156,7 @@ def test_a_cancel_that_the_pooler_sends_on_too_late_hits_nobody(serve: Serve, po
             postgres.until_locked(1)
             client.close()
             server.until(lambda status: status["databases"]["default"]["counts"]["cancels_sent"] >= 1)
-        # It has ended by itself. The next one runs when the cancel arrives.
+        # It has ended by itself. The next statement runs when the cancel arrives.
         with postgres.locked(95):
             client = waiting(server, "returned", 1, LOCK, 95)[0]
             postgres.until_locked(1)
@@ -172,7 +172,8 @@ def test_a_cancel_that_the_pooler_sends_on_too_late_hits_nobody(serve: Serve, po
 def test_a_query_that_waits_in_the_pooler_ends_there(serve: Serve, postgres: Postgres) -> None:
     with Pooler(postgres, processes=1) as pooler, postgres.locked(96):
         server = serve("shop_queries", database=pooler.url(), database_slots=2)
-        # A connection is greeted by a process: both are made while it is free. Quick statements might all find the
+        # A new connection needs a free process for its handshake: both are made while it is free. Quick statements
+        # might all find the first connection idle.
         # first connection idle.
         slow = "select pg_sleep(0.02)::text"
         assert all(client.answer().status == 200 for client in waiting(server, "returned", 20, slow))

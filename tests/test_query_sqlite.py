@@ -54,7 +54,7 @@ def server(shared: Server) -> Iterator[Server]:
     until_settled(shared)
 
 
-# Where it is
+# Where the file is
 
 
 def test_the_embedded_database_is_made_by_its_first_query(serve: Serve) -> None:
@@ -121,7 +121,7 @@ def test_a_file_that_cannot_be_opened_is_named_in_full_to_the_operator(serve: Se
     assert server.get("/hola/you").status == 200
 
 
-# The same as of PostgreSQL
+# The same as with PostgreSQL
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -200,7 +200,7 @@ def test_a_bad_statement_is_a_clear_error_that_does_not_quote_it(
     assert value(server, "select 7") == 7
 
 
-# Who leaves
+# Clients that leave
 
 
 @pytest.mark.promise(3)

@@ -41,7 +41,7 @@ def pay(amount: int, payer: int = 1, payee: int = 2) -> list[Step]:
 
 
 def begin(server: Server, *steps: Step, way: str = "transaction", **options: object) -> Client:
-    """A client that has asked for these steps in one transaction."""
+    """A client that has requested these steps in one transaction."""
     client: Client = server.connect()
     return client.ask("POST", f"/{way}", body=json.dumps({"steps": steps, **options}).encode())
 
@@ -230,7 +230,7 @@ STALE = {
 def test_a_stale_statement_fails_one_transaction_at_most(
     serve: Serve, server: Server, postgres: Postgres, reason: str
 ) -> None:
-    """`server` for its tables; two connections of a server of the test's own have the statement prepared."""
+    """`server` is for its tables; two connections of a separate server have the statement prepared."""
     own = serve("shop_queries", workers=1, database=postgres.url, database_slots=2)
     gate = own.new_gate()
     select = {"sql": "select * from accounts where id = 1"}

@@ -1,4 +1,4 @@
-"""What PostgreSQL prints comes out as JSON by the rules: what `psql` shows decides, as `harness/shown.py` reads it."""
+"""PostgreSQL's values become JSON according to the rules: the reference is `psql`, read by `harness/shown.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .harness.shown import Number, Oracle, exactly
 
 DATABASE = "types"
 
-# Whatever a database is set to, the core asks for what it can read.
+# Whatever the settings of a database, the core requests a format that it can read.
 HOSTILE = {
     "datestyle": "'German, DMY'",
     "timezone": "'Asia/Kolkata'",
@@ -113,7 +113,7 @@ SAMPLES: dict[str, list[str]] = {
     "regcollation": ['"C"'],
 }
 
-# What no text makes is taken from where it is; what cannot be had at all has its reason.
+# Values that no text can create are taken from where they exist; missing types have a reason.
 EXPRESSIONS = {
     "pg_node_tree": "(select proargdefaults from pg_proc where proargdefaults is not null order by oid limit 1)",
     "pg_ndistinct": "(select stxdndistinct from pg_statistic_ext_data)",
@@ -191,7 +191,7 @@ def server(shared: Server) -> Iterator[Server]:
 
 
 def asked(server: Server, sql: str, shape: str = "one", **more: object) -> Any:
-    """What comes over HTTP, with its numbers as they are written."""
+    """The response over HTTP, with its numbers as texts."""
     answer = server.post(f"/{shape}", json.dumps({"sql": sql, **more}).encode())
     assert answer.status == 200, answer.text
     return exactly(answer.body)

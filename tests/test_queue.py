@@ -1,4 +1,4 @@
-"""Who queues for a worker: a stampede is served, and nobody is kept for whom no worker would be free in time."""
+"""Requests that queue for a worker: a stampede is served; a request that no worker would start in time is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .harness.server import Server
 from .harness.until import Stopwatch, until
 
 CROWD = 2_000
-"""As many as the descriptors of most machines allow; the queue of 19,000 is the core's own test (`queue_time`)."""
+"""As many as the descriptors of most machines allow; a queue of 19,000 is in the core's own test (`queue_time`)."""
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def server(serve: Serve) -> Server:
 
 @pytest.fixture
 def stopped(server: Server) -> Iterator[Server]:
-    """Its only worker stands still."""
+    """Its only worker is stopped."""
     (pid,) = server.worker_pids()
     os.kill(pid, signal.SIGSTOP)
     yield server
@@ -45,7 +45,7 @@ def test_nobody_of_a_stampede_is_refused(server: Server) -> None:
 
 @pytest.mark.promise(8)
 def test_when_all_workers_hang_who_comes_is_refused_at_once(stopped: Server) -> None:
-    """Those who queued before there was a sign of it wait; the deadline is half a minute."""
+    """Requests that were queued before any sign of it wait; their deadline is half a minute."""
     waiting = stopped.waiting("/hola/queued", 200)
     watch = Stopwatch()
     refused = until("a refusal", lambda: next(iter(refusals(stopped)), None), 10)
@@ -64,7 +64,7 @@ def test_when_all_workers_hang_who_comes_is_refused_at_once(stopped: Server) -> 
 
 
 def refusals(server: Server) -> Iterator[tuple[int, int, str]]:
-    """What another client is told, if that comes at once."""
+    """The response to another client, if it comes at once."""
     client = server.connect().ask("GET", "/hola/late")
     if client.is_readable(0.3):
         answer = client.answer()
@@ -76,7 +76,7 @@ def refusals(server: Server) -> Iterator[tuple[int, int, str]]:
 def test_quick_ones_that_wait_for_a_slow_one_of_a_quick_worker_are_not_refused(
     serve: Serve, kind: dict[str, str]
 ) -> None:
-    """A pause of a second says little of a worker that has answered hundreds."""
+    """A pause of a second is no sign if the worker has answered hundreds before."""
     server = serve("basic", environment=kind)
     for _ in range(300):
         server.get("/hola/quick")
@@ -105,7 +105,7 @@ def test_a_coroutine_that_begins_at_once_is_not_refused_though_plain_functions_q
 
 @pytest.mark.promise(8)
 def test_a_slow_handler_refuses_nobody_who_has_time(serve: Serve) -> None:
-    """Five who wait for one worker, behind a request that takes long: nobody else is quick enough to be in doubt."""
+    """Five wait for one worker, after a request that takes long: no other worker is quick enough to raise a doubt."""
     server = serve("basic")
     first = server.connect().ask("GET", "/hold/slow")
     server.until_running(1)

@@ -1,4 +1,4 @@
-"""SIGHUP: new code serves without a failed request; code that does not start changes nothing; what is parked stays."""
+"""SIGHUP: new code serves without a failed request; code that does not start changes nothing; parked requests stay."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def events(name: str):
 
 
 class Code:
-    """The application's file, in a folder of its own beside `gates.py`."""
+    """The application's file, in a new folder next to `gates.py`."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "shop.py"
@@ -65,7 +65,7 @@ class Code:
         self.write("one")
 
     def write(self, version: str, more: str = "") -> None:
-        """Replaces it at once, as a deploy does."""
+        """Replaces it atomically, as a deployment does."""
         new = self.file.with_suffix(".new")
         new.write_text(APP.format(version=version, more=more))
         new.replace(self.file)

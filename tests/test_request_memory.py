@@ -1,4 +1,4 @@
-"""Heads and bodies of all requests in hand have one budget, whatever their protocol and whoever holds them."""
+"""Heads and bodies of all requests share one budget, whatever their protocol and wherever they are."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def literal(name: bytes, value: bytes, stored: bool = False) -> bytes:
 
 
 def amplified(name: bytes) -> bytes:
-    """249 streams, each of which names one field of 4,000 bytes seven times and withholds its body."""
+    """249 streams that each name one field of 4,000 bytes seven times and withhold their bodies."""
     begun = b"\x83\x86" + literal(b":path", b"/digest") + literal(b":authority", b"test")
     first = frame(HEADERS, END_HEADERS, 1, begun + literal(name, b"v" * 3_900, stored=True))
     rest = (frame(HEADERS, END_HEADERS, stream, begun + b"\xbe" * 7) for stream in range(3, 501, 2))
@@ -57,7 +57,7 @@ def amplified(name: bytes) -> bytes:
 @pytest.mark.promise(8)
 @pytest.mark.parametrize("name", [b"x", b"cookie"])
 def test_heads_that_hpack_makes_small_on_the_wire_hold_little_in_memory(serve: Serve, name: bytes) -> None:
-    """Before: 20 connections, which sent 16 KB each, held 212 MB; and held them when they had gone."""
+    """In earlier versions, 20 connections that sent 16 KB each held 212 MB, even after they had closed."""
     server = serve("basic", workers=1, body_timeout=NEVER)
     with contextlib.ExitStack() as stack:
         before = server.resident_bytes
@@ -66,7 +66,7 @@ def test_heads_that_hpack_makes_small_on_the_wire_hold_little_in_memory(serve: S
             client.send(amplified(name))
         until("all have come", lambda: server.status()["connections"]["http2"] == 20)
         server.until(lambda status: status["memory"]["request_bytes"] > 20 * MEBIBYTE)
-        # Streams without such a field take 55 MB, heads at most 2 MiB of each connection.
+        # Streams without such a field take 55 MB, the heads of each connection at most 2 MiB.
         assert server.resident_bytes - before < 130 * MEBIBYTE
         assert server.get("/hola/x").status == 200
     until_given_back(server)
@@ -117,7 +117,7 @@ def test_bodies_that_come_in_have_a_room_together_that_is_given_back(serve: Serv
 
 
 class Holder:
-    """A client whose body has come so far."""
+    """A client that has sent this much of its body."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -153,7 +153,7 @@ def post(server: Server, version: str, body: bytes) -> int:
     return int(answer.status)
 
 
-# Whole ones
+# Complete requests
 
 
 def answers(clients: list[Client]) -> Iterator[int]:
@@ -252,7 +252,7 @@ def test_what_is_pipelined_after_a_parked_request_counts(serve: Serve) -> None:
 
 @pytest.fixture
 def nearly_full(serve: Serve) -> Server:
-    """Bodies that come slowly hold three quarters of the budget: all that they may."""
+    """Incomplete bodies hold three quarters of the budget: their maximum."""
     server = serve("basic", workers=1, requests_limit="4MiB", body_timeout=NEVER)
     head = b"POST /digest HTTP/1.1\r\nHost: t\r\nContent-Length: 100000\r\n\r\n"
 

@@ -1,4 +1,4 @@
-"""Clients that read slowly: they get all of it, in order, and they are nobody's burden meanwhile."""
+"""Clients that read slowly get everything, in order, and do not slow down others."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .harness.until import Stopwatch, until
 
 MESSAGE = 50_000
 BACKLOG = 40
-"""Messages that wait for a client that comes back: 2 MB, where 256 KiB may wait for one that does not read."""
+"""Messages that wait for a client that reconnects: 2 MB, while 256 KiB may wait for one that does not read."""
 
 PATIENCE = 1.0
-"""Seconds for which a client with that much waiting may take nothing."""
+"""Seconds for which a client with that much waiting may read nothing."""
 
 
 def over_http_1(server: Server, target: str, cursor: str) -> Callable[[], Iterator[Event]]:
-    """Asks, and reads nothing before what it gives is called."""
+    """Sends a request, and reads nothing until the returned function is called."""
     client = server.connect(receive_buffer=4096, segment=1460)
     client.ask("GET", target, f"Last-Event-ID: {cursor}")
     return lambda: parse(client.pieces(client.opening()))
@@ -39,7 +39,7 @@ def message(number: int) -> bytes:
 
 
 def numbers(events: Iterator[Event]) -> Iterator[int]:
-    """What the messages say; a gap is an error, and each is whole."""
+    """The data of the messages; a gap is an error, and each message is complete."""
     for event in events:
         assert event.event is None, event
         if event.data is not None:
@@ -97,7 +97,7 @@ def test_who_reads_slowly_is_not_cut_off_while_messages_go_on_coming(
     assert [next(found) for _ in range(BACKLOG)] == list(range(told + 1, told + 1 + BACKLOG))
 
 
-# Answers of one piece
+# Complete responses
 
 
 @pytest.mark.promise(4)
@@ -139,7 +139,9 @@ if os.environ.get("CONCURRENT"):
 
 @pytest.mark.promise(6)
 def test_who_reads_slowly_makes_the_log_accuse_no_worker_that_is_idle(serve: Serve, kind: Kind, tmp_path: Path) -> None:
-    """The deadline of the stream passes, and its worker lets go of it at once: nothing runs that a stack would show."""
+    """The deadline of the stream passes, and its worker releases it at once: there is no code left that a stack would
+    show.
+    """
     app = tmp_path / "app.py"
     app.write_text(SLOW)
     server = serve(app, environment=kind, workers=1, deadline="500ms", kill_grace="10s")

@@ -1,4 +1,6 @@
-"""A short soak: clients that leave, restarts, `kill -9`; afterwards the database's own log says whom cancels hit."""
+"""A short soak: clients that leave, restarts, `kill -9`; afterwards the database's own log shows which statements were
+hit.
+"""
 
 from __future__ import annotations
 

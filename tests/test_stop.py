@@ -1,4 +1,4 @@
-"""The end: politely at SIGTERM, at once when asked twice, and without orphans however the core dies."""
+"""Shutdown: gracefully at SIGTERM, at once when requested twice, and without orphans however the core dies."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from .harness.server import Server, free_port
 from .harness.until import BUSY, Stopwatch, until
 
 UNREAD = 300_000
-"""More than a socket takes whose client does not read, less than the core takes of a worker beyond that (256 KiB)."""
+"""More than a socket accepts if its client does not read, less than the core takes from a worker in addition (256 KiB).
+"""
 
 
 def stopping(server: Server) -> None:
-    """SIGTERM, and waits until it says that it drains."""
+    """Sends SIGTERM, and waits until the server reports that it drains."""
     server.signal(signal.SIGTERM)
     server.until_logged("shutting down")
-    with contextlib.suppress(OSError):  # nothing may have held it up
+    with contextlib.suppress(OSError):  # nothing may have delayed it
         server.until(lambda status: status["state"] == "draining")
 
 
-# Politely
+# Gracefully
 
 
 @pytest.mark.promise(3)
@@ -49,7 +50,7 @@ def test_what_runs_and_what_queues_is_finished_and_its_connection_closes(serve: 
 
 @pytest.mark.promise(3)
 def test_who_stands_in_the_backlog_is_served(serve: Serve) -> None:
-    """A client there is connected and has sent its request: closing the door would be a reset."""
+    """A client there is connected and has sent its request: closing the listener would reset it."""
     server = serve("basic")
     server.signal(signal.SIGSTOP)
     clients = [server.connect().ask("GET", f"/hola/{number}") for number in range(300)]
@@ -60,7 +61,7 @@ def test_who_stands_in_the_backlog_is_served(serve: Serve) -> None:
 
 
 def lets_in(server: Server) -> bool:
-    """Its door is closed a moment after it says that it stops."""
+    """The listener is closed a moment after the server reports that it stops."""
     try:
         Client(server.address).close()
     except ConnectionRefusedError:
@@ -177,7 +178,7 @@ def test_under_load_no_request_that_was_begun_is_reset(serve: Serve, kind: Kind)
         server.signal(signal.SIGTERM)
         assert server.ended() == 0
     assert set(load.statuses) == {200}
-    # A connection may close between two requests; an answer that has begun is never broken off.
+    # A connection may close between two requests; a response that has begun is never aborted.
     begun = [failure for failure in load.failures if "Broken(" in failure or "closed behind b" in failure]
     assert not [failure for failure in begun if "b''" not in failure], load.failures
 
@@ -199,7 +200,7 @@ def test_shut_down_hooks_run_in_every_worker(serve: Serve, tmp_path: object) -> 
 
 
 def test_answers_that_are_not_read_yet_are_delivered_whole_within_the_grace(serve: Serve) -> None:
-    """One of the core itself, one of a worker: of both some lies in the core when there is nothing else to do."""
+    """One response of the core itself, one of a worker: a part of both is in the core when everything else is done."""
     server = serve("basic", grace="20s")
     cursor = server.publish("unread", b"before")
     server.publish("unread", b"x" * UNREAD)
@@ -297,7 +298,7 @@ def enqueue():
 def test_the_idle_run_their_hooks_whatever_is_still_at_work(
     serve: Serve, tmp_path: Path, kind: Kind, busy: str
 ) -> None:
-    """And before the grace is over, since nobody can need them."""
+    """And before the grace is over, because no request can need them."""
     app = tmp_path / "app.py"
     app.write_text(HOOKS)
     server = serve(app, environment=kind, workers=2, job_workers=1, grace="10m")
@@ -322,7 +323,7 @@ def test_the_idle_run_their_hooks_whatever_is_still_at_work(
 
 
 def test_those_that_are_idle_when_the_grace_is_over_run_their_hooks(serve: Serve, tmp_path: Path, kind: Kind) -> None:
-    """They were kept for a request that was parked."""
+    """They were kept for a parked request."""
     app = tmp_path / "app.py"
     app.write_text(HOOKS)
     server = serve(app, environment=kind, workers=1, grace="500ms")
@@ -335,7 +336,7 @@ def test_those_that_are_idle_when_the_grace_is_over_run_their_hooks(serve: Serve
     assert "killing a worker" not in server.log()
 
 
-# Not so politely
+# Less gracefully
 
 
 @pytest.mark.promise(3)
@@ -395,7 +396,7 @@ def test_a_stop_while_workers_start_is_a_stop(serve: Serve, tmp_path: object) ->
     assert watch.seconds < BUSY
 
 
-# Without a word
+# Without notice
 
 
 @pytest.mark.promise(6)
@@ -427,7 +428,7 @@ def test_after_a_kill_the_next_server_takes_the_port_within_a_second(serve: Serv
 
 
 def test_a_worker_whose_core_is_stopped_and_goes_on_lives_on(serve: Serve) -> None:
-    """No ping is judged by a time in which the core itself stood still."""
+    """No ping is judged by a time in which the core itself was stopped."""
     server = serve("coroutines", workers=2)
     parked = server.connect().ask("GET", "/after/0.3")
     server.until_parked(1)
@@ -442,7 +443,7 @@ def test_a_worker_whose_core_is_stopped_and_goes_on_lives_on(serve: Serve) -> No
 
 
 def test_workers_are_told_before_anything_is_closed(serve: Serve) -> None:
-    """A coroutine that listens can finish within the grace, for it is running when DRAIN comes."""
+    """A coroutine that handles it can finish within the grace, because it is running when DRAIN comes."""
     server = serve("coroutines", grace="5s")
     client = server.connect().ask("GET", "/hold/told")
     server.until_running(1)

@@ -1,4 +1,4 @@
-"""What a stranger may send: rubbish, TLS, the wrong protocol, unusual targets. It is answered at once."""
+"""Input of strangers: garbage, TLS, the wrong protocol, unusual targets. It is answered at once."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .harness.until import until
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HELLO = bytes.fromhex("160301020001 0001fc0303") + b"\x5a" * 506
-"""How a ClientHello begins."""
+"""The beginning of a ClientHello."""
 ALERT = bytes([21, 3, 1, 0, 2, 2, 70])
 NEVER = "10m"
-"""A timeout that no test waits for: whoever gets an answer did not get it because of one."""
+"""A timeout that no test waits for: no response can be due to it."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def server(shared: Server) -> Iterator[Server]:
     shared.cleared()
 
 
-# Bytes that begin no request
+# Bytes that cannot begin a request
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_what_browsers_send_reaches_the_application_as_it_came(server: Server, p
 
 @pytest.mark.parametrize("part", AS_THEY_CAME)
 def test_it_does_over_http_2(server: Server, part: str) -> None:
-    """But for a few that the library under it lets into no query or path (it resets the stream)."""
+    """Except for a few that hyper accepts in no query or path (it resets the stream)."""
     with Http2(server.address, strict=False) as client:
         if part not in ('"', "<>"):
             assert client.get(f"/seen?q={part}").json() == {"path": "/seen", "query": f"q={part}"}
@@ -183,7 +183,7 @@ def test_it_does_over_http_2(server: Server, part: str) -> None:
 @pytest.mark.parametrize("target", ["/caf%E9", "/waits/%E9", "/constant/%E9"])
 @pytest.mark.parametrize("version", ["1.1", "2"])
 def test_what_is_no_utf_8_is_a_path_and_no_text(server: Server, version: str, target: str) -> None:
-    """A parameter is text, so none takes it: 404, not 400."""
+    """A parameter is text, so no parameter matches it: 404, not 400."""
     ask = server.get if version == "1.1" else server.connect2().get
     assert ask(target).status == 404
     assert ask("/named/%C3%A9").text == "é"
@@ -194,7 +194,7 @@ def test_controls_spaces_raw_bytes_and_fragments_are_refused(server: Server, tar
     assert server.get(target).status in (400, 505)
 
 
-# Answers that cannot be sent, and lengths
+# Responses that cannot be sent, and lengths
 
 
 @pytest.mark.parametrize("version", ["1.1", "2"])

@@ -1,4 +1,4 @@
-"""What concerns a thousand clients is done in turns: each is told everything once and in order, others are served."""
+"""Work for a thousand clients is done in turns: each gets everything once and in order, and others are served."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .harness.until import Stopwatch, until
 CROWD = 1_000
 
 DELAY_MAX = 0.05
-"""Seconds for which nobody may wait for what concerns others. Here it is CPU time of the core: the machine has other
-things to do, and whoever waits for it waits longer.
+"""Seconds that no client may wait because of work for others. Here it is CPU time of the core: on a busy machine
+clients wait longer.
 """
 
 
 def busiest(server: Server) -> float:
-    """The most CPU time that one turn has taken, in seconds."""
+    """The CPU time of the longest turn, in seconds."""
     seconds: float = server.status()["turns"]["busiest"]
     return seconds
 
@@ -68,7 +68,7 @@ def test_a_publish_to_a_crowd_is_told_once_while_others_are_served(serve: Serve)
             server.publish("all", b"two")
             assert crowd.statuses(20) == {200: CROWD}
             server.until_zero()
-    # On a quiet machine it is some milliseconds; what is promised is 50.
+    # On a quiet machine it is a few milliseconds; the promise is 50.
     assert prober.slowest < 1
     turns = server.status()["turns"]
     assert turns["longest"] > 0
@@ -139,13 +139,13 @@ def test_at_a_stop_each_of_a_crowd_gets_its_answer(serve: Serve) -> None:
 
 @pytest.mark.promise(5)
 def test_thousands_of_streams_leave_the_others_their_turns(serve: Serve) -> None:
-    """Connections of HTTP/2 are tasks beside the one that decides. On a busy machine one round of some is quick."""
+    """HTTP/2 connections are tasks next to the event loop. On a busy machine one round of some of them is quick."""
     slowest = min(slowest_beside_streams(serve("basic")) for _ in range(4))
     assert slowest < DELAY_MAX
 
 
 def slowest_beside_streams(server: Server) -> float:
-    """What others wait while thousands of streams begin to wait and are answered."""
+    """How long others wait while thousands of streams begin to wait and are answered."""
     with Streams(server.address, connections=60, streams=250) as streams, Prober(server.address) as prober:
         streams.ask("/next/all")
         server.until_parked(60 * 250, 180)
@@ -164,7 +164,7 @@ def test_channels_on_which_nothing_happens_cost_no_turn_anything(serve: Serve, t
     watch = Stopwatch()
     until("it has counted several times", lambda: watch.seconds > 4)
     turns = server.status()["turns"]
-    # It counts and measures itself once a second; being asked for the status is one turn.
+    # The server counts and measures itself once a second; answering the status takes one turn.
     assert turns["busy"] <= before + 2, turns
 
 
@@ -183,12 +183,12 @@ def fill(first: int, count: int) -> str:
 
 @pytest.mark.promise(9)
 def test_a_disk_that_does_not_answer_holds_up_jobs_alone(serve: Serve, tmp_path: Path) -> None:
-    """The store could not be opened at the start; whoever tries again stands still for good."""
+    """The store could not be opened at the start; opening it again would block for ever."""
     server = serve("jobs", state=tmp_path, prefix=["sh", "-c", LITTLE_ROOM, "sh"])
     server.until_logged("jobs are neither accepted nor run")
     for path in tmp_path.glob("jobs.db*"):
         path.unlink()
-    # Opening it waits for somebody who reads.
+    # Opening it blocks until there is a reader.
     os.mkfifo(tmp_path / "jobs.db")
     until("it is tried", lambda: is_opening(server))
     watch = Stopwatch()
@@ -222,7 +222,7 @@ def test_a_reload_that_brings_the_first_jobs_waits_for_their_disk_alone(serve: S
 
 @pytest.mark.promise(9)
 def test_a_script_that_enqueues_the_first_job_waits_for_its_disk_alone(serve: Serve, tmp_path: Path) -> None:
-    """Nobody else waits, and what was enqueued meanwhile is stored or refused. What comes next opens the file."""
+    """No other request waits, and jobs that were enqueued meanwhile are stored or refused. The next opens the file."""
     app, state = tmp_path / "app.py", tmp_path / "state"
     app.write_text("from parkade import App\napp = App()\napp.get('/constant', 'here')\n")
     server = serve(app, state=state)
@@ -252,11 +252,11 @@ def test_a_script_that_enqueues_the_first_job_waits_for_its_disk_alone(serve: Se
 
 
 LITTLE_ROOM = 'trap "" XFSZ; ulimit -f 48; exec "$@"'
-"""No file may have more than 24 or 48 KiB, which is little for a database and enough for a log."""
+"""No file may exceed 24 or 48 KiB, which is little for a database and enough for a log."""
 
 
 def is_opening(server: Server) -> bool:
-    """Whether the thread is there that opens the store, and then writes it."""
+    """Whether the thread exists that opens the store, and then writes it."""
     return any(path.read_text() == "jobs\n" for path in Path(f"/proc/{server.pid}/task").glob("*/comm"))
 
 
@@ -277,7 +277,7 @@ def test_a_database_over_tls_delays_nobody(serve: Serve, tmp_path: Path) -> None
 
 
 def at_once(server: Server, target: str, count: int) -> None:
-    """So many clients, whose answers are all the same, and right."""
+    """This many clients, whose responses are all the same, and right."""
     clients = server.waiting(target, count)
     threads = [threading.Thread(target=lambda client=client: answers.append(client.answer())) for client in clients]
     answers: list[object] = []

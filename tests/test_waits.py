@@ -1,4 +1,4 @@
-"""Timers and channels in all ways to use them; cursors, gaps, and everybody gets every message once, in order."""
+"""Timers and channels in all ways to use them; cursors, gaps, and every client gets every message once, in order."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_an_awaited_message_goes_to_its_coroutine(coroutines: Server, name: str)
 
 @pytest.mark.promise(1)
 def test_a_coroutine_may_give_its_wait_up(coroutines: Server, name: str) -> None:
-    """Nobody publishes: what it no longer waits for would hold its answer for ever."""
+    """Nothing is published: a wait that was abandoned would hold its response for ever."""
     client = coroutines.connect().ask("GET", f"/impatient/{name}?patience=0.2")
     coroutines.until_parked(1)
     assert client.answer().text == "gave up"
@@ -518,7 +518,7 @@ def test_a_message_that_is_too_long_is_an_error_of_who_publishes_it(server: Serv
 
 
 def test_waiting_and_publishing_at_one_moment_loses_nothing(server: Server, name: str) -> None:
-    """Everybody who parks with the cursor of before gets the message, whether it came before or behind."""
+    """Every client that parks with the earlier cursor gets the message, whether it was published before or after."""
     for _ in range(30):
         cursor = server.publish(name, b"mark")
         clients = server.waiting(f"/next/{name}?since={cursor}", 10)

@@ -1,4 +1,4 @@
-"""Workers die, hang, leak and lie; only the requests that they were running notice."""
+"""Workers die, hang, leak and misbehave; only the requests that they were running notice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEBIBYTE = 1 << 20
 
 
 def new_worker(server: Server, before: list[int], workers: int = 1) -> list[int]:
-    """Waits until others serve than those before."""
+    """Waits until new workers serve."""
     server.until(
         lambda status: (
             len([worker for worker in status["workers"] if worker["state"] in ("ready", "busy")]) == workers
@@ -33,7 +33,7 @@ def new_worker(server: Server, before: list[int], workers: int = 1) -> list[int]
 
 
 def test_a_worker_outlives_the_threads_of_its_server(serve: Serve) -> None:
-    """Threads that wait for work end after ten seconds, and the kernel kills what one has started."""
+    """Idle threads end after ten seconds, and the kernel kills the children that a thread has started."""
     server = serve("basic", workers=1)
     before = server.worker_pids()
     (client,) = server.waiting("/after/12", 1)
@@ -448,7 +448,7 @@ def test_workers_that_keep_dying_are_started_ever_more_rarely(serve: Serve, tmp_
     server.still_serves()
 
 
-# Who gets what
+# Which worker gets what
 
 
 @pytest.mark.promise(4)
@@ -474,7 +474,7 @@ def test_nothing_queues_behind_a_slow_handler_while_another_worker_is_idle(serve
 @pytest.mark.promise(4)
 def test_a_slow_and_a_quick_request_that_come_together_go_to_two_idle_workers(serve: Serve, kind: Kind) -> None:
     server = serve("basic", environment=kind, workers=2)
-    for _ in range(300):  # so that both are known to be quick, and might be sent requests ahead
+    for _ in range(300):  # so that both are known to be quick, and might get requests ahead
         server.get("/hola/quick")
     slow, quick = server.connect(), server.connect()
     for round_ in range(20):
@@ -504,7 +504,7 @@ def test_plain_functions_of_one_worker_run_one_at_a_time(serve: Serve, kind: Kin
     server.until_zero()
 
 
-# Answers that are none
+# Invalid responses
 
 
 BAD = [

@@ -1,4 +1,4 @@
-"""Plain functions: one request at a time in a worker, beside an event loop if the environment says `CONCURRENT`."""
+"""Plain functions: one request at a time in a worker, or next to an event loop if the environment has `CONCURRENT`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pid() -> str:
     return str(os.getpid())
 
 
-# What a request is
+# The contents of a request
 
 
 @app.route("/echo", methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
@@ -59,7 +59,7 @@ def digest(request: Request) -> dict[str, object]:
     return {"bytes": len(request.body), "sha256": hashlib.sha256(request.body).hexdigest()}
 
 
-# What an answer may be
+# The kinds of responses
 
 
 @app.get("/bytes/{count:int}")
@@ -86,7 +86,7 @@ def status(code: int) -> int:
 
 @app.get("/bodiless/{code:int}")
 def bodiless(code: int) -> Response:
-    """A body where there can be none."""
+    """A body where there must be none."""
     return Response("five!", status=code)
 
 

@@ -37,7 +37,7 @@ async def hold(gate: str) -> str:
 
 @app.get("/deaf/{gate}")
 async def deaf(gate: str) -> str:
-    """Ignores that it is cancelled."""
+    """Ignores its cancellation."""
     while True:
         try:
             await hold_async(gate)
@@ -79,7 +79,7 @@ async def after_seconds(seconds: float) -> str:
 
 @app.get("/back/{kind}/{seconds:float}")
 async def back(kind: str, seconds: float) -> object:
-    """Comes back to a function of this kind."""
+    """Continues in a function of this kind."""
     return after(seconds).then({"plain": back_plainly, "coroutine": back_in_the_loop}[kind])
 
 
@@ -99,7 +99,7 @@ async def next_message(name: str, timeout: float | None = None) -> dict[str, obj
 
 @app.get("/impatient/{name:path}")
 async def impatient(name: str, patience: float) -> str:
-    """Gives its first wait up, then waits for something else."""
+    """Abandons its first wait, then waits for something else."""
     try:
         await asyncio.wait_for(_message(name), patience)
     except asyncio.TimeoutError:

@@ -1,4 +1,4 @@
-"""Everything of a request that a worker reads for its handler. Each answer says what was understood, shortened."""
+"""Uses every part of a request that a worker reads for its handler. Each response is what was understood, shortened."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def rest(rest: str, request: Request) -> str:
 
 
 def boom(what: str, request: Request) -> None:
-    print(what.replace("\n", " "))  # what it prints in several lines is in several lines
+    print(what.replace("\n", " "))  # output of several lines stays in several lines
     raise RuntimeError(f"no {what} in {request.body.decode(errors='replace')}")
 
 

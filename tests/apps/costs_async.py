@@ -1,4 +1,4 @@
-"""The same in coroutines."""
+"""The same with coroutines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands at the edges of HTTP: targets as they came, answers that cannot be sent, lengths that HEAD is told."""
+"""Edge cases of HTTP: unusual targets, responses that cannot be sent, lengths in responses to HEAD."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def seen_query(request: Request) -> dict[str, str]:
 
 @app.get("/control/{code:int}")
 def control(code: int) -> Response:
-    """A control character in the value of a field."""
+    """A control character in a field's value."""
     return Response("x", headers={"x-a": f"a{chr(code)}b"})
 
 

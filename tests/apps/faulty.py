@@ -1,4 +1,4 @@
-"""An application that does everything wrong, each thing at its own path."""
+"""An application that does everything wrong, each at its own path."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def loop_soon() -> None:
 @app.get("/leak/{mebibytes:int}")
 def leak(mebibytes: int) -> str:
     memory.append(bytearray(os.urandom(1 << 10)) * (mebibytes << 10))
-    time.sleep(0.02)  # or a gigabyte would be gone before anybody can look
+    time.sleep(0.02)  # or a gigabyte would be gone before the test sees it
     return f"{len(memory)}"
 
 
-# Answers that are none
+# Invalid responses
 
 
 @app.get("/raise")

@@ -1,4 +1,4 @@
-"""Code that enqueues as fast as it can, from a plain job, from threads of one, and from a handler."""
+"""Code that enqueues as fast as it can: in a plain job, in its threads, and in a handler."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from parkade import App, Job
 
 app = App()
 
-LATER = 1_000_000  # seconds: nobody runs them
+LATER = 1_000_000  # seconds: they never run
 
 
 @app.job

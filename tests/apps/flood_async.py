@@ -1,5 +1,5 @@
-"""Code that enqueues as fast as it can in a worker with an event loop: a coroutine that waits now and then, and a job
-that is plain.
+"""Code that enqueues as fast as it can in a worker with an event loop: a coroutine that waits now and then, and a plain
+job.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from parkade import App
 
 app = App()
 
-LATER = 1_000_000  # seconds: nobody runs them
+LATER = 1_000_000  # seconds: they never run
 
 
 @app.job

@@ -1,6 +1,6 @@
-"""Where a handler waits until the test lets it go on: `server.open_gate(name)`.
+"""Gates at which a handler waits until the test opens them: `server.open_gate(name)`.
 
-A file is the signal, for it crosses processes.
+A file is the signal, because it works across processes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 GATES = Path(os.environ.get("GATES", "."))
 PAUSE = 0.003
-SECONDS = 60.0  # then something is wrong with the test
+SECONDS = 60.0  # beyond it, something is wrong with the test
 
 
 def hold(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Jobs that are plain functions, good and bad, and a route that enqueues whatever it is asked for."""
+"""Jobs that are plain functions, good and bad, and a route that enqueues any of them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def write(line: str) -> str:
 
 @app.job
 def write_laden(line: str, load: str) -> None:
-    """The load is what makes it heavy to store."""
+    """The load makes it expensive to store."""
     note(line)
 
 
@@ -84,7 +84,7 @@ def wait_at(gate: str, job: Job) -> str:
 
 @app.job(retries=0)
 def poll_at(gate: str, job: Job) -> str:
-    """Looks whether it is cancelled, until somebody opens the gate."""
+    """Checks whether it is cancelled, until the gate is opened."""
     note(f"begin {gate} {job.attempt}")
     while not job.cancelled:
         if os.path.exists(os.path.join(os.environ["GATES"], gate)):
@@ -127,7 +127,7 @@ def give(value: Any) -> Any:
 
 @app.job
 def give_odd(kind: str) -> Any:
-    """What JSON cannot say as it is."""
+    """Values that JSON cannot represent directly."""
     if kind == "keys":
         return {None: 1, True: 2, 1.5: 3, 7: {False: b"raw"}}
     return functools.reduce(lambda inner, _: [inner], range(300), 1)
@@ -135,7 +135,7 @@ def give_odd(kind: str) -> Any:
 
 @app.job
 def give_many(count: int) -> list[list[None]]:
-    """A result that is large, and consists of many values."""
+    """A large result of many values."""
     return [[] for _ in range(count)]
 
 
@@ -166,7 +166,7 @@ def write_behind(line: str) -> str:
 
 @app.job
 def wait_for_word(line: str) -> object:
-    """In the core, so that very many run at a time."""
+    """A wait in the core, so that very many can run at a time."""
     note(f"begin {line}")
     return channel("word").next(timeout=60).then(hear_word, line=line)
 
@@ -191,7 +191,7 @@ def say_and_fail(text: str) -> None:
 
 @app.job(retries=3)
 def again(line: str, failures: int, job: Job) -> int:
-    """Fails so often, and is tried again at once."""
+    """Fails this many times, and is retried at once."""
     note(f"{line} {job.attempt}")
     if job.attempt <= failures:
         raise Retry(0.01, "not yet")
@@ -208,7 +208,7 @@ def again_in(line: str, seconds: float, job: Job) -> None:
 
 @app.job(retries=0, deadline=1.5)
 def late(line: str, job: Job) -> None:
-    """Notes when it begins, and when its deadline has passed."""
+    """Records when it begins, and when its deadline has passed."""
     note(f"begin {line} {time.monotonic()}")
     while not job.cancelled:
         time.sleep(PAUSE)
@@ -311,7 +311,7 @@ def streamed(body: str) -> Iterator[bytes]:
 
 @app.post("/streamed-before")
 def streamed_before(body: str) -> Iterator[bytes]:
-    """The job comes when the answer has begun."""
+    """Enqueues after the response has begun."""
     yield b"one"
     write.enqueue(body)
     yield b"two"
@@ -346,6 +346,6 @@ def misfit() -> None:
 
 @app.post("/stored-and-oversized")
 def stored_and_oversized(body: str) -> None:
-    """The first is acknowledged to nobody."""
+    """The first is never acknowledged."""
     write.enqueue(body)
     write.enqueue("x" * 600_000)

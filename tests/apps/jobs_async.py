@@ -1,4 +1,4 @@
-"""Jobs that are coroutines, beside one that is not, enqueued and awaited in coroutines."""
+"""Jobs that are coroutines, and a plain one, enqueued and awaited in coroutines."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def enqueue(body: Asked) -> list[str]:
 
 @app.post("/stored")
 async def stored(body: Asked) -> list[str]:
-    """The ids that the store has for them."""
+    """The ids of the jobs in the store."""
     handles = [app.jobs[body.job].enqueue(*body.args, **body.options) for _ in range(body.count)]
     return [(await handle).id for handle in handles]
 

@@ -1,4 +1,4 @@
-"""Jobs that are enqueued within transactions: a request says in steps what it does there."""
+"""Jobs that are enqueued within transactions: a request lists the steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ app = App()
 
 
 class Step(msgspec.Struct):
-    """One of these."""
+    """One of these steps."""
 
     sql: str | None = None
     parameters: list[Any] = []
@@ -29,7 +29,7 @@ class Step(msgspec.Struct):
 
 
 class Asked(msgspec.Struct):
-    """What is done in the block, and what behind it."""
+    """The steps in the block, and those after it."""
 
     steps: list[Step]
     behind: list[Step] = []
@@ -44,7 +44,7 @@ def write(line: str) -> str:
 
 @app.job
 async def write_within(line: str) -> str:
-    """Enqueues another within a transaction of its own."""
+    """Enqueues another job within its own transaction."""
     async with transaction() as t:
         await t.query("insert into orders (line) values ($1)", line)
         write.enqueue(line)
@@ -63,7 +63,7 @@ async def enqueue(body: str) -> str:
 
 @app.post("/transaction")
 async def steps(body: Asked) -> list[str]:
-    """Gives the ids that the jobs have in the store."""
+    """Returns the ids that the jobs have in the store."""
     handles: list[Handle] = []
     try:
         async with transaction(body.database) as t:
@@ -91,7 +91,7 @@ async def steps(body: Asked) -> list[str]:
 
 @app.post("/plain")
 async def plain(body: Asked) -> list[str]:
-    """The same, and nobody looks whether it is stored."""
+    """The same, without checking whether it is stored."""
     handles: list[Handle] = []
     async with transaction(body.database) as t:
         for step in body.steps:

@@ -1,4 +1,4 @@
-"""Jobs that end their worker or keep it, beside good ones, all enqueued by one request.
+"""Jobs that end their worker or occupy it, next to good ones, all enqueued by one request.
 
 With `CONCURRENT` some of them are coroutines, so that workers have an event loop.
 """
@@ -18,7 +18,7 @@ app = App()
 
 
 class Burst(msgspec.Struct):
-    """Names of jobs, in the order in which they are enqueued; each is given its place and this line."""
+    """Names of jobs, in the order in which they are enqueued; each gets its position and this line."""
 
     jobs: list[str]
     line: str
@@ -67,7 +67,7 @@ if "CONCURRENT" in os.environ:
         loop_for_ever(line)
 
 
-# Those that end their worker, at once or because it is killed
+# Jobs that end their worker, at once or because it is killed
 
 
 def begin(line: str) -> None:

@@ -1,4 +1,4 @@
-"""An application that prints, reads, forks, starts programs and closes things, in every way there is."""
+"""An application that prints, reads, forks, starts programs and closes descriptors in every way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from parkade import App, after
 app = App(concurrent="CONCURRENT" in os.environ)
 
 FRAME = bytes([0, 0, 0, 0, 0x34, 0, 0, 0, 0, 0, 0, 0])
-"""A GOODBYE, for whoever takes it for one."""
+"""A GOODBYE, if it is taken for one."""
 
 os.write(1, FRAME + b"\nwritten while it loads\n")
 print("printed while it loads")
@@ -100,7 +100,7 @@ def read() -> list[str]:
     return [os.read(0, 100).decode(), sys.stdin.read(), told.decode()]
 
 
-# Children that stay
+# Child processes that stay
 
 
 @app.get("/hold/{gate}")
@@ -111,7 +111,7 @@ def hold_at(gate: str) -> str:
 
 @app.get("/forked/{gate}")
 def forked(gate: str) -> str:
-    """A daemon that keeps everything that it was given, until the gate is opened."""
+    """A daemon that keeps all its inherited descriptors, until the gate is opened."""
     if (child := os.fork()) == 0:
         os.setsid()
         hold(gate)
@@ -121,14 +121,14 @@ def forked(gate: str) -> str:
 
 @app.get("/started/{gate}")
 def started(gate: str) -> str:
-    """The same as a program of its own."""
+    """The same as a separate program."""
     script = f"while ! test -e {Path(os.environ['GATES']) / gate}; do sleep 0.01; done"
     return str(subprocess.Popen(["sh", "-c", script], start_new_session=True, close_fds=False).pid)
 
 
 @app.get("/helped", deadline=0.5)
 def helped() -> str:
-    """Starts a program, tells its number, and waits for ever."""
+    """Starts a program, returns its process id, and waits for ever."""
     helper = subprocess.Popen(["sleep", "600"])
     print(f"helper {helper.pid}.")
     helper.wait()

@@ -1,4 +1,4 @@
-"""Who may have a job: its owner, as the request says who its user is. It also says what goes wrong."""
+"""Access control for jobs: the owner may access them, according to the request's user. It also makes errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parkade.jobs import Handle
 
 
 def owner_only(request: Request, job: StoredJob) -> bool:
-    """Plain; `X-Gate` is where it waits."""
+    """A plain function; `X-Gate` is where it waits."""
     note(f"asked {request.method} {job.id}")
     if (gate := request.headers.get("x-gate")) is not None:
         hold(gate)
@@ -21,8 +21,8 @@ def owner_only(request: Request, job: StoredJob) -> bool:
 
 
 async def owner_only_async(request: Request, job: StoredJob) -> bool:
-    """The same as a coroutine, which waits in the core, too: after its gate, since what waits there gives back what it
-    holds. `X-First` is a job for which it waits as well.
+    """The same as a coroutine, which also waits in the core: after its gate, because a wait there gives its credit
+    back. `X-First` is a job for which it waits as well.
     """
     note(f"asked {request.method} {job.id}")
     if (gate := request.headers.get("x-gate")) is not None:

@@ -24,7 +24,7 @@ async def start() -> None:
 
 @app.get("/lag/{turns:int}")
 async def lag(turns: int) -> list[float]:
-    """For how long the loop stood still in each of so many turns, sorted: seconds beyond what was asked for."""
+    """How long the loop stood still in each of this many turns, sorted: seconds beyond the intended time."""
     late = []
     for _ in range(turns):
         before = time.monotonic()
@@ -44,7 +44,7 @@ async def two(name: str) -> list[str]:
 
 @app.get("/hold/{gate}")
 def hold(gate: str) -> str:
-    print(f"holds at {gate} in {where()}.\n", end="", flush=True)  # in one piece: other threads print too
+    print(f"holds at {gate} in {where()}.\n", end="", flush=True)  # in one piece, because other threads print too
     hold_gate(gate)
     return gate
 
@@ -83,7 +83,7 @@ def behind(name: str) -> str:
 
 @app.post("/tell/{name}")
 def tell(name: str) -> str:
-    """Publishes and enqueues from everywhere where a plain function may."""
+    """Publishes and enqueues wherever a plain function may do so."""
     channel(name).publish("1")
     record.enqueue(name)
     asyncio.run(_tell(name))

@@ -1,4 +1,4 @@
-"""Handlers that publish, and go on in every way that there is."""
+"""Handlers that publish, and continue in every possible way."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def streams(name: str) -> Iterator[str]:
 
 @app.post("/thread/{name}")
 def thread(name: str) -> int:
-    """Nobody knows for whom it publishes."""
+    """Publishes outside of any request."""
     other = threading.Thread(target=channel(name).publish, args=("x",))
     other.start()
     other.join()

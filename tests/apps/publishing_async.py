@@ -1,4 +1,4 @@
-"""As `publishing`, with coroutines."""
+"""The same as `publishing`, with coroutines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def coroutine(name: str) -> int:
 
 @app.post("/meanwhile/{name}")
 async def meanwhile(name: str) -> int:
-    """What goes on beside the wait publishes."""
+    """Publishes in a task next to the wait."""
 
     async def publishes() -> None:
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Carries out whatever SQL a test sends. An application for others never takes SQL from a client."""
+"""Runs any SQL that a test sends. A real application never takes SQL from a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a native application may ask for and say: parameters, forms, errors, hooks."""
+"""A native application with all features: parameters, forms, errors, hooks."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def later() -> object:
 
 @app.get("/memory")
 def memory() -> str:
-    """Allocates without end, within what the operating system gives."""
+    """Allocates without end, as far as the operating system allows."""
     import resource
 
     limit = 512 << 20

@@ -1,4 +1,4 @@
-"""Carries out the SQL of a test in each way that there is. An application for others never takes SQL from a client."""
+"""Runs the SQL of a test in every way. A real application never takes SQL from a client."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def asked(request: Request) -> Any:
 
 
 def told(found: Any) -> Any:
-    """As the core answers it."""
+    """The response of the core."""
     if isinstance(found, Rows) and not found.columns and not found:
         return {"command": found.command, "rows": found.count}
     return found
 
 
 def answered(found: Any) -> Response:
-    """The same as an answer, whatever it is."""
+    """Any outcome as a response."""
     return Response(msgspec.json.encode(told(found)), headers={"content-type": "application/json"})
 
 
@@ -72,7 +72,7 @@ async def awaited(request: Request) -> object:
 
 @app.post("/impatient/{seconds:float}")
 async def impatient(request: Request, seconds: float) -> object:
-    """`asyncio.timeout` is newer than the oldest Python that is supported."""
+    """`asyncio.timeout` is newer than the oldest supported Python."""
     try:
         return answered(await asyncio.wait_for(asked(request), seconds))
     except asyncio.TimeoutError:
@@ -163,7 +163,7 @@ def values() -> object:
 
 @app.get("/kinds")
 async def kinds() -> object:
-    """What each value is when it comes back."""
+    """The type and value of each result."""
     columns = ", ".join(f"${at}::{kind} as {name}" for at, (name, (kind, _)) in enumerate(VALUES.items(), 1))
     row = await query(f"select {columns}", *(value for _, value in VALUES.values())).one()
     return {name: type(value).__name__ for name, value in (row or {}).items()}
@@ -183,7 +183,7 @@ def nul() -> object:
 
 
 class Step(msgspec.Struct):
-    """One of these: a statement, a gate to wait at, an exception to raise, a rollback, a query outside."""
+    """One step: a statement, a gate to wait at, an exception to raise, a rollback, a query outside."""
 
     sql: str | None = None
     parameters: list[Any] = []
@@ -204,7 +204,7 @@ class Steps(msgspec.Struct):
 
 @app.post("/transaction")
 async def in_transaction(body: Steps) -> object:
-    """What each statement gave, or how it failed."""
+    """The result of each statement, or how it failed."""
     found: list[object] = []
     async with transaction(body.database, body.isolation, body.read_only) as t:  # type: ignore[arg-type]
         for step in body.steps:
@@ -214,7 +214,7 @@ async def in_transaction(body: Steps) -> object:
 
 @app.post("/caught-transaction")
 async def caught_transaction(body: Steps) -> object:
-    """The same; what a statement raises does not leave the block, and what ends the block is told."""
+    """The same, but exceptions of statements stay in the block, and what ends the block is returned."""
     found: list[object] = []
     try:
         async with transaction(body.database, body.isolation, body.read_only) as t:  # type: ignore[arg-type]

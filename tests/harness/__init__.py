@@ -1,1 +1,1 @@
-"""What the tests are made of: a running server, clients that send exact bytes, a worker that does as it is told."""
+"""The tools of the tests: a running server, clients that send exact bytes, a worker that the test controls."""

@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to in its own protocol over a pipe: no driver, no port."""
+"""A headless Chromium, controlled in its own protocol over a pipe: no driver, no port."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ WORDS = [
 LAUNCH = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
 )
-"""Chromium reads commands from descriptor 3 and writes what happens to descriptor 4."""
+"""Chromium reads commands from descriptor 3 and writes events to descriptor 4."""
 
 
 class Browser:
-    """As a context: it runs inside."""
+    """As a context manager: it runs inside the block."""
 
     def __enter__(self) -> Browser:
         self._folder = tempfile.TemporaryDirectory(prefix="pk-", ignore_cleanup_errors=True)
@@ -92,13 +92,13 @@ class Browser:
         self.ask("Target.closeTarget", {"targetId": page.target})
 
     def close_all(self) -> None:
-        """Closes all windows, and forgets what went wrong in them."""
+        """Closes all windows, and forgets their errors."""
         while self._targets:
             self.ask("Target.closeTarget", {"targetId": self._targets.pop()})
         self.problems.clear()
 
     def ask(self, method: str, parameters: Mapping[str, Any] | None = None, session: str | None = None) -> Any:
-        """A command and its result."""
+        """Sends a command and returns its result."""
         number = next(self._numbers)
         command: dict[str, Any] = {"id": number, "method": method, "params": parameters or {}}
         if session is not None:
@@ -132,7 +132,7 @@ class Page:
         self.target = target
 
     def ask(self, method: str, parameters: Mapping[str, Any] | None = None) -> Any:
-        """A command to this window."""
+        """Sends a command to this window."""
         return self._browser.ask(method, parameters, self._session)
 
     def run(self, script: str) -> Any:

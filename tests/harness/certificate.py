@@ -1,4 +1,4 @@
-"""A certificate for a server of the tests, made by `openssl`."""
+"""A server certificate for the tests, made by `openssl`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 
 def missing() -> str | None:
-    """Why none can be made."""
+    """Why it cannot be made; None if it can."""
     return None if shutil.which("openssl") else "there is no openssl"
 
 
 @contextmanager
 def certified() -> Iterator[dict[str, str]]:
-    """The settings with which PostgreSQL speaks TLS; the files are gone behind the block."""
+    """Settings that enable TLS in PostgreSQL; the files are deleted after the block."""
     with tempfile.TemporaryDirectory(prefix="pk-tls-") as name:
         folder = Path(name)
         key, certificate = folder / "server.key", folder / "server.crt"
@@ -27,7 +27,7 @@ def certified() -> Iterator[dict[str, str]]:
         subprocess.run(["openssl", "req", *words, *told], check=True, capture_output=True)
         key.chmod(0o600)
         if os.geteuid() == 0:
-            # As whom it runs (`harness/postgres.py`).
+            # The user that it runs as (`harness/postgres.py`).
             for path in (folder, key, certificate):
                 shutil.chown(path, "nobody")
         yield {"ssl": "on", "ssl_cert_file": str(certificate), "ssl_key_file": str(key)}

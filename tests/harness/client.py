@@ -1,4 +1,4 @@
-"""A client that sends exactly the bytes it is given, and takes answers apart strictly."""
+"""A client that sends exactly the given bytes, and parses responses strictly."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 SECONDS = 20.0
-"""How long an answer may take where the test says nothing."""
+"""The maximum time for a response, unless the test gives another."""
 
 Address = tuple[str, int] | str
 
 
 def request(method: str, target: str, *fields: str, body: bytes = b"", host: str = "test") -> bytes:
-    """A request of HTTP/1.1 with a Host, and a Content-Length where there is a body."""
+    """A request of HTTP/1.1 with a Host, and a Content-Length if there is a body."""
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *fields]
     if body:
         lines.append(f"Content-Length: {len(body)}")
@@ -31,7 +31,7 @@ def chunked(*pieces: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, whole. `fields` keeps order and repetition; names are lower case."""
+    """A complete response. `fields` keeps order and repetition; names are lower case."""
 
     version: str
     status: int
@@ -47,7 +47,7 @@ class Answer:
         return bool(self.all(name))
 
     def all(self, name: str) -> list[str]:
-        """Every value of that name."""
+        """Every value of that field."""
         return [value for given, value in self.fields if given == name]
 
     @property
@@ -61,19 +61,19 @@ class Answer:
 
 
 class Closed(AssertionError):
-    """The connection ended where an answer was due."""
+    """The connection ended before a response was complete."""
 
 
 class Broken(AssertionError):
-    """What came is no HTTP/1.1, or ended too early."""
+    """The bytes are not HTTP/1.1, or end too early."""
 
 
 class Client:
-    """One connection. `sent` and `send` take bytes as they are.
+    """One connection. `sent` and `send` take raw bytes.
 
     `segment`: bytes of a TCP segment. On a network there are 1,460; on the loopback interface 65,483, and then the
-    kernel takes megabytes from a server whose client does not read. `host` is the Host of all requests,
-    `source` where the connection comes from.
+    kernel buffers megabytes from a server whose client does not read. `host` is the Host of all requests, `source` the
+    address that the connection comes from.
     """
 
     def __init__(
@@ -111,40 +111,40 @@ class Client:
     # Sending
 
     def send(self, *pieces: bytes) -> Client:
-        """Sends, and waits until the kernel has taken it."""
+        """Sends, and waits until the kernel has taken everything."""
         self.socket.sendall(b"".join(pieces))
         return self
 
     def send_what_goes(self, data: bytes) -> int:
-        """Sends without waiting; gives how many bytes the kernel took, 0 when the connection is gone."""
+        """Sends without waiting; returns how many bytes the kernel took, 0 if the connection is gone."""
         try:
             return self.socket.send(data, socket.MSG_DONTWAIT)
         except (BlockingIOError, ConnectionError):
             return 0
 
     def ask(self, method: str, target: str, *fields: str, body: bytes = b"") -> Client:
-        """Sends a request and does not wait."""
+        """Sends a request without waiting."""
         return self.send(request(method, target, *fields, body=body, host=self.host))
 
     def get(self, target: str, *fields: str) -> Answer:
-        """A request and its answer."""
+        """Sends a request and returns its response."""
         return self.ask("GET", target, *fields).answer()
 
     def post(self, target: str, body: bytes = b"", *fields: str) -> Answer:
-        """A request with a body, and its answer."""
+        """Sends a request with a body, and returns its response."""
         return self.ask("POST", target, *fields, *([] if body else ["Content-Length: 0"]), body=body).answer()
 
     # Receiving
 
     def answer(self, head: bool = False, seconds: float | None = None) -> Answer:
-        """The next answer, whole. `head`: the request was HEAD, so that no body follows."""
+        """The next complete response. `head`: the request was HEAD, so that no body follows."""
         if seconds is not None:
             self.socket.settimeout(seconds)
         opened = self.opening()
         return Answer(opened.version, opened.status, opened.fields, b"" if head else b"".join(self.pieces(opened)))
 
     def opening(self) -> Answer:
-        """The next answer's status and fields; its body has to be read with `pieces`."""
+        """The next response's status and fields; its body has to be read with `pieces`."""
         block = self.until_bytes(b"\r\n\r\n")
         first, *lines = block[:-4].split(b"\r\n")
         version, _, rest = first.decode("latin-1").partition(" ")
@@ -159,7 +159,7 @@ class Client:
         return Answer(version, int(rest[:3]), fields, b"")
 
     def pieces(self, opened: Answer) -> Iterator[bytes]:
-        """The pieces of a body: its chunks, or all of it at once."""
+        """The pieces of a body: its chunks, or everything at once."""
         if opened.status < 200 or opened.status in (204, 304):
             assert "content-length" not in opened
             assert "transfer-encoding" not in opened
@@ -183,14 +183,14 @@ class Client:
             yield piece
 
     def until_bytes(self, end: bytes) -> bytes:
-        """Everything up to and with `end`."""
+        """Everything up to and including `end`."""
         while end not in self._read:
             self._more()
         found, _, self._read = self._read.partition(end)
         return found + end
 
     def exactly(self, count: int) -> bytes:
-        """So many bytes."""
+        """This many bytes."""
         pieces = [self._read]
         have = len(self._read)
         while have < count:
@@ -203,7 +203,7 @@ class Client:
         return data[:count]
 
     def rest(self) -> bytes:
-        """Everything until the server closes. Raises `ConnectionResetError` when it resets."""
+        """Everything until the server closes. Raises `ConnectionResetError` if it resets."""
         pieces = [self._read]
         self._read = b""
         while piece := self.socket.recv(65_536):
@@ -219,11 +219,11 @@ class Client:
     # States
 
     def is_readable(self, seconds: float = 0.0) -> bool:
-        """Whether there is something to read: bytes, or the end."""
+        """Whether something can be read: bytes, or the end."""
         return bool(self._read) or bool(select.select([self.socket], [], [], seconds)[0])
 
     def ends(self, seconds: float = SECONDS) -> bool:
-        """Whether the server closes, or resets, without another byte."""
+        """Whether the server closes or resets the connection without sending another byte."""
         self.socket.settimeout(seconds)
         try:
             return not self._read and self.socket.recv(1) == b""
@@ -233,15 +233,15 @@ class Client:
     # Leaving
 
     def half_close(self) -> Client:
-        """Says that nothing more will be sent."""
+        """Closes the sending side."""
         self.socket.shutdown(socket.SHUT_WR)
         return self
 
     def reset(self) -> None:
-        """Leaves with a reset."""
+        """Closes with a reset."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
     def close(self) -> None:
-        """Leaves."""
+        """Closes."""
         self.socket.close()

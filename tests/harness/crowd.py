@@ -1,6 +1,7 @@
-"""Thousands of clients in one thread: each asks, and all of their answers are gathered.
+"""Thousands of clients in one thread, which all send requests and collect the responses.
 
-By hand, `python -m tests.harness.crowd 19000 10`: so many long polls come back so many times, to a server of their own.
+By hand, `python -m tests.harness.crowd 19000 10`: that many long polls return that many times, with a server of their
+own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .client import request
 
 
 class Crowd:
-    """So many connections of HTTP/1.1 to one address. As a context: they are closed behind it."""
+    """This many connections of HTTP/1.1 to one address. As a context manager: they are closed after the block."""
 
     def __init__(self, address: tuple[str, int], count: int) -> None:
         self._waits = selectors.DefaultSelector()
@@ -35,13 +36,13 @@ class Crowd:
         self._waits.close()
 
     def ask(self, target: str) -> None:
-        """All of them, at once."""
+        """Sends on all of them at once."""
         wanted = request("GET", target)
         for client in self._sockets:
             client.sendall(wanted)
 
     def statuses(self, seconds: float) -> Counter[int]:
-        """Of the next answer to each; they are small, and come whole."""
+        """Reads the next response on each; they are small, and complete."""
         statuses: Counter[int] = Counter()
         for client in self._sockets:
             self._waits.register(client, selectors.EVENT_READ)
@@ -61,7 +62,7 @@ class Crowd:
 
 
 def main(count: int, rounds: int) -> int:
-    """Prints what each round gave; the exit code says whether somebody was refused."""
+    """Prints the figures of each round; the exit status tells whether a request was refused."""
     from .server import Server
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

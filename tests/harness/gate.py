@@ -1,4 +1,4 @@
-"""A TCP proxy between parkade and PostgreSQL, whose traffic a test holds, delays, lets vanish or cuts."""
+"""A TCP proxy between parkade and PostgreSQL. A test can hold, delay, discard or cut its traffic."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SSL_REQUEST = 80_877_103
 EXECUTE = b"E\0\0\0\x09\0\0\0\0\0"
 """The message Execute of an unnamed portal, for `hold_at`."""
 
-RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
 
 
 class Way:
-    """One direction of all connections of a kind: open, held, slow or dead. What is held stays in order."""
+    """One direction of all connections of a kind: open, held, slow or dead. Held bytes stay in order."""
 
     def __init__(self, changed: threading.Condition) -> None:
         self._changed = changed
@@ -37,36 +37,36 @@ class Way:
         self._unanswered: set[Passage] = set()
         self._holding: set[Passage] = set()
         self.passed = 0
-        """Bytes that got through."""
+        """Bytes that were passed on."""
 
     def hold(self) -> None:
-        """Nothing gets through until `release`."""
+        """Nothing is passed on until `release`."""
         self._set(is_held=True)
 
     def hold_at(self, mark: bytes) -> None:
-        """A connection on which these bytes come (in one piece) is held right before them; the others go on."""
+        """A connection with these bytes (in one piece) is held right before them; the others continue."""
         with self._changed:
             self._marks.append(mark)
 
     def hold_answers(self, mark: bytes, answers: Way) -> None:
-        """A connection on which these bytes come, and get through, is held the other way from then on."""
+        """When these bytes have been passed on, the other direction of their connection is held."""
         with self._changed:
             self._questions.append((mark, answers))
 
     def release(self) -> None:
-        """Everything goes on as it comes, and no mark holds any more. What has vanished stays lost."""
+        """Everything is passed on again, and all marks are removed. Discarded bytes stay lost."""
         self._set()
 
     def vanish(self) -> None:
-        """What comes is swallowed, and nobody hears of it: a network that is cut."""
+        """Bytes are discarded without notice, as by a cut network."""
         self._set(vanishes=True)
 
     def delay(self, seconds: float) -> None:
-        """Whatever comes waits so long."""
+        """All bytes are delayed by this much."""
         self._set(delay=seconds)
 
     def until_held(self, count: int = 1, seconds: float = SECONDS) -> None:
-        """Waits until so many connections have something here that is held."""
+        """Waits until this many connections have bytes that are held here."""
         until(f"{count} connections are held", lambda: len(self._holding) >= count, seconds)
 
     def _set(self, *, is_held: bool = False, vanishes: bool = False, delay: float = 0.0) -> None:
@@ -80,7 +80,7 @@ class Way:
             self._changed.notify_all()
 
     def carry(self, passage: Passage, data: bytes, sink: socket.socket) -> None:
-        """Passes it on, when that is allowed."""
+        """Passes bytes on, when that is allowed."""
         if self._delay:
             time.sleep(self._delay)
         while data:
@@ -110,7 +110,7 @@ class Traffic:
         self.to_server = Way(changed)
         self.to_client = Way(changed)
         self.count = 0
-        """Connections so far."""
+        """The number of connections so far."""
 
     def hold(self) -> None:
         """Both directions."""
@@ -118,7 +118,7 @@ class Traffic:
         self.to_client.hold()
 
     def hold_answers_to(self, mark: bytes) -> None:
-        """A connection on which these bytes go to the server (in one piece) gets no answer; the others go on."""
+        """A connection that sends these bytes to the server (in one piece) gets no answer; the others continue."""
         self.to_server.hold_answers(mark, self.to_client)
 
     def vanish(self) -> None:
@@ -148,7 +148,7 @@ class Passage:
     open_ways: int = 2
 
     def carry(self, source: socket.socket, sink: socket.socket, way: Way, first: bytes = b"") -> None:
-        """Until the source ends; then its end is passed on, or its reset."""
+        """Until the source ends; then passes on its end, or its reset."""
         try:
             way.carry(self, first, sink)
             while data := source.recv(65_536):
@@ -158,17 +158,17 @@ class Passage:
             self.cut()
 
     def cut(self) -> None:
-        """Both ends see it end at once, whatever is on its way."""
+        """Ends both sides at once, with bytes still in transit."""
         self.is_cut = True
         for end in (self.client, self.server):
             with contextlib.suppress(OSError):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-                end.shutdown(socket.SHUT_RDWR)  # wakes the threads that are at it
+                end.shutdown(socket.SHUT_RDWR)  # wakes the threads that use it
             end.close()
 
 
 class Gate:
-    """Stands before a server. `sessions` are the connections that ask queries, `cancels` those of a CancelRequest."""
+    """Listens in front of a server. `sessions` are the connections with queries, `cancels` those of a CancelRequest."""
 
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
@@ -182,7 +182,7 @@ class Gate:
         self._start(self._accept, self._listener)
 
     def url(self, database: str = "postgres") -> str:
-        """Of the database behind it."""
+        """The address for clients of the database behind it."""
         return self._postgres.url_of(database, port=self.port)
 
     def __enter__(self) -> Gate:
@@ -192,25 +192,25 @@ class Gate:
         self.close()
 
     def cut(self) -> None:
-        """Every connection ends at once, at both ends."""
+        """Ends every connection at once, on both sides."""
         with self._changed:
             for passage in list(self._passages):
                 passage.cut()
             self._changed.notify_all()
 
     def refuse(self) -> None:
-        """Nobody listens here any more: new connections are refused. Those that are there go on."""
+        """Refuses new connections. Existing ones continue."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     def accept(self) -> None:
-        """Behind `refuse`: at the same port again."""
+        """After `refuse`: listens on the same port again."""
         self._listener = socket.create_server(("127.0.0.1", self.port), backlog=1_024)
         self._start(self._accept, self._listener)
 
     @property
     def open(self) -> int:
-        """Connections that are open now."""
+        """The number of open connections."""
         return len(self._passages)
 
     def close(self) -> None:
@@ -230,7 +230,7 @@ class Gate:
                 self._start(self._begin, client)
 
     def _begin(self, client: socket.socket) -> None:
-        """Its first message says what it is."""
+        """The first message determines the kind of a connection."""
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             first = client.recv(8, socket.MSG_WAITALL)
@@ -253,7 +253,7 @@ class Gate:
     def _carry(self, passage: Passage, *way: Any) -> None:
         passage.carry(*way)
         with self._changed:
-            self._changed.notify_all()  # the other way may be held, and this one may have been cut
+            self._changed.notify_all()  # the other direction may be held, and this one may have been cut
             passage.open_ways -= 1
             if passage.open_ways == 0:
                 self._passages.discard(passage)

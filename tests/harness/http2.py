@@ -1,4 +1,4 @@
-"""A client of HTTP/2 over clear text, by prior knowledge. Frames are checked by the h2 library."""
+"""A client of HTTP/2 in clear text, with prior knowledge. The h2 library checks its frames."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Stream:
 
 
 class Http2:
-    """One connection. A stream is named by its number."""
+    """One connection. A stream is identified by its number."""
 
     def __init__(
         self, address: Address, seconds: float = SECONDS, window: int | None = None, strict: bool = True
@@ -43,7 +43,8 @@ class Http2:
             split_outbound_cookies=False,
         )
         self.connection = h2.connection.H2Connection(config)
-        # The library takes GOAWAY for the end of everything; it ends new streams only (RFC 9113, section 6.8).
+        # The library treats GOAWAY as the end of the connection, but it only prevents new streams (RFC 9113, section
+        # 6.8).
         self.connection._frame_dispatch_table[GoAwayFrame] = self._note_goaway
         self.connection.initiate_connection()
         if window is not None:
@@ -70,7 +71,7 @@ class Http2:
         end: bool = True,
         authority: str | None = "test",
     ) -> int:
-        """Sends a request and its body, as the window allows; gives the stream. `end`: nothing follows."""
+        """Sends a request and its body, as far as the window allows; returns the stream. `end`: nothing follows."""
         stream: int = self.connection.get_next_available_stream_id()
         self.streams[stream] = _Stream()
         host = [] if authority is None else [(":authority", authority)]
@@ -82,11 +83,11 @@ class Http2:
         return stream
 
     def send(self, stream: int, body: bytes, end: bool = True) -> None:
-        """Sends of a body, waiting for the window where it must."""
+        """Sends a part of the body, waiting for window if necessary."""
         rest = memoryview(body)
         while rest:
             if self.streams[stream].ended or self.streams[stream].reset is not None:
-                return  # the server has heard enough
+                return  # the server needs no more
             room = min(self.connection.local_flow_control_window(stream), self.connection.max_outbound_frame_size)
             if room == 0:
                 self.receive()
@@ -96,22 +97,22 @@ class Http2:
             self.flush()
 
     def reset(self, stream: int) -> None:
-        """The client wants no answer any more."""
+        """Cancels the request."""
         self.connection.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
         self.flush()
 
     def flush(self) -> None:
-        """Writes what is to be written."""
+        """Writes what is queued."""
         self.socket.sendall(self.connection.data_to_send())
 
     # Receiving
 
     def get(self, target: str, *fields: tuple[str, str]) -> Answer:
-        """A request and its answer."""
+        """Sends a request and returns its response."""
         return self.answer(self.ask("GET", target, *fields))
 
     def answer(self, number: int) -> Answer:
-        """The whole answer of a stream."""
+        """The complete response of a stream."""
         head = self.opening(number)
         stream, watch = self.streams[number], Stopwatch()
         while not stream.ended:
@@ -119,21 +120,21 @@ class Http2:
         return Answer(head.version, head.status, head.fields, b"".join(stream.pieces))
 
     def opening(self, number: int) -> Answer:
-        """Status and fields of a stream's answer."""
+        """Status and fields of a stream's response."""
         stream, watch = self.streams[number], Stopwatch()
         while stream.head is None:
             self._need(stream, watch)
         return stream.head
 
     def piece(self, number: int) -> bytes:
-        """What comes next of a stream's body; empty at its end."""
+        """The next part of a stream's body; empty at its end."""
         stream, watch = self.streams[number], Stopwatch()
         while not stream.pieces and not stream.ended:
             self._need(stream, watch)
         return stream.pieces.pop(0) if stream.pieces else b""
 
     def until_goaway(self) -> GoAwayFrame:
-        """Waits until the server says that it takes no more streams."""
+        """Waits until the server announces that it accepts no more streams."""
         watch = Stopwatch()
         while self.goaway is None:
             assert watch.seconds < SECONDS, "no GOAWAY comes"
@@ -151,7 +152,7 @@ class Http2:
         raise AssertionError("the server does not close")
 
     def ends(self) -> bool:
-        """Whether the server ends the connection, whatever it says before."""
+        """Whether the server ends the connection, whatever it sends before."""
         try:
             while self.socket.recv(65_536):
                 pass
@@ -162,20 +163,20 @@ class Http2:
         return True
 
     def _need(self, stream: _Stream, watch: Stopwatch) -> None:
-        # The server's PINGs keep the socket's own timeout from ever being over.
+        # The server's PINGs prevent the timeout of the socket.
         assert watch.seconds < SECONDS, "the stream does not go on"
         if stream.reset is not None:
             raise Broken(f"the stream was reset: {h2.errors.ErrorCodes(stream.reset)!r}")
         self.receive()
 
     def receive(self) -> None:
-        """Takes what comes next, and answers PINGs."""
+        """Handles the next events, and answers PINGs."""
         data = self.socket.recv(65_536)
         if not data:
             raise Closed("the server closed the HTTP/2 connection")
         for event in self.connection.receive_data(data):
             self._take(event)
-        # A server that has closed behind its last answer hears no more; what it has sent is there all the same.
+        # A server that has closed after its last response reads no more; what it has sent can still be read.
         with suppress(BrokenPipeError, ConnectionResetError):
             self.flush()
 
@@ -201,5 +202,5 @@ class Http2:
         return [], []
 
     def close(self) -> None:
-        """Leaves."""
+        """Closes."""
         self.socket.close()

@@ -1,4 +1,4 @@
-"""Hundreds of clients that follow a channel in one thread, each asked afterwards what it was told."""
+"""Hundreds of clients in one thread that follow a channel; afterwards the test reads what each received."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ NUMBER = re.compile(rb"data: (\d+)\n")
 
 
 class Listeners:
-    """So many streams of server-sent events, whose messages are numbers. As a context: they are closed behind it."""
+    """This many streams of server-sent events, whose messages are numbers. As a context manager: they are closed after
+    the block.
+    """
 
     def __init__(self, address: tuple[str, int], count: int, target: str) -> None:
         self._waits = selectors.DefaultSelector()
@@ -38,11 +40,11 @@ class Listeners:
         self._waits.close()
 
     def told(self) -> list[list[int]]:
-        """The numbers that each has been told, in their order."""
+        """The numbers that each client received, in order."""
         return [[int(number) for number in NUMBER.findall(bytes(said))] for said in self._said.values()]
 
     def have_all(self, last: int) -> bool:
-        """Whether each has been told the last."""
+        """Whether each client has received the last one."""
         ending = b"data: %d\n" % last
         return all(ending in said[-200:] for said in self._said.values())
 

@@ -1,4 +1,4 @@
-"""Clients that ask without a pause, beside what a test does, and remember how each request went."""
+"""Clients that send requests without a pause during a test, and record how each request ended."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .until import until
 
 
 class Load:
-    """So many connections, each asking for these targets in turn; a new one where an answer closes it. As a context: it
-    runs inside.
+    """This many connections, each requesting these targets in turn; a new one if a response closes it. As a context
+    manager: it runs inside the block.
     """
 
     def __init__(self, address: Address, *targets: str, connections: int = 4, fields: Sequence[str] = ()) -> None:
@@ -38,11 +38,11 @@ class Load:
 
     @property
     def count(self) -> int:
-        """Requests that have got an answer."""
+        """The number of requests that were answered."""
         return sum(self.statuses.values())
 
     def goes_on(self, more: int = 50) -> None:
-        """Waits until so many further requests are answered."""
+        """Waits until this many further requests are answered."""
         wanted = self.count + more
         until(f"{more} more answers", lambda: self.count >= wanted or bool(self.failures))
 

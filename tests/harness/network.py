@@ -1,4 +1,4 @@
-"""A network of its own for a server, so that its clients can vanish from it without a word."""
+"""A private network for a server, from which its clients can vanish without notice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .server import Server
 T = TypeVar("T")
 
 APART = ["unshare", "--net", "--", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-"""As `prefix` of a server: it runs in a network that has a loopback interface and nobody else."""
+"""For `prefix` of a server: it runs in a network that has only a loopback interface."""
 
 CLONE_NEWNET = 0x4000_0000  # setns(2)
 PIDFD_GETFD = 438  # pidfd_getfd(2), the number of every architecture
@@ -27,7 +27,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def missing() -> str | None:
-    """What this machine lacks for it."""
+    """What this machine lacks for it; None if nothing."""
     try:
         subprocess.run([*APART, "true"], check=True, capture_output=True)
         with closing(_taken_over(os.getpid(), 0, lambda number: os.fdopen(number, "rb", buffering=0))):
@@ -37,36 +37,36 @@ def missing() -> str | None:
 
 
 class Network:
-    """That of a server that was started with `prefix=APART`."""
+    """The network of a server that was started with `prefix=APART`."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def inside(self, act: Callable[[], T]) -> T:
-        """Acts there. A connection stays in the network that it was made in."""
+        """Runs the function there. A connection stays in the network where it was made."""
 
         def enter_and_act() -> T:
             with Path(f"/proc/{self._server.pid}/ns/net").open("rb") as network:
                 _checked(_libc.setns(network.fileno(), CLONE_NEWNET))
             return act()
 
-        # The thread enters, not the process, and ends behind it.
+        # The thread enters, not the process, and ends afterwards.
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(enter_and_act).result()
 
     def run(self, *words: str) -> None:
-        """A command there."""
+        """Runs a command there."""
         subprocess.run(["nsenter", "-t", str(self._server.pid), "-n", *words], check=True, capture_output=True)
 
     def vanish(self, clients: list[Client]) -> None:
-        """These clients are gone, and nobody hears of it: no packet gets through any more."""
+        """Makes these clients vanish without notice: no packet gets through any more."""
         self.run("ip", "link", "set", "lo", "down")
         for client in clients:
             client.close()
 
     @contextmanager
     def far_ends(self, clients: list[Client]) -> Iterator[list[socket.socket]]:
-        """The server's own sockets of these clients."""
+        """The server's own sockets for these clients."""
         names = {client.socket.getsockname() for client in clients}
         found = [one for one in _sockets(self._server.pid) if _peer(one) in names]
         assert len(found) == len(clients)
@@ -82,7 +82,7 @@ def _sockets(pid: int) -> Iterator[socket.socket]:
         try:
             what = os.readlink(link)
         except FileNotFoundError:
-            continue  # it was closed since it was listed
+            continue  # it was closed after it was listed
         if what.startswith("socket:"):
             yield _taken_over(pid, int(link.name), lambda number: socket.socket(fileno=number))
 

@@ -1,4 +1,4 @@
-"""A pooler before PostgreSQL: clients share a few connections, each for one transaction at a time."""
+"""A pooler in front of PostgreSQL: clients share a few connections, each for one transaction at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START = 196_608
 """Version 3.0 of the protocol."""
 
 Key = bytes
-"""Process and secret of a `CancelRequest`, as they travel."""
+"""Process and secret of a `CancelRequest`, in wire format."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Process:
     stream: socket.socket
     key: Key
     greeting: bytes
-    """What it said of itself at its start: for clients, who never see that."""
+    """The server's parameters at the start: for clients, who never see that start."""
 
 
 @dataclass(eq=False)
@@ -40,7 +40,7 @@ class Session:
 
 
 class Pooler:
-    """Stands before a server. Nothing of a session outlives its transaction here: that is what is to be shown."""
+    """Listens in front of a server. Nothing of a session outlives its transaction here: that is its purpose."""
 
     def __init__(self, postgres: Postgres, processes: int = 2) -> None:
         self._postgres = postgres
@@ -51,18 +51,18 @@ class Pooler:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1_024)
         self.port: int = self._listener.getsockname()[1]
         self.clients = 0
-        """Sessions so far."""
+        """The number of sessions so far."""
         self.cancels = 0
-        """`CancelRequest`s that went on to a process."""
+        """The number of `CancelRequest`s that were passed on to a process."""
         self._held = 0
         self.said: list[bytes] = []
-        """The kinds of messages that clients have sent, with what stands in them."""
+        """The kinds of messages that clients have sent, with their contents."""
         self.before_cancel: Callable[[], object] = lambda: None
-        """Called with a cancel in hand, before it goes on; it has been acknowledged by then."""
+        """Called with a cancel before it is passed on, when it has already been acknowledged."""
         self._start(self._accept)
 
     def url(self, database: str = "postgres") -> str:
-        """Of the database behind it."""
+        """The address for clients of the database behind it."""
         return self._postgres.url_of(database, port=self.port)
 
     @property
@@ -101,7 +101,7 @@ class Pooler:
                 self._start(self._begin, stream)
 
     def _begin(self, stream: socket.socket) -> None:
-        """Its first message says what it is."""
+        """The first message determines the kind of a connection."""
         with stream, contextlib.suppress(OSError, EOFError):
             stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             code, body = first_message(stream)
@@ -115,7 +115,7 @@ class Pooler:
                 self._serve(Session(stream), body)
 
     def _cancel(self, key: Key) -> None:
-        """Goes on to the process that this client has now, if it has one."""
+        """Passes the cancel on to the process that this client has now, if it has one."""
         with self._changed:
             self._held += 1
         self.before_cancel()
@@ -147,7 +147,7 @@ class Pooler:
                 self._drop(session)
 
     def _transaction(self, session: Session, start: bytes) -> bool:
-        """From the first message to the `ReadyForQuery` that ends it; false when the client has said good-bye."""
+        """From the first message to the `ReadyForQuery` at the end; false if the client has said goodbye."""
         kind, body = next_message(session.stream)
         if kind == b"X":
             return False
@@ -166,18 +166,18 @@ class Pooler:
         return True
 
     def _take(self, session: Session, start: bytes) -> Process:
-        """Waits for a process, and gives it to this client."""
+        """Waits for a process, and assigns it to this client."""
         with self._changed:
             self._changed.wait_for(lambda: self._idle or self._places > 0)
             if self._idle:
-                session.process = self._idle.pop(0)  # the one not used for longest: seldom the same twice
+                session.process = self._idle.pop(0)  # the least recently used one: seldom the same twice
                 return session.process
             self._places -= 1
         session.process = connect(self._postgres.address, start)
         return session.process
 
     def _give_back(self, session: Session) -> None:
-        """What it has prepared is gone, as behind a real one it would be of no use."""
+        """Its prepared statements are gone; behind a real pooler they would be useless, too."""
         process = session.process
         assert process is not None
         process.stream.sendall(message(b"Q", b"discard plans; deallocate all\0"))
@@ -188,7 +188,7 @@ class Pooler:
             self._changed.notify_all()
 
     def _drop(self, session: Session) -> None:
-        """A client that goes in the middle takes its process with it."""
+        """A client that leaves in the middle ends its process."""
         if session.process is not None:
             session.process.stream.close()
             session.process = None
@@ -197,7 +197,7 @@ class Pooler:
 
 
 def connect(address: tuple[str, int], start: bytes) -> Process:
-    """A connection to the server, until it is ready. It may not ask for a password."""
+    """A connection to the server, when it is ready. The server must not require a password."""
     stream = socket.create_connection(address)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.sendall(struct.pack("!ii", len(start) + 8, START) + start)
@@ -214,7 +214,7 @@ def connect(address: tuple[str, int], start: bytes) -> Process:
 
 
 def pass_answer(source: socket.socket, sink: socket.socket | None) -> bytes:
-    """Up to `ReadyForQuery`; gives its status."""
+    """Up to `ReadyForQuery`; returns its status."""
     while True:
         kind, body = next_message(source)
         if sink is not None:
@@ -224,12 +224,12 @@ def pass_answer(source: socket.socket, sink: socket.socket | None) -> bytes:
 
 
 def message(kind: bytes, body: bytes) -> bytes:
-    """As it travels."""
+    """In wire format."""
     return kind + struct.pack("!i", len(body) + 4) + body
 
 
 def first_message(stream: socket.socket) -> tuple[int, bytes]:
-    """The message that begins a connection: its code, and the rest."""
+    """The first message of a connection: its code, and the rest."""
     length, code = struct.unpack("!ii", exactly(stream, 8))
     return code, exactly(stream, length - 8)
 
@@ -242,7 +242,7 @@ def next_message(stream: socket.socket) -> tuple[bytes, bytes]:
 
 
 def exactly(stream: socket.socket, count: int) -> bytes:
-    """So many bytes; an end before them is an error."""
+    """This many bytes; raises an error if the connection ends before."""
     data = b""
     while len(data) < count:
         more = stream.recv(count - len(data))

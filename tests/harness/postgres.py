@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own: found, started as an ordinary user, looked at, restarted, ended."""
+"""A private PostgreSQL for the tests: found, started as an ordinary user, observed, restarted, ended."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from .until import SECONDS, until
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "200",
-    # Nothing here has to outlive a power cut. (What was committed does outlive an immediate restart.)
+    # Nothing here has to survive a power failure. (Commits do survive an immediate restart.)
     "fsync": "off",
     "full_page_writes": "off",
     "shared_buffers": "32MB",
-    # What an oracle reads: which statement each error was about, and whose.
+    # For the oracle: the statement of each error, and its user.
     "log_min_error_statement": "error",
     "log_line_prefix": "%m [%p] ",
     "lc_messages": "C",
 }
 
 GUARDED = ("guarded", "a pass:word@")
-"""The one role that needs its password (SCRAM); every other comes in without."""
+"""The one role that needs its password (SCRAM); all others log in without one."""
 
 ORACLE = "oracle"
 """The application name of the test's own connections."""
@@ -48,7 +48,7 @@ ORACLE = "oracle"
 def programs() -> Path:
     """The folder of `initdb`, `pg_ctl` and `psql`.
 
-    What `POSTGRES_BIN` names, else what is installed, else the wheel of `tests/requirements.txt`.
+    The value of `POSTGRES_BIN`, else an installed one, else the wheel of `tests/requirements.txt`.
     """
     installed = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     installed += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda one: float(one.parent.name), reverse=True)
@@ -65,7 +65,7 @@ def programs() -> Path:
 class Postgres:
     """A running server. Settings are those of postgresql.conf.
 
-    Every program of it gets `environment`. With a `prefix` it is that which sees to it that none of them is root.
+    Every program of it gets `environment`. If there is a `prefix`, it has to ensure that none of them runs as root.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Postgres:
         self.psql(f"create role {name} login password '{password}'")
 
     def _configure(self, settings: dict[str, str]) -> None:
-        """What comes later in the file counts."""
+        """Later lines of the file override earlier ones."""
         with (self._data / "postgresql.conf").open("a") as configuration:
             configuration.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
 
@@ -115,7 +115,7 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """Of its first database, over TCP."""
+        """The URL of its first database, over TCP."""
         return self.url_of()
 
     def url_of(self, database: str = "postgres", user: str = "postgres", port: int | None = None) -> str:
@@ -129,13 +129,13 @@ class Postgres:
 
     @property
     def pid(self) -> int:
-        """Of the postmaster."""
+        """The process id of the postmaster."""
         return int((self._data / "postmaster.pid").read_text().split()[0])
 
     # Asking it
 
     def psql(self, sql: str, database: str = "postgres") -> list[list[str | None]]:
-        """What `psql` shows of these statements, exactly, as rows of texts; None for NULL."""
+        """The exact output of `psql` for these statements, as rows of texts; None for NULL."""
         null = f"null-{secrets.token_hex(8)}"
         words = ["-X", "-q", "-t", "--csv", "-v", "ON_ERROR_STOP=1", "-P", f"null={null}", "-d", self.url_of(database)]
         done = self._run("psql", *words, "-f", "-", given=sql)
@@ -144,7 +144,7 @@ class Postgres:
 
     @contextlib.contextmanager
     def connected(self, database: str = "postgres") -> Iterator[psycopg.Connection[dict[str, Any]]]:
-        """A connection of the test's own: each statement for itself, rows as dicts."""
+        """A connection of the test's own: each statement by itself, rows as dicts."""
         with self._connect(database) as connection:
             yield connection
 
@@ -154,17 +154,17 @@ class Postgres:
 
     @contextlib.contextmanager
     def locked(self, key: int) -> Iterator[None]:
-        """Meanwhile a statement with `pg_advisory_xact_lock(key)` waits, so that it can be seen to run."""
+        """During the block, a statement with `pg_advisory_xact_lock(key)` waits, so that it can be observed."""
         with self.connected() as connection:
             connection.execute("select pg_advisory_lock(%s)", [key])
             yield
 
     def activity(self) -> list[dict[str, Any]]:
-        """The rows of `pg_stat_activity` about clients, without the test's own."""
+        """The rows of `pg_stat_activity` for clients, without the test's own."""
         try:
             return self._observed()
         except psycopg.OperationalError:
-            self._oracle = None  # it was restarted since it was last asked
+            self._oracle = None  # it was restarted since the last query
             return self._observed()
 
     def _observed(self) -> list[dict[str, Any]]:
@@ -174,11 +174,11 @@ class Postgres:
         return self._oracle.execute(sql, [ORACLE]).fetchall()
 
     def active(self) -> list[dict[str, Any]]:
-        """Those of them that are not idle: a statement or a transaction is open."""
+        """Those that are not idle: a statement or a transaction is open."""
         return [row for row in self.activity() if row["state"] != "idle"]
 
     def until_locked(self, count: int, seconds: float = SECONDS) -> list[dict[str, Any]]:
-        """Waits until so many statements, at least one, wait for a lock of `locked`; gives their rows."""
+        """Waits until this many statements, at least one, wait for a lock of `locked`; returns their rows."""
 
         def waiting() -> list[dict[str, Any]]:
             rows = [row for row in self.activity() if row["wait_event"] == "advisory"]
@@ -197,12 +197,12 @@ class Postgres:
     # Acting on it
 
     def restart(self, mode: str = "immediate") -> None:
-        """`immediate`: as after a crash; `fast`: it says goodbye. Comes back when it takes connections again."""
+        """`immediate`: as after a crash; `fast`: with notice. Returns when it accepts connections again."""
         self._control("restart", "-m", mode, "-l", self._log)
 
     @contextlib.contextmanager
     def standing_still(self) -> Iterator[None]:
-        """Meanwhile no process of it runs (SIGSTOP); the kernel still takes connections for it."""
+        """During the block, none of its processes runs (SIGSTOP); the kernel still accepts connections for it."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         stopped = [self.pid, *map(int, children)]
         try:
@@ -216,15 +216,15 @@ class Postgres:
                     os.kill(pid, signal.SIGCONT)
 
     def halt(self, mode: str = "immediate") -> None:
-        """Down until `start`."""
+        """Stopped until `start`."""
         self._control("stop", "-m", mode)
 
     def start(self) -> None:
-        """Up again behind `halt`."""
+        """Starts it after `halt`."""
         self._control("start", "-l", self._log)
 
     def stop(self) -> None:
-        """Ends it and removes what it has left."""
+        """Ends it and removes its files."""
         if self._oracle is not None:
             self._oracle.close()
         if (self._data / "postmaster.pid").exists():
@@ -235,9 +235,9 @@ class Postgres:
         self._run("pg_ctl", words[0], "-D", self._data, "-w", "-s", *words[1:])
 
     def _run(self, program: str, *words: str | Path, given: str = "") -> bytes:
-        # Without settings of whoever runs the tests, which psql and the server would take up.
+        # Without settings of the user who runs the tests, which psql and the server would adopt.
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_"))}
-        # Into files, for a server that is started keeps what it was given open.
+        # Into files, because a server keeps the descriptors open that it inherits.
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as faults:
             done = subprocess.run(
                 [*self._prefix, self._bin / program, *words],
@@ -256,7 +256,7 @@ class Postgres:
 
 
 def quiet_port() -> int:
-    """A port that nobody has, and that no client is given: it must be free again after each restart."""
+    """A free port that no client is given: it must be free again after each restart."""
     while True:
         port = random.randrange(20_000, 32_000)
         with socket.socket() as listener, contextlib.suppress(OSError):

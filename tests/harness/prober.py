@@ -1,6 +1,6 @@
-"""A client that asks for next to nothing, again and again, and remembers how long it waited: what everybody else waits.
+"""A client that sends tiny requests again and again, and records its longest wait: that of all other clients.
 
-By hand, `python -m tests.harness.prober`: what happens to it while something concerns 19,500 others.
+By hand, `python -m tests.harness.prober`: how long it waits while something concerns 19,500 others.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .crowd import Crowd
 
 
 class Prober:
-    """Asks every millisecond, in a process of its own, so that the tests' own work delays nobody. As a context: it runs
-    inside.
+    """Sends a request every millisecond, in a separate process, so that the tests' own work delays nothing. As a
+    context manager: it runs inside the block.
     """
 
     def __init__(self, address: Address, target: str = "/constant") -> None:
@@ -47,7 +47,7 @@ class Prober:
 
 
 def probe(host: str, port: int, target: str) -> None:
-    """Until a line comes; then the longest time of all is told, in seconds."""
+    """Until a line arrives; then prints the longest time, in seconds."""
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.readline(), over.set()), daemon=True).start()
     slowest = 0.0

@@ -1,4 +1,4 @@
-"""Processes as the kernel tells of them: whether they live, what they use, who belongs to whom."""
+"""Processes as the kernel sees them: whether they live, what they use, their relations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; one that has ended and was not waited for does not."""
+    """Whether it runs; a zombie does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -18,12 +18,12 @@ def is_alive(pid: int) -> bool:
 
 
 def resident_bytes(pid: int) -> int:
-    """Memory that it really has."""
+    """Its resident memory."""
     return _told_bytes(pid, "VmRSS")
 
 
 def peak_bytes(pid: int) -> int:
-    """The most that it ever had."""
+    """The peak of its resident memory."""
     return _told_bytes(pid, "VmHWM")
 
 
@@ -41,7 +41,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def descriptors(pid: int) -> int:
-    """How many are open."""
+    """The number of open descriptors."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 

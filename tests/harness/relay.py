@@ -1,7 +1,8 @@
-"""What the core starts in the place of a Python worker: it carries bytes between the link and the test, which plays it.
+"""Started by the core instead of a Python worker: it carries bytes between the link and the test, which plays the
+worker.
 
 `relay.py -m parkade TARGET`, as the core calls it; the environment variable `FAKE_WORKERS` names the Unix socket where
-the test listens. Only the standard library, so that any interpreter will do.
+the test listens. Uses only the standard library, so that any interpreter will do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A running parkade: started on a free port, asked for its status, watched in its log, ended by its pid."""
+"""A running parkade: started on a free port, its status queried, its log watched, ended by its process id."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ PARKADE = ROOT / os.environ.get("PARKADE_BIN", ".venv/bin/parkade")
 """The binary under test; `PARKADE_BIN` is absolute, or relative to the root of the repository."""
 
 PYTHON = PARKADE.parent / "python"
-"""The interpreter that workers run in."""
+"""The interpreter for workers."""
 
 MARK = "BLACK_BOX_SERVER"
-"""The environment variable by which everything that a server has started is found again."""
+"""The environment variable by which everything that a server has started can be found."""
 
 Status = Mapping[str, Any]
 
-# A worker of the tests has nothing to tidy up for long. One worker of jobs is the least that the default gives.
+# Workers of the tests need no long grace. One job worker is the minimum of the default.
 USUAL = {"bind": "127.0.0.1:0", "workers": 1, "job_workers": 1, "grace": "2s"}
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """Without settings of whoever runs the tests."""
+    """Without settings of the user who runs the tests."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("PARKADE_", "LISTEN_"))}
     return ours | {"PYTHONDONTWRITEBYTECODE": "1"} | more
 
@@ -57,7 +57,7 @@ def arguments(settings: Mapping[str, object]) -> list[str]:
 
 
 def run(*words: str | Path, seconds: float = 20, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs `parkade` with these words to its end."""
+    """Runs `parkade` with these arguments to its end."""
     return subprocess.run(
         [PARKADE, *words],
         capture_output=True,
@@ -113,13 +113,13 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Of the core."""
+        """The process id of the core."""
         return self.process.pid
 
     # Starting
 
     def ready(self, workers: int | None = None, job_workers: int = 0) -> Server:
-        """Waits until it says that it is ready, and until so many workers of requests and of jobs are."""
+        """Waits until it is ready, with this many workers for requests and for jobs."""
         wanted = {"requests": workers or 1, "jobs": job_workers}
 
         def is_ready() -> bool:
@@ -135,19 +135,19 @@ class Server:
         return self
 
     def fails(self, seconds: float = SECONDS) -> int:
-        """Waits until it has ended by itself; gives its exit code."""
+        """Waits until it has ended by itself; returns its exit status."""
         code = self.process.wait(seconds)
         self._check_remains()
         return code
 
     @property
     def address(self) -> tuple[str, int]:
-        """The first TCP address that it listens at."""
+        """The first TCP address that it listens on."""
         return self.addresses[0]
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """All of them, as it tells them in its log, which a thread of it writes: it may be ready before."""
+        """All its addresses, from its log. A thread writes the log, so the server may be ready before."""
         told = until("the server tells its address", lambda: ADDRESS.findall(self.log()), told=self.log)
         return [(v4 or v6, int(port)) for v4, v6, port in told]
 
@@ -159,7 +159,7 @@ class Server:
     # Clients
 
     def connect(self, **options: Any) -> Client:
-        """A connection; it is closed with the server."""
+        """A connection; it is closed together with the server."""
         return self._keep(Client(self.address, **options))
 
     def connect2(self, **options: Any) -> Http2:
@@ -171,7 +171,7 @@ class Server:
         return self._keep(Events(self.address, target, *fields))
 
     def get(self, target: str, *fields: str) -> Any:
-        """An answer over a connection of its own."""
+        """A response over a new connection."""
         with Client(self.address) as client:
             return client.get(target, *fields)
 
@@ -181,7 +181,7 @@ class Server:
             return client.post(target, body, *fields)
 
     def waiting(self, target: str, count: int, *fields: str, method: str = "GET", body: bytes = b"") -> list[Client]:
-        """So many clients that have sent this request, each on a connection of its own, and read nothing yet."""
+        """This many clients that have sent this request, each on its own connection, and read nothing yet."""
         return [self.connect().ask(method, target, *fields, body=body) for _ in range(count)]
 
     def _keep(self, client: Any) -> Any:
@@ -189,33 +189,33 @@ class Server:
         return client
 
     def leave(self, count: int | None = None) -> None:
-        """The last so many clients close their connections, or all."""
+        """The last clients, this many or all, close their connections."""
         leaving = self._kept if count is None else self._kept[-count:]
         for client in leaving:
             client.close()
         del self._kept[len(self._kept) - len(leaving) :]
 
-    # What it says of itself
+    # Its reports
 
     def admin(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, bytes]:
-        """Asks its private socket; gives status and body."""
+        """Sends a request to its private socket; returns status and body."""
         fields = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         with Client(str(self.private)) as client:
-            # Who is refused may be cut off while it still sends; the answer is there all the same.
+            # A refused client may be cut off while it is still sending; the response arrives nevertheless.
             with contextlib.suppress(BrokenPipeError):
                 client.ask(method, path, *fields, "Connection: close", body=body)
             answer = client.answer(head=method == "HEAD")
             return answer.status, answer.body
 
     def status(self) -> Status:
-        """What `/status` tells."""
+        """The contents of `/status`."""
         code, body = self.admin("GET", "/status")
         assert code == 200, f"{code} {body!r}"
         status: Status = json.loads(body)
         return status
 
     def until(self, look: Callable[[Status], object], seconds: float = SECONDS) -> Status:
-        """Waits until the status is so."""
+        """Waits until the status satisfies the condition."""
 
         def seen() -> Status | None:
             status = self.status()
@@ -226,25 +226,25 @@ class Server:
         return found
 
     def until_parked(self, count: int, seconds: float = SECONDS) -> Status:
-        """Waits until so many requests are parked."""
+        """Waits until this many requests are parked."""
         return self.until(lambda status: status["lives"]["parked"] == count, seconds)
 
     def until_running(self, count: int) -> Status:
-        """Waits until so many requests have been running for a moment.
+        """Waits until this many requests have been running for a moment.
 
-        The moment matters: a worker that has been quick is sent requests ahead until its present one has taken half a
-        millisecond, so what comes now is queued.
+        The moment matters: a worker that has been quick gets requests ahead until its current one has taken half a
+        millisecond, so later requests are queued.
         """
         self.until(lambda status: status["lives"]["running"] == count)
         watch = Stopwatch()
         return self.until(lambda status: status["lives"]["running"] == count and watch.seconds > PAUSE)
 
     def until_zero(self, seconds: float = SECONDS) -> Status:
-        """Waits until no request is anywhere: not in the core, not in a worker."""
+        """Waits until no request exists, in the core or in a worker."""
         return self.until(is_zero, seconds)
 
     def until_logged(self, pattern: str, seconds: float = SECONDS, times: int = 1) -> re.Match[str]:
-        """Waits until the log has so many matches of this regular expression; gives the last."""
+        """Waits until the log has this many matches of the regular expression; returns the last."""
         found = until(
             f"{times} times {pattern!r} in the log",
             lambda: list(re.finditer(pattern, self.log()))[times - 1 :],
@@ -254,22 +254,22 @@ class Server:
         return found[-1]
 
     def still_serves(self) -> None:
-        """It answers, and nothing is left of what was before."""
+        """It answers, and nothing is left of earlier requests."""
         assert self.get("/hola/you").body == b"Hola you"
         self.until_zero()
 
     def cleared(self) -> None:
-        """Behind a test that shares its server: its clients leave, and the server is as it was."""
+        """After a test that shares its server: its clients leave, and the server comes to rest."""
         self.leave()
         self.until_zero()
         self.still_serves()
 
     def log(self) -> str:
-        """What it has written to standard error."""
+        """Its standard error so far."""
         return self._log.read_text(errors="replace")
 
     def log_tail(self) -> str:
-        """Its end, for the message of a test that fails."""
+        """The end of its log, for the message of a failed test."""
         return self.log()[-2_500:]
 
     def told(self) -> str:
@@ -281,7 +281,7 @@ class Server:
         return f"{status}\n{self.log_tail()}"
 
     def printed(self) -> str:
-        """What it has written to standard output."""
+        """Its standard output so far."""
         return self._printed.read_text(errors="replace")
 
     def metrics(self) -> str:
@@ -295,29 +295,29 @@ class Server:
         return [worker for worker in self.status()["workers"] if not states or worker["state"] in states]
 
     def worker_pids(self) -> list[int]:
-        """Of the workers that serve."""
+        """The process ids of the workers that serve."""
         return [worker["pid"] for worker in self.workers("ready", "busy")]
 
     @property
     def resident_bytes(self) -> int:
-        """Memory of the core."""
+        """Resident memory of the core."""
         return processes.resident_bytes(self.pid)
 
     # Acting on it
 
     def publish(self, channel: str, body: bytes = b"", content_type: str = "text/plain") -> str:
-        """Publishes by its private socket; gives the cursor."""
+        """Publishes on its private socket; returns the cursor."""
         code, told = self.admin("POST", f"/publish/{channel}", body, Content_Type=content_type)
         assert code == 202, f"{code} {told!r}"
         cursor: str = json.loads(told)["cursor"]
         return cursor
 
     def new_gate(self) -> str:
-        """The name of a gate that is closed: for tests that share a server."""
+        """A new name for a closed gate: for tests that share a server."""
         return secrets.token_hex(4)
 
     def open_gate(self, name: str) -> None:
-        """Lets the handlers go on that wait at this gate (see `apps/gates.py`)."""
+        """Lets the handlers continue that wait at this gate (see `apps/gates.py`)."""
         (self.gates / name).touch()
 
     def signal(self, number: signal.Signals) -> None:
@@ -325,7 +325,7 @@ class Server:
         os.kill(self.pid, number)
 
     def reload(self) -> Status:
-        """SIGHUP, and waits until it is over, well or badly."""
+        """SIGHUP, and waits until the reload is over, successful or not."""
         before = self.status()["counts"]
         self.signal(signal.SIGHUP)
         done = ("reloads_done", "reloads_given_up")
@@ -339,24 +339,24 @@ class Server:
     # Ending
 
     def stop(self, seconds: float = SECONDS) -> int:
-        """SIGTERM, and waits; gives the exit code."""
+        """SIGTERM, and waits; returns the exit status."""
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
         return self.ended(seconds)
 
     def ended(self, seconds: float = SECONDS) -> int:
-        """Waits until it has ended; nothing that it started may be left."""
+        """Waits until it has ended; none of its processes may be left."""
         code = self.process.wait(seconds)
         self._check_remains()
         return code
 
     def kill(self) -> None:
-        """SIGKILL to the core alone."""
+        """SIGKILL to the core only."""
         self.process.kill()
         self.process.wait(SECONDS)
 
     def belongings(self) -> list[int]:
-        """Living processes that it has started, the core too."""
+        """The living processes that it has started, including the core."""
         return processes.with_variable(MARK, self.mark)
 
     def _check_remains(self) -> None:
@@ -368,7 +368,7 @@ class Server:
         )
 
     def dispose(self) -> None:
-        """Ends whatever is left, by pid, and says so if something had to be killed."""
+        """Ends everything that is left, by process id, and reports whether something had to be killed."""
         self.leave()
         try:
             if self.process.poll() is None:
@@ -390,13 +390,15 @@ class Server:
 
 
 def whom(server: Server) -> list[str]:
-    """For a command that finds its server: nothing where this is the only one of its user, else which one."""
+    """Arguments for a command that has to find its server: none if this is the user's only one, otherwise its process
+    id.
+    """
     others = list(Path(f"/tmp/parkade-{os.getuid()}").glob("*.sock"))
     return ["--pid", str(server.pid)] if others else []
 
 
 def is_zero(status: Status) -> bool:
-    """Whether no request is anywhere: in no state, no wait, no channel, no worker."""
+    """Whether no request exists: in no state, no wait, no channel, no worker."""
     lives, waits = status["lives"].values(), status["waits"].values()
     channels, workers = status["channels"]["busiest"], status["workers"]
     return not (
@@ -410,7 +412,7 @@ def is_zero(status: Status) -> bool:
 
 
 def free_port() -> int:
-    """A port that nobody has at this moment."""
+    """A port that is free at this moment."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -418,7 +420,7 @@ def free_port() -> int:
 
 
 if not PARKADE.exists() and "pytest" in sys.modules:
-    # Said once, clearly, rather than by four hundred failures.
+    # One clear message, instead of four hundred failures.
     import pytest
 
     pytest.exit(f"there is no parkade at {PARKADE}: run `make setup`, or name one by PARKADE_BIN", 3)

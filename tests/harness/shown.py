@@ -1,6 +1,6 @@
-"""What JSON the rules of `docs/queries.md` make of what `psql` shows: written from the rules alone, as an oracle.
+"""The JSON that `docs/queries.md` specifies for the output of `psql`: written from the rules alone, as an oracle.
 
-Numbers are kept digit by digit, since `0.10` is to stay `0.10`.
+Numbers are kept digit by digit, because `0.10` must stay `0.10`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from .postgres import Postgres
 
-# How psql is to show values: as the core asks for them.
+# The settings of psql: those that the core uses.
 SHOWN = """
 set datestyle = 'ISO'; set timezone = 'UTC'; set intervalstyle = 'postgres';
 set bytea_output = 'hex'; set extra_float_digits = 1; set lc_monetary = 'C';
@@ -27,19 +27,19 @@ BOUNDS = re.compile(r"(\[[+-]?\d+:[+-]?\d+\])+=")
 
 @dataclass(frozen=True)
 class Number:
-    """As it is written."""
+    """Its text."""
 
     text: str
 
 
 def exactly(text: str | bytes) -> Any:
-    """A JSON text with its numbers as they are written; `NaN` and `Infinity` are refused, as JSON has none."""
+    """Parses JSON with its numbers as texts; `NaN` and `Infinity` are refused, because JSON has none."""
     return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=float)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A type, by the catalogue."""
+    """A type, from the catalogue."""
 
     name: str
     base: int
@@ -55,7 +55,7 @@ class Oracle:
         self._database = database
 
     def rows(self, *values: str) -> list[Any]:
-        """What a row of these SQL values is to be in JSON, value by value."""
+        """The expected JSON of a row of these SQL values, value by value."""
         types = ", ".join(f"pg_typeof({value})::oid::int8" for value in values)
         sql = f"{SHOWN} select {types}; select {', '.join(values)}"
         types_of, texts = self.postgres.psql(sql, self._database)
@@ -63,7 +63,7 @@ class Oracle:
         return [self._json(text, int(oid or 0)) for oid, text in zip(types_of, texts, strict=True)]
 
     def _catalogue(self) -> dict[int, Kind]:
-        # Only what is the array of another type is written as an array: `int2vector` is not.
+        # Only the array type of another type is written as an array: `int2vector` is not.
         sql = """
             select t.oid, case when t.oid < 16384 then t.typname end, t.typbasetype, coalesce(e.oid, 0), t.typdelim
             from pg_type t left join pg_type e on e.typarray = t.oid
@@ -117,7 +117,7 @@ class Oracle:
 
 
 def moment(text: str) -> str:
-    """RFC 3339, where that can say it."""
+    """RFC 3339, if that can represent it."""
     found = MOMENT.fullmatch(text)
     if found is None:
         return text

@@ -1,4 +1,4 @@
-"""Servers that share their jobs, one after another or at a time, and what those jobs noted."""
+"""Servers that share their jobs, one after another or at the same time, and the lines of those jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .server import Server
 
 
 class Site:
-    """They share a folder, gates and jobs: those of a database that is made for it, or of a file."""
+    """They share a folder, gates and jobs: in a new database, or in a file."""
 
     def __init__(self, serve: Callable[..., Server], folder: Path, database_server: Postgres | None = None) -> None:
         self._serve = serve
@@ -31,18 +31,18 @@ class Site:
 
     @property
     def url(self) -> str:
-        """Of its database."""
+        """The URL of its database."""
         return self.postgres.url_of(self.database)
 
     def serve(self, app: str | Path = "jobs", environment: dict[str, str] | None = None, **settings: object) -> Server:
-        """One more server."""
+        """Starts another server."""
         store = {} if self._postgres is None else {"jobs": self.url}
         environment = {"GATES": str(self.folder)} | (environment or {})
         server: Server = self._serve(app, **store | {"folder": self.folder, "environment": environment} | settings)
         return server
 
     def open_gate(self, name: str) -> None:
-        """Lets the jobs go on that wait at this gate."""
+        """Lets the jobs continue that wait at this gate."""
         (self.folder / name).touch()
 
     def count(self, table: str) -> int:

@@ -1,4 +1,4 @@
-"""A file system of a few MiB, which nobody but the test's own programs sees: it needs no root, but user namespaces."""
+"""A file system of a few MiB that only the test's own programs see: it needs no root, but user namespaces."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 APART = ["unshare", "--map-root-user", "--mount", "--"]
 
 AS_NOBODY = ["unshare", "--user", "--map-user=65534", "--"]
-"""For what refuses to be root, which whoever enters is there."""
+"""For programs that refuse to run as root, which every user inside appears to be."""
 
 
 def missing() -> str | None:
-    """What this machine lacks for it."""
+    """What this machine lacks for it; None if nothing."""
     try:
         with SmallDisk(1):
             return None
@@ -24,13 +24,13 @@ def missing() -> str | None:
 
 
 class SmallDisk:
-    """`folder` is where it is for those that are started with the prefix of `inside`; others find it at `seen`."""
+    """`folder` is its path for programs that are started with the prefix of `inside`; others find it at `seen`."""
 
     def __init__(self, mebibytes: int) -> None:
         self._made = tempfile.TemporaryDirectory(prefix="pk-disk-")
         self.folder = Path(self._made.name)
         mount = f"mount -t tmpfs -o size={mebibytes}m,mode=777 tmpfs {self.folder} && echo mounted && exec cat"
-        # It is there as long as this process is, and that ends with the test's end of its input.
+        # It exists as long as this process, which ends when the test closes its input.
         self._holder = subprocess.Popen(
             [*APART, "sh", "-c", mount], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -52,19 +52,19 @@ class SmallDisk:
         return Path(f"/proc/{self._holder.pid}/root{self.folder}")
 
     def inside(self, start: Path, as_nobody: bool = False) -> list[str]:
-        """What a command begins with that is to see it; it is started in this folder."""
+        """The beginning of a command that has to see it; it is started in this folder."""
         enter = ["nsenter", "-t", str(self._holder.pid), "--user", "--mount", "--preserve-credentials", "--"]
         return [*enter, *(AS_NOBODY if as_nobody else []), "sh", "-c", 'cd "$0" && exec "$@"', str(start)]
 
     def fill(self, spare: int) -> None:
-        """Takes all but so many bytes of what is free."""
+        """Fills it except for this many bytes."""
         told = os.statvfs(self.seen)
         free = told.f_bavail * told.f_frsize
         assert free > spare, f"only {free} bytes are free"
         (self.seen / "ballast").write_bytes(bytes(free - spare))
 
     def fill_the_rest(self) -> None:
-        """Takes what is free to the last byte."""
+        """Fills it to the last byte."""
         with contextlib.suppress(OSError), (self.seen / "rest").open("ab", buffering=0) as rest:
             while rest.write(bytes(4096)):
                 pass
@@ -75,10 +75,10 @@ class SmallDisk:
         subprocess.run(command, check=True, capture_output=True)
 
     def make_room(self) -> None:
-        """What `fill` took is free again."""
+        """Frees what `fill` took."""
         (self.seen / "ballast").unlink()
 
     def close(self) -> None:
-        """It is gone as soon as nobody uses it."""
+        """It is gone as soon as no process uses it."""
         self._holder.communicate()
         self._made.cleanup()

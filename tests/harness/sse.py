@@ -1,4 +1,4 @@
-"""A client of server-sent events, by the rules of the HTML standard."""
+"""A client of server-sent events, following the HTML standard."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .client import Address, Answer, Client
 
 @dataclass(frozen=True)
 class Event:
-    """One event. What was not told is None; `data` of several lines is joined by line feeds."""
+    """One event. Missing parts are None; `data` of several lines is joined by line feeds."""
 
     id: str | None = None
     event: str | None = None
@@ -20,7 +20,7 @@ class Event:
 
 
 class Events:
-    """A stream that has been opened. Events without data, such as the first, are given too."""
+    """A stream that has been opened. Events without data, such as the first one, are returned, too."""
 
     def __init__(self, address: Address, target: str, *fields: str) -> None:
         self.client = Client(address)
@@ -37,7 +37,7 @@ class Events:
         self.close()
 
     def close(self) -> None:
-        """Leaves."""
+        """Closes."""
         self.client.close()
 
     def next(self) -> Event:
@@ -45,7 +45,7 @@ class Events:
         return next(self._events)
 
     def data(self, count: int) -> list[str]:
-        """What the next so many messages say; events with a name, such as `gap`, are none."""
+        """The data of the next messages, this many; events with a name, such as `gap`, are not messages."""
         found: list[str] = []
         while len(found) < count:
             event = self.next()
@@ -54,12 +54,12 @@ class Events:
         return found
 
     def rest(self) -> list[Event]:
-        """All events until the stream ends as it should."""
+        """All events until the stream ends properly."""
         return list(self._events)
 
 
 def parse(pieces: Iterator[bytes]) -> Iterator[Event]:
-    """Events out of the pieces of a body, cut anywhere."""
+    """Parses events from the pieces of a body, split anywhere."""
     text = b""
     for piece in pieces:
         text += piece

@@ -1,4 +1,4 @@
-"""A PostgreSQL that follows another, and takes its place."""
+"""A PostgreSQL that replicates another one, and can replace it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .until import until
 
 
 class Standby(Postgres):
-    """A copy of a primary, which from then on commits nothing that is not here too."""
+    """A copy of a primary, which from then on commits nothing that is not stored here, too."""
 
     def __init__(self, primary: Postgres) -> None:
         self._primary = primary
@@ -31,5 +31,5 @@ class Standby(Postgres):
         return primary.psql("select sync_state from pg_stat_replication") == [["sync"]]
 
     def promote(self) -> None:
-        """It is a primary, and waits for nobody."""
+        """Promotes it to a primary, which waits for no standby."""
         self._control("promote")

@@ -1,4 +1,4 @@
-"""Thousands of streams of HTTP/2 that ask for the same: their bytes are made once, and their answers read over."""
+"""Thousands of HTTP/2 streams with the same request: its bytes are made once, and the responses are skipped."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import struct
 import threading
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
-"""With settings that say nothing."""
+"""The preface, with empty SETTINGS."""
 
 HEADERS, END_STREAM_AND_HEADERS = 1, 5
 
 
 class Streams:
-    """So many connections with so many streams each. As a context: they are closed behind it."""
+    """This many connections with this many streams each. As a context manager: they are closed after the block."""
 
     def __init__(self, address: tuple[str, int], connections: int, streams: int) -> None:
         self._sockets = [socket.create_connection(address, 20) for _ in range(connections)]
@@ -33,13 +33,13 @@ class Streams:
             client.close()
 
     def ask(self, target: str) -> None:
-        """All of them, at once."""
+        """Sends on all of them at once."""
         wanted = b"".join(asking(2 * nth + 1, target) for nth in range(self._count))
         for client in self._sockets:
             client.sendall(PREFACE + wanted)
 
     def _read_over(self) -> None:
-        """Whoever does not read is not written to for long."""
+        """Reads and drops everything, because the server stops writing to a client that does not read."""
         with selectors.DefaultSelector() as waits:
             for client in self._sockets:
                 waits.register(client, selectors.EVENT_READ)
@@ -50,7 +50,7 @@ class Streams:
 
 
 def asking(stream: int, target: str) -> bytes:
-    """A frame of HEADERS: GET, http, path and authority, of which nothing is remembered (RFC 7541, section 6.2.2)."""
+    """A HEADERS frame: GET, http, path and authority, none of which is indexed (RFC 7541, section 6.2.2)."""
     path, host = target.encode(), b"test"
     block = b"\x82\x86\x04" + bytes([len(path)]) + path + b"\x01" + bytes([len(host)]) + host
     return (

@@ -1,4 +1,4 @@
-"""Waiting as these tests do it: a state is asked for again and again, until it is there or the time is up.
+"""How these tests wait: a state is polled until it is reached or the time is up.
 
 Nothing sleeps and hopes.
 """
@@ -12,22 +12,24 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SECONDS = 20.0
-"""How long a state may take. Far above what a healthy server needs, so that a busy machine fails no test."""
+"""The maximum time for a state. Far above what a healthy server needs, so that no test fails because the machine is
+busy.
+"""
 
 BUSY = 5.0
-"""How many seconds a slow and busy machine may add to a time that a test looks at.
+"""How many seconds a slow and busy machine may add to a time that a test measures.
 
-What the test rules out takes longer than that: a lock that nobody gives back, a grace of 20 s, a job of a minute.
+The faults that a test rules out take longer: a lock that is never released, a grace of 20 s, a job of a minute.
 """
 
 PAUSE = 0.01
-"""Between two looks."""
+"""The pause between two attempts."""
 
 
 def until(what: str, look: Callable[[], T], seconds: float = SECONDS, told: Callable[[], object] | None = None) -> T:
-    """Looks until what it sees is true, and gives that.
+    """Polls until the result is true, and returns it.
 
-    At the deadline: AssertionError with what was missing, and with what `told` tells.
+    At the deadline: AssertionError with what was missing, and the result of `told`.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -41,7 +43,7 @@ def until(what: str, look: Callable[[], T], seconds: float = SECONDS, told: Call
 
 
 class Stopwatch:
-    """`seconds` since it was made."""
+    """The number of seconds since it was made."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -1,4 +1,4 @@
-"""A wall clock that the test sets: for the processes of one server alone, while their monotonic clock goes on."""
+"""A wall clock that the test sets, for the processes of one server, while their monotonic clock is not affected."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from pathlib import Path
 SOURCE = Path(__file__).with_suffix(".c")
 
 TOLD = struct.Struct("=qqq")
-"""As in `wall_clock.c`: how far ahead it is, how much faster it goes, and since when. Nanoseconds."""
+"""As in `wall_clock.c`: how far ahead it is, how much faster it runs, and since when. Nanoseconds."""
 
 SECOND = 1_000_000_000
 
 
 def missing() -> str | None:
-    """What this machine lacks for it."""
+    """What this machine lacks for it; None if nothing."""
     return None if shutil.which("cc") else "there is no C compiler"
 
 
 @cache
 def library() -> Path:
-    """What is preloaded: built once for each process of pytest."""
+    """The library to be preloaded: built once for each process of pytest."""
     folder = Path(tempfile.mkdtemp(prefix="pk-clock-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    folder.chmod(0o755)  # whoever PostgreSQL runs as reads it
+    folder.chmod(0o755)  # the user that runs PostgreSQL has to read it
     built = folder / "wall_clock.so"
     subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", built, SOURCE], check=True)
     return built
 
 
 class WallClock:
-    """`environment` is for whoever is to go by it. At first it is the true one."""
+    """`environment` is for the programs that use it. At first it shows the true time."""
 
     def __init__(self) -> None:
         self._told = library().with_name(secrets.token_hex(4))
@@ -46,21 +46,23 @@ class WallClock:
         self.environment = {"LD_PRELOAD": str(library()), "WALL_CLOCK": str(self._told)}
 
     def jump(self, seconds: float) -> None:
-        """It is so many seconds ahead of the true time from now on, or behind it."""
+        """Sets it this many seconds ahead of the true time, or behind it."""
         self._ahead = round(seconds * SECOND)
         self._tell()
 
     def hasten(self, times: int) -> None:
-        """It goes so many times as fast from now on. Before anybody goes by it: it is not set at one blow."""
+        """Makes it run this many times as fast. To be called before any program uses it, because setting it is not
+        atomic.
+        """
         self._haste, self._since = times - 1, time.monotonic_ns()
         self._tell()
 
     def now(self) -> float:
-        """What it shows."""
+        """The time that it shows."""
         hurried = (time.monotonic_ns() - self._since) * self._haste if self._haste else 0
         return (time.time_ns() + self._ahead + hurried) / SECOND
 
     def _tell(self) -> None:
-        # Into the page that everybody has mapped: a jump changes eight bytes of it.
+        # Into the page that all programs have mapped: a jump changes eight bytes of it.
         with self._told.open("r+b", buffering=0) as file:
             file.write(TOLD.pack(self._ahead, self._haste, self._since))

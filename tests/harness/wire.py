@@ -1,4 +1,4 @@
-"""The protocol (PROTOCOL.md) from the worker's side: every frame by hand, right or wrong."""
+"""The protocol (PROTOCOL.md) from the worker's side: every frame made by hand, valid or not."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ ROUTES = [
 
 
 def frame(kind: int, stream: int, payload: object = b"", flags: int = 0, length: int | None = None) -> bytes:
-    """A frame. A payload that is no bytes is encoded; `length` may lie."""
+    """A frame. A payload other than bytes is encoded; `length` may be wrong."""
     data = payload if isinstance(payload, bytes) else msgspec.msgpack.encode(payload)
     return struct.pack(">IBBHI", len(data) if length is None else length, kind, flags, 0, stream) + data
 
 
 def hello(first: int = 1, last: int = 1) -> bytes:
-    """What a worker says first."""
+    """The first frame of a worker."""
     return frame(HELLO, 0, [first, last, 0, {"language": "test", "runtime": "0", "pid": 1}])
 
 
 def ready(
     credit: int = 8, concurrent: bool = False, routes: Sequence[Mapping[str, Any]] = ROUTES, **more: Any
 ) -> bytes:
-    """That it may be given requests."""
+    """READY: requests may be sent."""
     told = {"interface": "native", "concurrent": concurrent, "routes": list(routes), **more}
     return frame(READY, 0, [credit, told])
 
@@ -54,13 +54,13 @@ def ready(
 def response(
     stream: int, body: bytes = b"Hola", status: int = 200, headers: Sequence[object] | None = None, flags: int = 0
 ) -> bytes:
-    """An answer."""
+    """A response."""
     return frame(RESPONSE, stream, [status, headers, body], flags)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What the core said."""
+    """A frame of the core."""
 
     kind: int
     flags: int
@@ -69,7 +69,7 @@ class Frame:
 
 
 class Worker:
-    """The far end of a link; the test writes its frames."""
+    """The worker's end of a link; the test writes its frames."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -78,17 +78,17 @@ class Worker:
         self.pid = int(self._until_newline())
 
     def send(self, *frames: bytes) -> Worker:
-        """Writes bytes as they are."""
+        """Writes raw bytes."""
         self._connection.sendall(b"".join(frames))
         return self
 
     def start(self, **application: Any) -> Worker:
-        """Hello and ready."""
+        """Sends HELLO and READY."""
         self.next(HELLO)
         return self.send(hello(), ready(**application))
 
     def frame(self) -> Frame | None:
-        """The next frame; None when the core has closed the link."""
+        """The next frame; None if the core has closed the link."""
         head = self._exactly(12)
         if head is None:
             return None
@@ -118,7 +118,7 @@ class Worker:
         return line
 
     def next(self, kind: int, seconds: float = SECONDS) -> Frame:
-        """The next frame of that kind; pings are answered and others read over meanwhile."""
+        """The next frame of that kind; meanwhile pings are answered and other frames skipped."""
         watch = Stopwatch()
         self._connection.settimeout(seconds)
         while (found := self.frame()) is not None:
@@ -135,7 +135,7 @@ class Worker:
         return self.next(REQUEST).stream
 
     def serve(self, body: bytes = b"Hola") -> None:
-        """Answers every request, in a thread of its own, until the core or the test closes."""
+        """Answers every request, in a thread, until the core or the test closes the link."""
         self._connection.settimeout(None)
         threading.Thread(target=self._serve, args=[body], daemon=True).start()
 
@@ -149,21 +149,21 @@ class Worker:
         self.close()
 
     def until_closed(self) -> list[Frame]:
-        """All that the core still says."""
+        """All remaining frames of the core."""
         said = []
         while (found := self.frame()) is not None:
             said.append(found)
         return said
 
     def close(self) -> None:
-        """The link and the process end."""
+        """Ends the link and the process."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 
 class Workers:
-    """Where workers come from: as `--python`, it makes the core start a relay to here."""
+    """The source of workers: as `--python`, it makes the core start a relay to here."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="pk-")
@@ -179,13 +179,13 @@ class Workers:
         self._met: list[Worker] = []
 
     def next(self) -> Worker:
-        """The next one that the core starts."""
+        """The next worker that the core starts."""
         worker = Worker(self._listener.accept()[0])
         self._met.append(worker)
         return worker
 
     def close(self) -> None:
-        """All that were met end."""
+        """Ends all that were accepted."""
         for worker in self._met:
             worker.close()
         self._listener.close()
