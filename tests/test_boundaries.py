@@ -129,7 +129,7 @@ def test_wire_and_core_are_strangers() -> None:
 
 
 def test_the_shared_types_import_no_crate_of_parkade() -> None:
-    """The bottom layer: every crate may import it, so it imports none of them, and nothing that the core may not use."""
+    """The bottom layer: every crate may import it. So it imports none of them, and nothing that the core must not."""
     assert parkades("parkade-model") == set()
     assert dependencies("parkade-model") <= dependencies("parkade-core")
     for path, text in sources(CRATES / "parkade-model" / "src"):

@@ -451,7 +451,7 @@ def cancelling(server: Server, job: str) -> int:
 
 
 def test_a_job_that_is_cancelled_on_its_way_to_its_worker_does_not_run_to_its_end(serve: Serve, tmp_path: Path) -> None:
-    """The disk is slow: when the job is cancelled, its claim is on its way to the disk, or is committed and unreported."""
+    """The disk is slow: when the job is cancelled, its claim is on its way to the disk, or committed but unreported."""
     server = serve("jobs", folder=tmp_path, environment={"PARKADE_INJECT_COMMIT": "delay=50ms"})
     for _ in range(5):
         job = enqueue(server, "poll_at", server.new_gate())
