@@ -89,7 +89,7 @@ def main(count: int) -> None:
             told("they begin to wait", lambda: (crowd.ask("/next/all"), server.until_parked(count, 60)))
             told("they all leave", lambda: (crowd.__exit__(), server.until_parked(0, 60)))
             told("nothing, for two seconds", lambda: threading.Event().wait(2))
-        print("\n".join(line for line in server.log().splitlines() if "for one turn" in line))
+        print("\n".join(line for line in server.log().splitlines() if "a turn of the core took" in line))
     finally:
         server.dispose()
 

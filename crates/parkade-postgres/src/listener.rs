@@ -140,7 +140,7 @@ impl Listener {
     }
 
     pub(crate) fn lost(&mut self, loss: &Loss, cx: &mut PoolContext) {
-        tracing::debug!("no connection to LISTEN on: {}", loss.why());
+        tracing::debug!("the LISTEN connection is down; reconnecting: {}", loss.why());
         self.connection.lost(cx.now, &mut cx.random);
     }
 

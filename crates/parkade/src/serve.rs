@@ -87,7 +87,7 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
         }
         if settings.jobs.jobs.is_some() && file.exists() {
             tracing::warn!(
-                "{} still holds jobs, which are not run: start a server without --jobs to run them",
+                "{} still contains jobs, which are not run; a server without --jobs would run them",
                 file.display()
             );
         }

@@ -511,7 +511,7 @@ impl PostgresStore {
 
     fn maintained(&mut self, now: Instant, read: Result<(), serde_json::Error>) {
         if let Err(why) = read {
-            tracing::error!("maintenance of the job store: {}", faults::garbled(&why));
+            tracing::error!("cannot read a result of the job store's maintenance: {}", faults::garbled(&why));
         }
         if self.member.is_gone() {
             self.close(now);

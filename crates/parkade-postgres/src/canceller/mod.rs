@@ -211,7 +211,7 @@ impl Canceller {
 
     /// There is no other address, or the connection broke. Signals that it was asked for may still be sent at any time.
     pub(crate) fn lost(&mut self, now: Instant, loss: &Loss, random: &mut fastrand::Rng) -> Option<Batch> {
-        tracing::debug!("no connection to cancel queries over: {}", loss.why());
+        tracing::debug!("the connection for cancels is down; reconnecting: {}", loss.why());
         match self.connection.lost(now, random)?.stage {
             CancelStage::Asking { batch, .. } => Some(batch),
             CancelStage::Preparing { .. } | CancelStage::Ready { .. } => None,

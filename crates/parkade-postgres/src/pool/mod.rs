@@ -436,7 +436,7 @@ impl Pool {
         let has_others = self.slots.has_connected();
         let is_denied = refusal.kind == FailureKind::Denied && !has_others;
         let cx = &mut self.cx;
-        tracing::debug!(database = %cx.config.name, "no connection: {}", refusal.why);
+        tracing::debug!(database = %cx.config.name, "cannot connect to the database: {}", refusal.why);
         cx.reach.failed(cx.now, since, refusal, has_others, &mut cx.random);
         if is_denied {
             cx.fail_if_refused();

@@ -150,7 +150,7 @@ fn conflict(state: JobState, why: &str) -> AdminAnswer {
 }
 
 fn unexpected(answer: &JobAnswer) -> AdminAnswer {
-    tracing::error!("a bug in parkade: the job store gave the answer to another question: {answer:?}");
+    tracing::error!("a bug in parkade: the job store answered another question: {answer:?}");
     fault(StatusCode::INTERNAL_SERVER_ERROR, "a bug in parkade: please report it with what the log says")
 }
 

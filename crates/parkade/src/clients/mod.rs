@@ -167,9 +167,7 @@ impl Clients {
     /// The streamed response is complete.
     pub fn finish(&mut self, request: RequestId) {
         if !self.http.finish(request) {
-            tracing::error!(
-                "the application's answer is shorter than its Content-Length: the connection is broken off"
-            );
+            tracing::error!("the application's response is shorter than its Content-Length; the connection was reset");
         }
     }
 
@@ -387,6 +385,6 @@ fn seconds_of_the_queue(wait: Option<Duration>) -> String {
 /// Logs a failure to send. There should be none: responses are checked before the core hears of them.
 fn sent(outcome: Result<(), BadAnswer>) {
     if let Err(fault) = outcome {
-        tracing::error!("a bug in parkade: an answer was checked and could not be sent: {fault}");
+        tracing::error!("a bug in parkade: a response was checked and could not be sent: {fault}");
     }
 }

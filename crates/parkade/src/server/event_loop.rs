@@ -272,7 +272,7 @@ impl EventLoop {
         while turns < LAST_CALL_TURNS || self.has_unheard() && turns < LAST_CALL_TURNS_MAX {
             turns += 1;
             if let Err(error) = self.turn() {
-                tracing::warn!(%error, "the last call before the stop was cut short");
+                tracing::warn!(%error, "shutting down before all clients in the backlog were served");
                 break;
             }
         }

@@ -347,7 +347,9 @@ impl Server {
     }
 
     fn messages_may_be_lost(&mut self) {
-        tracing::warn!("LISTEN is active again: notifications may have been missed, and waiting clients are told so");
+        tracing::warn!(
+            "LISTEN is active again; notifications may have been missed, so waiting clients are told about a gap"
+        );
         for channel in self.databases.listened().to_vec() {
             self.tell(Event::MessagesLost { channel });
         }

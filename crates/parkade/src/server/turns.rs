@@ -82,7 +82,7 @@ impl Turns {
         let (part, most, count) = self.most.unwrap_or((Part::Inputs, took, 0));
         let [took, worked, most] = [took, worked, most].map(|time| time.as_millis());
         let words = format!(
-            "the core took {took} ms ({worked} of CPU) for one turn, {most} of them for {} ({count})",
+            "a turn of the core took {took} ms ({worked} ms of CPU), {most} ms of it for {} ({count})",
             part.words()
         );
         // Other long turns since the last line.

@@ -384,7 +384,7 @@ impl Processes {
         let Some(worker) = self.workers.get_mut(&id) else { return };
         let Some(link) = &mut worker.link else { return };
         if write(&mut worker.session, &mut link.unsent, &mut self.places).is_err() {
-            tracing::warn!(worker = id.0, "the link has no stream number left; replacing the worker");
+            tracing::warn!(worker = id.0, "a worker's link has used all its stream numbers; replacing the worker");
             worker.process.kill();
         }
         if link.unsent.len() > limits::UNSENT_BYTES_MAX {
