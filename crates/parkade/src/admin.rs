@@ -12,15 +12,20 @@ mod jobs;
 mod limits;
 mod listen;
 mod metrics;
+mod patience;
 mod percent;
 pub mod private;
 mod publish;
+mod reloading;
 pub mod report;
 
-pub use door::{AdminDoor, Ask, CancelRefused, JobAnswer, JobAsk, PublishRefused, Readiness};
+pub use door::{
+    AdminDoor, Ask, CancelRefused, JobAnswer, JobAsk, PublishRefused, Readiness, ReloadEnd, ReloadId, ReloadRefused,
+};
 pub use ended::{EndedRequests, Histogram};
 pub use jobs::{JobList, JobView};
 #[cfg(test)]
 pub use listen::serve_private;
 pub use listen::{AdminError, serve};
+pub use reloading::{ReloadState, ReloadView};
 pub use report::{Report, Shell};

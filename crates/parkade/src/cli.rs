@@ -5,6 +5,7 @@ mod jobs;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -45,6 +46,10 @@ pub enum CliCommand {
     Routes(Box<ApplicationArgs>),
     /// Show what a running parkade is doing: what requests wait for, and how long
     Status(StatusArgs),
+    /// Have a running parkade load the application afresh; wait until the new code serves
+    Reload(ReloadArgs),
+    /// Stop a running parkade; wait until it has ended
+    Stop(StopArgs),
     /// Publish a message on a channel of a running parkade
     Publish(PublishArgs),
     /// Cancel a query of a running parkade; `parkade status` shows the ids
@@ -88,6 +93,27 @@ pub struct StatusArgs {
     /// Print once, as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ReloadArgs {
+    /// Maximum time to wait for the new code; by default as long as the server takes
+    #[arg(long, value_name = "TIME", value_parser = config::positive_duration)]
+    pub timeout: Option<Duration>,
+    #[command(flatten)]
+    pub whom: Whom,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct StopArgs {
+    /// Do not wait for running requests: end them with 503
+    #[arg(long)]
+    pub now: bool,
+    /// Maximum time to wait for the end; by default as long as the server takes (its --grace, and a moment)
+    #[arg(long, value_name = "TIME", value_parser = config::positive_duration)]
+    pub timeout: Option<Duration>,
+    #[command(flatten)]
+    pub whom: Whom,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -18,10 +18,10 @@ pub use address::{Bind, TrustedPeer};
 pub use layers::Layers;
 pub use permissions::{Group, Mode};
 pub use table::settings_table;
-pub use values::{HEADER_COUNT_MAX, OrNone, duration};
+pub use values::{HEADER_COUNT_MAX, OrNone, duration, positive_duration};
 use values::{
-    count, count_or_none, durability, duration_or_none, head_size, header_count, job_workers, percent,
-    positive_duration, size, size_or_none, threads, whole, workers,
+    count, count_or_none, durability, duration_or_none, head_size, header_count, job_workers, percent, size,
+    size_or_none, threads, whole, workers,
 };
 
 /// What the operator has decided, parsed.

@@ -41,6 +41,8 @@ fn main() -> ExitCode {
         CliCommand::Status(arguments) => {
             status_view::status(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
+        CliCommand::Reload(arguments) => status_view::reload(&arguments).map_err(Into::into),
+        CliCommand::Stop(arguments) => status_view::stop(&arguments).map_err(Into::into),
         CliCommand::Publish(arguments) => {
             status_view::publish(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }

@@ -1,14 +1,16 @@
 //! `parkade status`: shows a running parkade, live in a terminal. It changes nothing.
 //!
-//! Also `parkade publish`, `cancel`, `jobs` and `enqueue`, which use the same endpoints.
+//! Also `parkade publish`, `cancel`, `jobs`, `enqueue`, `reload` and `stop`, which use the same endpoints.
 
 mod client;
 mod enqueue;
 mod jobs;
 mod page;
+mod reload;
 mod screen;
 
 use std::io::{self, IsTerminal, Read};
+use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -18,6 +20,7 @@ use crate::terminal;
 pub use client::{AdminAddress, AskError};
 pub use enqueue::enqueue;
 pub use jobs::jobs;
+pub use reload::{reload, stop};
 
 /// Why the command failed.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +35,12 @@ pub enum CommandError {
     ContentType(String),
     #[error("the arguments have {count} bytes, and a job takes at most {max}; pass a reference to larger data")]
     Arguments { count: usize, max: usize },
+    #[error("it is still reloading after {after:?}, and goes on: `parkade status` shows it")]
+    StillReloading { after: Duration },
+    #[error(
+        "{what} still runs after {after:?}: {holds}; it goes on stopping, and `parkade stop --now` ends it at once"
+    )]
+    StillRunning { what: String, after: Duration, holds: String },
     #[error("the number in {0} does not fit into 64 bits: pass it as text, '\"…\"'")]
     Number(String),
 }

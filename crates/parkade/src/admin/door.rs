@@ -9,14 +9,14 @@ use parkade_model::{ChannelName, Cursor, JobId, QueryId};
 use parkade_wire::Enqueued;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::limits::{ANSWER_TIME_MAX, ASKS_COUNT_MAX, JOB_ANSWER_TIME_MAX, JOB_WAITS_COUNT_MAX};
+use super::limits::{ANSWER_TIME_MAX, ASKS_COUNT_MAX, JOB_ANSWER_TIME_MAX, RELOAD_ANSWER_TIME, WAITS_COUNT_MAX};
 use super::report::Report;
 
 /// The near end. The server has the other one, and answers each question in the turn in which it arrives.
 #[derive(Debug, Clone)]
 pub struct AdminDoor {
     asks: mpsc::Sender<Ask>,
-    job_waits: Arc<Semaphore>,
+    waits: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -36,6 +36,20 @@ pub enum Ask {
     Jobs {
         ask: JobAsk,
         reply: oneshot::Sender<JobAnswer>,
+    },
+    /// As SIGHUP does.
+    Reload {
+        reply: oneshot::Sender<Result<ReloadId, ReloadRefused>>,
+    },
+    /// Answered when that reload has ended; `None` if it is not known (any more).
+    ReloadEnd {
+        reload: ReloadId,
+        reply: oneshot::Sender<Option<ReloadEnd>>,
+    },
+    /// As SIGTERM does, or as SIGQUIT.
+    Stop {
+        at_once: bool,
+        reply: oneshot::Sender<()>,
     },
     Publish {
         channel: ChannelName,
@@ -91,6 +105,24 @@ pub enum PublishRefused {
     TooFast,
 }
 
+/// The number of a reload since the server started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReloadId(pub u64);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReloadEnd {
+    /// This generation of the code serves.
+    Done { generation: u32 },
+    /// The old code goes on serving. `why`: the traceback, if there is one.
+    Aborted { why: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReloadRefused {
+    #[error("the server is stopping; it does not reload")]
+    Stopping,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CancelRefused {
     #[error("no such query; it may have ended already")]
@@ -109,7 +141,7 @@ impl AdminDoor {
     #[must_use]
     pub fn new() -> (Self, mpsc::Receiver<Ask>) {
         let (sender, asks) = mpsc::channel(ASKS_COUNT_MAX);
-        (Self { asks: sender, job_waits: Arc::new(Semaphore::new(JOB_WAITS_COUNT_MAX)) }, asks)
+        (Self { asks: sender, waits: Arc::new(Semaphore::new(WAITS_COUNT_MAX)) }, asks)
     }
 
     /// Asks, and waits for the answer.
@@ -122,9 +154,20 @@ impl AdminDoor {
         self.ask_for(JOB_ANSWER_TIME_MAX, |reply| Ask::Jobs { ask, reply }).await
     }
 
-    /// A place to wait for the end of a job, if one is left.
-    pub fn wait_for_a_job(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.job_waits).try_acquire_owned().ok()
+    /// How a reload ended: `None` if it did not in this time, `Some(None)` if nobody knows it.
+    pub async fn reload_end(&self, reload: ReloadId, time: Duration) -> Result<Option<Option<ReloadEnd>>, NoAnswer> {
+        let (reply, answer) = oneshot::channel();
+        self.asks.try_send(Ask::ReloadEnd { reload, reply }).map_err(|_| NoAnswer)?;
+        // One that has ended already is answered within a turn.
+        match tokio::time::timeout(time.max(RELOAD_ANSWER_TIME), answer).await {
+            Ok(end) => end.map(Some).map_err(|_| NoAnswer),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// A place to wait for the end of a job or a reload, if one is left.
+    pub fn place_to_wait(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.waits).try_acquire_owned().ok()
     }
 
     async fn ask_for<T>(

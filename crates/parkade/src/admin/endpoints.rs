@@ -9,7 +9,7 @@ use parkade_model::QueryId;
 
 use super::answers::{AdminAnswer, allow, fault, json, no_answer};
 use super::door::{AdminDoor, Ask, CancelRefused, Readiness};
-use super::{jobs, metrics, publish};
+use super::{jobs, metrics, publish, reloading};
 
 /// Answers one request.
 pub async fn answer<B>(request: Request<B>, door: &AdminDoor) -> AdminAnswer
@@ -31,12 +31,18 @@ where
             allow("POST")
         };
     }
+    if let Some(place) = path.strip_prefix("/reload").filter(|place| place.is_empty() || place.starts_with('/')) {
+        return reloading::answer(place, &request, door).await;
+    }
+    if path == "/stop" {
+        return if request.method() == Method::POST { stop(&request, door).await } else { allow("POST") };
+    }
     if let Some(place) = path.strip_prefix("/jobs").filter(|place| place.is_empty() || place.starts_with('/')) {
         return jobs::answer(place, request, door).await;
     }
     let known = matches!(&*path, "/health/live" | "/health/ready" | "/status" | "/metrics");
     if !known {
-        let paths = "the paths are /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel> and POST /queries/<id>/cancel";
+        let paths = "the paths are /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel>, POST /queries/<id>/cancel, POST /reload and POST /stop";
         return fault(StatusCode::NOT_FOUND, &format!("unknown path; {paths}"));
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -74,6 +80,22 @@ async fn cancel(query: &str, headers: &HeaderMap, door: &AdminDoor) -> AdminAnsw
         Ok(Ok(())) => json(StatusCode::ACCEPTED, &serde_json::json!({ "cancelled": query.0 })),
         Ok(Err(refused @ CancelRefused::Unknown)) => fault(StatusCode::NOT_FOUND, &refused.to_string()),
         Ok(Err(refused @ CancelRefused::EndsATransaction)) => fault(StatusCode::CONFLICT, &refused.to_string()),
+        Err(silent) => no_answer(silent),
+    }
+}
+
+/// Nobody is asked twice: it stops as after SIGTERM, or at once with `?now`.
+async fn stop<B>(request: &Request<B>, door: &AdminDoor) -> AdminAnswer {
+    if request.headers().contains_key(ORIGIN) {
+        return fault(StatusCode::FORBIDDEN, "requests from browsers cannot stop the server; use `parkade stop`");
+    }
+    let at_once = match request.uri().query() {
+        None | Some("") => false,
+        Some("now") => true,
+        Some(_) => return fault(StatusCode::BAD_REQUEST, "unknown option; the only option is now"),
+    };
+    match door.ask(|reply| Ask::Stop { at_once, reply }).await {
+        Ok(()) => json(StatusCode::ACCEPTED, &serde_json::json!({ "stopping": true })),
         Err(silent) => no_answer(silent),
     }
 }

@@ -11,10 +11,12 @@ pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 /// The job store answers when the data is on disk. Shorter than the commands wait (5 s). Then: 503.
 pub const JOB_ANSWER_TIME_MAX: Duration = Duration::from_secs(4);
 
-/// Maximum time to wait for the end of a job. Then: its current state; the client can ask again.
-pub const JOB_WAIT_TIME_MAX: Duration = Duration::from_secs(60);
-/// Clients that wait for the end of a job, all addresses together: they must leave connections to others. Then: 503.
-pub const JOB_WAITS_COUNT_MAX: usize = CONNECTIONS_COUNT_MAX / 2;
+/// Maximum time to wait for the end of a job or a reload. Then: its current state; the client can ask again.
+pub const WAIT_TIME_MAX: Duration = Duration::from_secs(60);
+/// Clients that wait for the end of a job or a reload, all addresses together: they must leave connections to others. Then: 503.
+pub const WAITS_COUNT_MAX: usize = CONNECTIONS_COUNT_MAX / 2;
+/// How long a client that does not wait is kept: one turn of the server's loop is enough for what is known already.
+pub const RELOAD_ANSWER_TIME: Duration = Duration::from_millis(50);
 /// The first pause before the store is asked again whether the job has ended; each is twice the one before it.
 pub const JOB_PAUSE_MIN: Duration = Duration::from_millis(10);
 /// The longest of them.
@@ -29,7 +31,7 @@ pub const LISTED_COUNT_MAX: u32 = 1_000;
 pub const LISTED_COUNT_DEFAULT: u32 = 50;
 
 // A client that waits from its first byte on is answered before its connection is closed.
-const _: () = assert!(JOB_WAIT_TIME_MAX.as_secs() + JOB_ANSWER_TIME_MAX.as_secs() < CONNECTION_TIME_MAX.as_secs());
+const _: () = assert!(WAIT_TIME_MAX.as_secs() + JOB_ANSWER_TIME_MAX.as_secs() < CONNECTION_TIME_MAX.as_secs());
 
 /// Connections at each address, so that strangers at a TCP address cannot block the private socket. Then: the next one waits in the kernel's backlog.
 pub const CONNECTIONS_COUNT_MAX: usize = 64;

@@ -57,6 +57,9 @@ pub struct Code {
     pub reloading: bool,
     /// `done` or `aborted`.
     pub last_reload: Option<String>,
+    /// Why it was aborted: the traceback, if there is one.
+    #[serde(default)]
+    pub error: Option<String>,
 }
 
 /// Of the thread that decides.

@@ -1,7 +1,5 @@
 //! Which setting wins, and how a refused one is reported.
 
-use std::time::Duration;
-
 use super::*;
 use crate::config::{AccessFormat, Bind};
 

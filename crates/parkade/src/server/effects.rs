@@ -122,6 +122,9 @@ impl Server {
             WorkerEffect::DismissWorker { worker } => self.upstream.dismiss(worker),
             WorkerEffect::KillWorker { worker, why } => {
                 let (pid, reason) = (self.upstream.pid(worker), kill_reason(why));
+                if why == KillReason::StartedTooSlowly {
+                    self.reloads.note_error("a new worker was not ready within --start-timeout");
+                }
                 if why == KillReason::NotNeeded {
                     // Nothing is wrong with it; the reason why it is not needed has been logged.
                     tracing::debug!(worker = worker.0, pid, "killing a worker: {reason}");
@@ -173,15 +176,26 @@ impl Server {
             ServerEffect::Forget { request, ending, times } => self.forget(request, ending, times),
             ServerEffect::NotPublished { message } => self.not_published(message),
             ServerEffect::DropMessage { message } => self.messages.drop(message),
-            ServerEffect::Reloaded { outcome: ReloadOutcome::Done } => {
-                tracing::info!("reload complete: new workers are serving; the old ones finish their work and exit");
+            ServerEffect::Reloaded { outcome } => self.reloaded(outcome),
+            ServerEffect::StopAccepting => {
+                self.reloads.stop();
+                self.clients.http.drain();
             }
-            ServerEffect::Reloaded { outcome: ReloadOutcome::GivenUp } => {
-                tracing::error!("reload aborted: the new code failed to start; still serving the old code");
-            }
-            ServerEffect::StopAccepting => self.clients.http.drain(),
             ServerEffect::Exit { reason } => self.exit = Some(reason),
         }
+    }
+
+    fn reloaded(&mut self, outcome: ReloadOutcome) {
+        match outcome {
+            ReloadOutcome::Done => {
+                tracing::info!("reload complete: new workers are serving; the old ones finish their work and exit");
+            }
+            ReloadOutcome::GivenUp => {
+                tracing::error!("reload aborted: the new code failed to start; still serving the old code");
+            }
+        }
+        let generation = self.core.status(self.now).generation;
+        self.reloads.end(outcome, generation);
     }
 
     fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {

@@ -153,10 +153,16 @@ impl EventLoop {
     fn hear_input(&mut self, input: Input) {
         self.server.look_at_clock();
         match input {
+            Input::Ask(Ask::Stop { at_once, reply }) => {
+                // Whoever asked may have given up.
+                let _ = reply.send(());
+                self.hear_input(if at_once { Input::Stop } else { Input::Drain });
+            }
             Input::Ask(ask) => self.server.reply(ask, &self.turns),
             Input::Reload => {
-                tracing::info!("reloading: starting new workers");
-                self.server.tell(Event::Reload);
+                if let Err(refused) = self.server.reload() {
+                    tracing::info!("{refused}");
+                }
             }
             Input::Drain => {
                 tracing::info!(grace = ?self.grace, "shutting down: waiting for running requests until the grace period expires");

@@ -12,7 +12,7 @@ use parkade_wire::{Application, ErrorReason, Response, ThenRequest, WaitRequest}
 use super::payloads::Payload;
 use super::turns::Turns;
 use super::{Server, report};
-use crate::admin::{Ask, CancelRefused, PublishRefused};
+use crate::admin::{Ask, CancelRefused, PublishRefused, ReloadId, ReloadRefused};
 use crate::application::{self, waits, worker_error};
 use crate::clients::exchange::{Arrival, JobAsked};
 use crate::databases::DatabaseEvent;
@@ -103,18 +103,22 @@ impl Server {
             WorkerEvent::Ready { worker, credit, application } => self.worker_ready(worker, credit, *application),
             WorkerEvent::Failed { worker, text } => {
                 tracing::error!(worker = worker.0, "the application does not load:\n{}", text.trim_end());
+                self.reloads.note_error(&text);
                 self.tell(Event::WorkerFailed { worker });
             }
             WorkerEvent::Violated { worker, why } => {
                 tracing::error!(worker = worker.0, "a worker violated the protocol and is being replaced: {why}");
+                self.reloads.note_death(&format!("a worker violated the protocol: {why}"));
                 self.tell(Event::WorkerViolated { worker });
             }
             WorkerEvent::Unstarted { worker, why } => {
                 tracing::error!(worker = worker.0, "cannot start a worker; will retry: {why}");
+                self.reloads.note_death(&format!("a worker cannot be started: {why}"));
                 self.tell(Event::WorkerExited { worker });
             }
             WorkerEvent::Exited { worker, how } => {
                 tracing::info!(worker = worker.0, pid = self.upstream.pid(worker), "a worker has exited: {how}");
+                self.reloads.note_death(&format!("a worker has exited: {how}"));
                 self.tell(Event::WorkerExited { worker });
             }
             WorkerEvent::Response { worker, request, response, more } => {
@@ -181,6 +185,7 @@ impl Server {
 
     pub(super) fn unfit(&mut self, worker: WorkerId, fault: &str) {
         tracing::error!(worker = worker.0, "the application cannot be served: {fault}");
+        self.reloads.note_error(fault);
         self.tell(Event::WorkerFailed { worker });
         self.upstream.kill(worker);
     }
@@ -369,6 +374,12 @@ impl Server {
                 let _ = reply.send(self.cancel_by_operator(query));
             }
             Ask::Jobs { ask, reply } => self.reply_about_jobs(ask, reply),
+            Ask::Reload { reply } => {
+                let _ = reply.send(self.reload());
+            }
+            Ask::ReloadEnd { reload, reply } => self.reloads.tell_end(reload, reply),
+            // The event loop has taken it: only it can stop.
+            Ask::Stop { .. } => {}
             Ask::Publish { channel, content_type, body, reply } => {
                 let outcome = if self.clients.are_behind() {
                     Err(PublishRefused::TooFast)
@@ -378,6 +389,17 @@ impl Server {
                 let _ = reply.send(outcome);
             }
         }
+    }
+
+    /// Has the code loaded afresh, next to the old one.
+    pub(super) fn reload(&mut self) -> Result<ReloadId, ReloadRefused> {
+        if self.core.is_draining() {
+            return Err(ReloadRefused::Stopping);
+        }
+        tracing::info!("reloading: starting new workers");
+        let reload = self.reloads.request();
+        self.tell(Event::Reload);
+        Ok(reload)
     }
 
     fn cancel_by_operator(&mut self, query: QueryId) -> Result<(), CancelRefused> {

@@ -9,6 +9,7 @@ pub mod jobs;
 mod limits;
 mod payloads;
 mod publishing;
+mod reloads;
 mod report;
 mod turns;
 
@@ -27,6 +28,7 @@ use crate::upstream::Upstream;
 use backlog::Backlog;
 use payloads::{Payload, Payloads};
 use publishing::Unpublished;
+use reloads::Reloads;
 
 pub use event_loop::{EventLoop, Failed, Input};
 pub use jobs::Jobs;
@@ -45,6 +47,7 @@ pub struct Server {
     routes: Routes,
     payloads: Payloads,
     backlog: Backlog,
+    reloads: Reloads,
     /// Reused for the effects of each event.
     effects: Vec<Effect>,
     clock: Clock,
@@ -82,6 +85,7 @@ impl Server {
             routes: Routes::default(),
             payloads: Payloads::default(),
             backlog: Backlog::default(),
+            reloads: Reloads::default(),
             effects: Vec::new(),
             clock: Clock::start(),
             now: Moment::default(),

@@ -44,7 +44,7 @@ pub fn readiness(core: &Core, databases: &Databases, now: Instant) -> Readiness 
 }
 
 pub fn report(server: &mut Server, turns: &Turns) -> Report {
-    let Server { core, clients, upstream, databases, jobs, queries, clock, about, .. } = server;
+    let Server { core, clients, upstream, databases, jobs, queries, clock, about, reloads, .. } = server;
     let now = clock.now();
     let status = core.status(now);
     let pids: HashMap<_, _> =
@@ -72,6 +72,7 @@ pub fn report(server: &mut Server, turns: &Turns) -> Report {
         jobs_enqueued: jobs.enqueued(),
         connections_count_max: about.connections_count_max,
         body_bytes_max: about.body_bytes_max,
+        reload_error: reloads.last_error().map(str::to_owned),
     };
     shell.report(status, core.counts())
 }

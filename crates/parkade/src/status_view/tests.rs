@@ -25,7 +25,9 @@ fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&AdminAddress)
                     Ask::CancelQuery { query, reply } => reply
                         .send(if query.0 == 7 { Ok(()) } else { Err(crate::admin::CancelRefused::Unknown) })
                         .unwrap(),
-                    Ask::Jobs { .. } => unreachable!("these tests ask for no jobs"),
+                    Ask::Jobs { .. } | Ask::Reload { .. } | Ask::ReloadEnd { .. } | Ask::Stop { .. } => {
+                        unreachable!("these tests ask for no jobs, no reload and no stop")
+                    }
                     Ask::Publish { channel, content_type, body, reply } => {
                         assert_eq!(
                             (channel.as_str(), &*content_type, &*body),

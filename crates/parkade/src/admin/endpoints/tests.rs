@@ -27,7 +27,13 @@ async fn asked(request: Request<Full<Bytes>>, readiness: Readiness, publishing: 
                 Ask::CancelQuery { query, reply } => {
                     reply.send(if query.0 == 7 { Ok(()) } else { Err(CancelRefused::Unknown) }).unwrap();
                 }
-                Ask::Jobs { .. } => unreachable!("these tests ask for no jobs"),
+                Ask::Stop { at_once, reply } => {
+                    assert!(at_once);
+                    reply.send(()).unwrap();
+                }
+                Ask::Jobs { .. } | Ask::Reload { .. } | Ask::ReloadEnd { .. } => {
+                    unreachable!("these tests ask for no jobs and no reload")
+                }
                 Ask::Publish { channel, content_type, body, reply } => {
                     assert_eq!((channel.as_str(), &*content_type, &*body), ("auction/7 ", "text/plain", &b"42"[..]));
                     reply.send(publishing).unwrap();
@@ -69,6 +75,16 @@ async fn health_tells_alive_from_ready() {
     let starting = Readiness::NotReady { reason: "no worker is ready yet".into() };
     let (status, text) = asked(request("GET /health/ready", &[], ""), starting, CURSOR).await;
     assert_eq!((status, &*text), (503, r#"{"ready":false,"reason":"no worker is ready yet"}"#));
+}
+
+#[tokio::test]
+async fn a_stop_is_acknowledged_unless_a_browser_asks() {
+    check("POST /stop?now", 202, json!({ "stopping": true })).await;
+    check("POST /stop?later", 400, json!({ "error": "unknown option; the only option is now" })).await;
+    check("GET /stop", 405, json!({ "error": "use POST here" })).await;
+    let (status, _) =
+        asked(request("POST /stop", &[("origin", "http://evil.example")], ""), Readiness::Ready, CURSOR).await;
+    assert_eq!(status, 403);
 }
 
 #[tokio::test]

@@ -180,10 +180,10 @@ async fn whoever_waits_longer_than_that_is_told_how_it_stands() {
 #[tokio::test]
 async fn so_many_may_wait_and_no_more() {
     let (door, _asks) = AdminDoor::new();
-    let places: Vec<_> = std::iter::from_fn(|| door.wait_for_a_job()).collect();
-    assert_eq!(places.len(), crate::admin::limits::JOB_WAITS_COUNT_MAX);
+    let places: Vec<_> = std::iter::from_fn(|| door.place_to_wait()).collect();
+    assert_eq!(places.len(), crate::admin::limits::WAITS_COUNT_MAX);
     std::mem::drop(places);
-    assert!(door.wait_for_a_job().is_some(), "a place comes back");
+    assert!(door.place_to_wait().is_some(), "a place comes back");
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,6 +34,7 @@ pub struct Shell {
     pub jobs_enqueued: u64,
     pub connections_count_max: usize,
     pub body_bytes_max: usize,
+    pub reload_error: Option<String>,
 }
 
 impl Shell {
@@ -58,7 +59,12 @@ impl Shell {
             target: self.target,
             uptime: seconds(self.uptime),
             state: state.into(),
-            code: Code { generation: status.generation, reloading: status.reloading, last_reload },
+            code: Code {
+                generation: status.generation,
+                reloading: status.reloading,
+                last_reload,
+                error: self.reload_error,
+            },
             lives: LivesReport {
                 accepted: lives.accepted - runs.accepted,
                 queued: lives.routed - runs.routed,
@@ -287,7 +293,10 @@ mod tests {
     fn a_report_tells_what_the_core_and_the_shell_know() {
         let report = report(status());
         assert_eq!((report.pid, &*report.target, &*report.state), (std::process::id(), "shop:app", "ready"));
-        assert_eq!(report.code, Code { generation: 2, reloading: false, last_reload: Some("aborted".into()) });
+        assert_eq!(
+            report.code,
+            Code { generation: 2, reloading: false, last_reload: Some("aborted".into()), error: None }
+        );
         assert_eq!(report.lives, LivesReport { accepted: 1, queued: 2, running: 3, parked: 4 });
         assert_eq!(report.waits["next"], WaitReport { count: 4, oldest: Some(1.25) });
         let worker = &report.workers[0];

@@ -12,7 +12,7 @@ fn report() -> Report {
         target: "shop:app".into(),
         uptime: 7_300.0,
         state: "ready".into(),
-        code: Code { generation: 2, reloading: true, last_reload: Some("aborted".into()) },
+        code: Code { generation: 2, reloading: true, last_reload: Some("aborted".into()), ..Code::default() },
         lives: LivesReport { accepted: 0, queued: 0, running: 1, parked: 201 },
         waits: BTreeMap::from([
             ("next".into(), WaitReport { count: 1, oldest: Some(31.2) }),

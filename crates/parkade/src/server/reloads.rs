@@ -1,0 +1,188 @@
+//! Reloads that were asked for, their outcome, and who waits for it.
+//!
+//! The core carries them out, one after the other. A request during a reload causes one more, because the code may have changed since that one
+//! began; whoever asks meanwhile waits for that one.
+
+use std::collections::VecDeque;
+
+use parkade_core::ReloadOutcome;
+use tokio::sync::oneshot;
+
+use super::limits::{RELOAD_ERROR_BYTES_MAX, RELOADS_KEPT_MAX};
+use crate::admin::{ReloadEnd, ReloadId};
+
+#[derive(Debug, Default)]
+pub struct Reloads {
+    /// The newest that was asked for; the first is 1.
+    newest: u64,
+    running: Option<u64>,
+    failure: Option<LoadFailure>,
+    ended: VecDeque<(u64, ReloadEnd)>,
+    waiting: Vec<(u64, oneshot::Sender<Option<ReloadEnd>>)>,
+}
+
+/// Why new code did not load, as far as is known.
+#[derive(Debug)]
+enum LoadFailure {
+    /// What the worker said: a traceback.
+    Said(String),
+    /// It said nothing and is gone.
+    Died(String),
+}
+
+impl Reloads {
+    /// Another one is asked for.
+    pub fn request(&mut self) -> ReloadId {
+        match self.running {
+            None => {
+                self.newest += 1;
+                self.running = Some(self.newest);
+            }
+            Some(running) if running == self.newest => self.newest += 1,
+            Some(_) => {}
+        }
+        ReloadId(self.newest)
+    }
+
+    /// A worker cannot load the code.
+    pub fn note_error(&mut self, text: &str) {
+        if self.running.is_some() {
+            self.failure = Some(LoadFailure::Said(shortened(text.trim_end())));
+        }
+    }
+
+    /// A worker is gone. It may be an old one that had nothing to do with the reload, so this never hides what a worker has said.
+    pub fn note_death(&mut self, how: &str) {
+        if self.running.is_some() && !matches!(self.failure, Some(LoadFailure::Said(_))) {
+            self.failure = Some(LoadFailure::Died(shortened(how)));
+        }
+    }
+
+    pub fn end(&mut self, outcome: ReloadOutcome, generation: u32) {
+        let Some(reload) = self.running.take() else { return };
+        let failure = self.failure.take();
+        let end = match (outcome, failure) {
+            (ReloadOutcome::Done, _) => ReloadEnd::Done { generation },
+            (ReloadOutcome::GivenUp, Some(LoadFailure::Said(why) | LoadFailure::Died(why))) => {
+                ReloadEnd::Aborted { why }
+            }
+            (ReloadOutcome::GivenUp, None) => ReloadEnd::Aborted { why: "the log says why".into() },
+        };
+        if self.ended.len() == RELOADS_KEPT_MAX {
+            self.ended.pop_front();
+        }
+        for (_, waiting) in self.waiting.extract_if(.., |(awaited, _)| *awaited == reload) {
+            // Whoever waited may have given up.
+            let _ = waiting.send(Some(end.clone()));
+        }
+        self.ended.push_back((reload, end));
+        self.running = (self.newest > reload).then_some(self.newest);
+    }
+
+    /// The server stops, and new code is not wanted any more.
+    pub fn stop(&mut self) {
+        while self.running.is_some() {
+            self.note_error("the server is stopping");
+            self.end(ReloadOutcome::GivenUp, 0);
+        }
+    }
+
+    /// Tells how a reload ended, as soon as it has; nothing of one that is not known (any more).
+    pub fn tell_end(&mut self, ReloadId(reload): ReloadId, tell: oneshot::Sender<Option<ReloadEnd>>) {
+        self.waiting.retain(|(_, waiting)| !waiting.is_closed());
+        if self.running.is_some_and(|running| (running..=self.newest).contains(&reload)) {
+            self.waiting.push((reload, tell));
+        } else {
+            let _ = tell.send(self.ended.iter().find(|(ended, _)| *ended == reload).map(|(_, end)| end.clone()));
+        }
+    }
+
+    /// Why the last one was given up, unless it succeeded.
+    pub fn last_error(&self) -> Option<&str> {
+        match self.ended.back()? {
+            (_, ReloadEnd::Aborted { why }) => Some(why),
+            (_, ReloadEnd::Done { .. }) => None,
+        }
+    }
+}
+
+/// The end of a traceback says what is wrong.
+fn shortened(text: &str) -> String {
+    let mut from = text.len().saturating_sub(RELOAD_ERROR_BYTES_MAX);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    text[from..].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end_of(reloads: &mut Reloads, reload: ReloadId) -> Result<Option<ReloadEnd>, oneshot::error::TryRecvError> {
+        let (tell, mut told) = oneshot::channel();
+        reloads.tell_end(reload, tell);
+        told.try_recv()
+    }
+
+    #[test]
+    fn whoever_asks_during_a_reload_waits_for_the_next_one() {
+        let mut reloads = Reloads::default();
+        let first = reloads.request();
+        let (second, third) = (reloads.request(), reloads.request());
+        assert_eq!((first, second, third), (ReloadId(1), ReloadId(2), ReloadId(2)));
+        let (tell, mut told) = oneshot::channel();
+        reloads.tell_end(second, tell);
+        reloads.end(ReloadOutcome::Done, 2);
+        assert!(told.try_recv().is_err(), "the second has only begun");
+        assert_eq!(end_of(&mut reloads, first), Ok(Some(ReloadEnd::Done { generation: 2 })));
+        reloads.end(ReloadOutcome::Done, 3);
+        assert_eq!(told.try_recv(), Ok(Some(ReloadEnd::Done { generation: 3 })));
+        assert_eq!(reloads.request(), ReloadId(3));
+    }
+
+    #[test]
+    fn what_a_worker_said_counts_more_than_that_one_is_gone() {
+        let mut reloads = Reloads::default();
+        let reload = reloads.request();
+        reloads.note_death("signal 9");
+        reloads.note_error("Traceback\nSyntaxError\n");
+        reloads.note_death("exit status 1");
+        reloads.end(ReloadOutcome::GivenUp, 1);
+        let why = "Traceback\nSyntaxError".to_owned();
+        assert_eq!(reloads.last_error(), Some(&*why));
+        assert_eq!(end_of(&mut reloads, reload), Ok(Some(ReloadEnd::Aborted { why })));
+    }
+
+    #[test]
+    fn a_stop_ends_every_reload() {
+        let mut reloads = Reloads::default();
+        let (first, second) = (reloads.request(), reloads.request());
+        reloads.stop();
+        for reload in [first, second] {
+            let why = "the server is stopping".into();
+            assert_eq!(end_of(&mut reloads, reload), Ok(Some(ReloadEnd::Aborted { why })));
+        }
+    }
+
+    #[test]
+    fn nothing_is_told_of_reloads_that_nobody_knows() {
+        let mut reloads = Reloads::default();
+        reloads.note_error("a first start that fails is no reload");
+        assert_eq!(end_of(&mut reloads, ReloadId(1)), Ok(None));
+        for _ in 0..=RELOADS_KEPT_MAX {
+            reloads.request();
+            reloads.end(ReloadOutcome::Done, 2);
+        }
+        assert_eq!(end_of(&mut reloads, ReloadId(1)), Ok(None), "so many are not kept");
+        assert!(end_of(&mut reloads, ReloadId(2)).unwrap().is_some());
+        assert_eq!(reloads.last_error(), None);
+    }
+
+    #[test]
+    fn of_a_long_text_the_end_is_kept() {
+        let text = format!("é{}{}", "x".repeat(RELOAD_ERROR_BYTES_MAX - 1), "é");
+        let short = shortened(&text);
+        assert!(short.len() <= RELOAD_ERROR_BYTES_MAX && short.ends_with('é'));
+    }
+}

@@ -1,0 +1,93 @@
+//! `parkade reload` and `parkade stop`: they wait until it is done, and say how it went.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use super::{AdminAddress, AskError, CommandError, report};
+use crate::admin::{ReloadState, ReloadView, Report};
+use crate::cli::{ReloadArgs, StopArgs};
+use crate::terminal;
+
+/// One request waits so long: less than a server that does not answer is waited for.
+const STEP: Duration = Duration::from_secs(2);
+/// How often a server that stops is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// `parkade reload`. Fails when the new code does not load, with what the worker said about it.
+pub fn reload(args: &ReloadArgs) -> Result<ExitCode, CommandError> {
+    let address = AdminAddress::find(&args.whom)?;
+    let end = args.timeout.map(|timeout| Instant::now() + timeout);
+    let mut seen: ReloadView = view(&address, "POST", "/reload")?;
+    while seen.state == ReloadState::Running {
+        let left = end.map_or(STEP, |end| end.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            return Err(CommandError::StillReloading { after: args.timeout.unwrap_or_default() });
+        }
+        let path = format!("/reload/{}?wait={}", seen.reload, left.min(STEP).as_secs_f64());
+        seen = view(&address, "GET", &path)?;
+    }
+    if seen.state == ReloadState::Done {
+        let report = report(&address)?;
+        terminal::print(&format!("{} is reloaded: generation {} serves", named(&report), report.code.generation))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for line in seen.error.as_deref().unwrap_or_default().lines() {
+        eprintln!("{}", terminal::visible(line));
+    }
+    eprintln!("parkade: the new code does not load (above); the old code goes on serving");
+    Ok(ExitCode::FAILURE)
+}
+
+/// `parkade stop`. Fails when the server still runs after the time that it was given.
+pub fn stop(args: &StopArgs) -> Result<ExitCode, CommandError> {
+    let address = AdminAddress::find(&args.whom)?;
+    let stopped = report(&address)?;
+    let end = args.timeout.map(|timeout| Instant::now() + timeout);
+    match address.ask("POST", if args.now { "/stop?now" } else { "/stop" }, "", b"") {
+        // It may be gone before its answer is read.
+        Ok(_) | Err(AskError::Unreachable { .. } | AskError::NoSense { .. }) => {}
+        Err(refused) => return Err(refused.into()),
+    }
+    while let Some(report) = alive(&address, stopped.pid) {
+        if end.is_some_and(|end| end <= Instant::now()) {
+            let after = args.timeout.unwrap_or_default();
+            return Err(CommandError::StillRunning { what: named(&stopped), after, holds: held(report.as_ref()) });
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+    terminal::print(&format!("{} has stopped", named(&stopped)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn view(address: &AdminAddress, method: &str, path: &str) -> Result<ReloadView, AskError> {
+    let body = address.ask(method, path, "", b"")?;
+    serde_json::from_slice(&body).map_err(|_| AskError::NoSense { place: address.to_string() })
+}
+
+/// Whether the process still answers at its address, and what it says; another one there is a successor.
+fn alive(address: &AdminAddress, pid: u32) -> Option<Option<Report>> {
+    match report(address) {
+        Ok(report) => (report.pid == pid).then_some(Some(report)),
+        Err(AskError::Unreachable { source, .. }) if is_absent(&source) => None,
+        // It has closed the connection without an answer: it is about to end.
+        Err(_) => Some(None),
+    }
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionRefused, NotFound};
+    matches!(error.kind(), ConnectionRefused | NotFound)
+}
+
+fn named(report: &Report) -> String {
+    terminal::visible(&format!("{} (process {})", report.target, report.pid))
+}
+
+/// What still keeps it.
+fn held(report: Option<&Report>) -> String {
+    let Some(report) = report else { return "it does not answer".into() };
+    let lives = &report.lives;
+    let requests = format!("{} requests run, {} are queued, {} are parked", lives.running, lives.queued, lives.parked);
+    let jobs = report.jobs.running;
+    if jobs > 0 { format!("{requests}, {jobs} jobs run") } else { requests }
+}
