@@ -118,7 +118,7 @@ def test_stop_returns_when_the_server_has_ended(serve: Serve, file: Path) -> Non
     assert ended.stdout == f"{file} (process {server.pid}) has stopped\n"
     assert not server.private.exists()
     assert server.ended(5) == 0
-    assert client.answer().status == 200, "what was waiting had its time"
+    assert client.answer().status == 204, "what was waiting had its time"
 
 
 def test_stop_says_what_still_runs_and_can_end_it(serve: Serve, file: Path) -> None:

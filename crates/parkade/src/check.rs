@@ -22,6 +22,7 @@ pub enum Show {
 /// Fails if the application does not load in time; its traceback has been logged before.
 pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Error> {
     serve::enter_directory(&application.settings)?;
+    serve::runnable(&application.settings.workers.interpreter())?;
     let _guard = crate::log::init(&application.settings.log)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let told = runtime.block_on(async {
@@ -59,7 +60,10 @@ async fn load(application: &ApplicationArgs) -> Result<Told, Error> {
                 }
                 WorkerEvent::Unstarted { why, .. } => return Err(std::io::Error::other(why).into()),
                 WorkerEvent::Violated { why, .. } => return Err(Error::Worker { why }),
-                WorkerEvent::Exited { how, .. } => return Err(Error::Worker { why: how }),
+                WorkerEvent::Exited { how, .. } => {
+                    let python = application.settings.workers.interpreter().display().to_string();
+                    return Err(Error::WorkerEnded { how, python });
+                }
                 _ => {}
             }
         }

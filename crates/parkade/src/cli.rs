@@ -1,27 +1,56 @@
 //! The command line.
 
+mod habits;
 mod jobs;
+mod target;
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::{self, Layers, ServerSettings};
+use crate::config::{self, Bind, Layers, ServerSettings};
 pub use jobs::{ChosenArgs, EnqueueArgs, JobsArgs, JobsCommand, ListArgs, ShowArgs};
 
 const ABOUT_SETTINGS: &str = "Every setting can also be given in parkade.toml (deadline = \"30s\") \
      or in the environment (PARKADE_DEADLINE=30s). A flag overrides the environment, which overrides the file.";
+
+const EXAMPLES: &str = "Examples:
+  parkade serve                                    app.py, at http://127.0.0.1:8000
+  parkade serve shop.web:app -b 0.0.0.0:8000 -w 4
+  parkade serve app.py -b unix:/run/shop/web.sock --database postgres://shop@localhost/shop --admin 9000
+  parkade serve app.py --check                     says whether it would start";
+
+/// What most people set; `-h` shows these, `--help` all.
+const USUAL: [&str; 14] = [
+    "target",
+    "check",
+    "config",
+    "directory",
+    "bind",
+    "admin",
+    "workers",
+    "python",
+    "deadline",
+    "grace",
+    "database",
+    "state",
+    "access_log",
+    "log_format",
+];
+
+/// What loading an application needs. `parkade routes` takes the other settings too, so that one settings file serves both, and ignores them.
+const OF_LOADING: [&str; 8] =
+    ["target", "config", "directory", "python", "threads", "start_timeout", "log_level", "log_format"];
 
 /// The commands that take settings.
 const SETTINGS_COMMANDS: [&str; 3] = ["serve", "dev", "routes"];
 
 /// The application server that does the waiting itself
 #[derive(Debug, Parser)]
-#[command(name = "parkade", version)]
+#[command(name = "parkade", version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("PARKADE_BUILD"), ")"))]
 struct Cli {
     #[command(subcommand)]
     command: CliCommand,
@@ -31,16 +60,14 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum CliCommand {
     /// Serve an application
-    #[command(after_help = ABOUT_SETTINGS)]
     Serve {
-        #[command(flatten)]
-        application: Box<ApplicationArgs>,
         /// Only check whether it would start: read the settings, load the application, exit
         #[arg(long)]
         check: bool,
+        #[command(flatten)]
+        application: Box<ApplicationArgs>,
     },
     /// Serve during development: reload on change, show errors as pages
-    #[command(after_help = ABOUT_SETTINGS)]
     Dev(Box<ApplicationArgs>),
     /// Print the routes and jobs of an application
     Routes(Box<ApplicationArgs>),
@@ -58,6 +85,14 @@ pub enum CliCommand {
     Jobs(Box<JobsArgs>),
     /// Enqueue a job on a running parkade, and print its id
     Enqueue(Box<EnqueueArgs>),
+    /// Print a script that completes parkade's words in a shell
+    #[command(after_help = "bash: parkade completions bash > ~/.local/share/bash-completion/completions/parkade\n\
+                            zsh:  parkade completions zsh > ~/.zfunc/_parkade, with fpath+=~/.zfunc before compinit\n\
+                            fish: parkade completions fish > ~/.config/fish/completions/parkade.fish")]
+    Completions {
+        /// Shell
+        shell: clap_complete::Shell,
+    },
     /// Print the table of all settings
     #[command(hide = true)]
     Settings,
@@ -66,7 +101,8 @@ pub enum CliCommand {
 /// An application, how to serve it.
 #[derive(Debug, Args)]
 pub struct ApplicationArgs {
-    /// Application: module:name, or the path of a file
+    /// Application: module:name, or the path of a file or of a folder with an app.py
+    #[arg(default_value = target::USUAL_FILE)]
     pub target: String,
     #[command(flatten)]
     pub settings: ServerSettings,
@@ -79,8 +115,8 @@ pub struct Whom {
     #[arg(long, conflicts_with = "admin")]
     pub pid: Option<u32>,
     /// Address of the server's --admin
-    #[arg(long, value_name = "ADDR")]
-    pub admin: Option<SocketAddr>,
+    #[arg(long, value_name = "ADDR", value_parser = config::admin)]
+    pub admin: Option<Bind>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -152,6 +188,14 @@ pub fn settings_table() -> String {
     config::settings_table(&serve_command())
 }
 
+/// The script for a shell.
+#[must_use]
+pub fn completions(shell: clap_complete::Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "parkade", &mut script);
+    String::from_utf8(script).expect("the words of the command line are text")
+}
+
 fn parse_from(
     arguments: impl IntoIterator<Item = impl Into<OsString>>,
     variables: impl IntoIterator<Item = (String, String)>,
@@ -162,12 +206,39 @@ fn parse_from(
     let command = SETTINGS_COMMANDS.iter().fold(with_development_defaults(Cli::command()), |cli, name| {
         cli.mut_subcommand(name, |command| layers.lay_under(command))
     });
-    let matches = command.try_get_matches_from(arguments).map_err(|error| layers.explain(error))?;
+    let command = with_fitting_help(command, &arguments);
+    let matches =
+        command.try_get_matches_from(&arguments).map_err(|error| habits::explain(layers.explain(error), &arguments))?;
     let mut command = Cli::from_arg_matches(&matches)?.command;
     if let CliCommand::Dev(application) = &mut command {
         application.settings.dev = true;
     }
+    if let CliCommand::Serve { application, .. } | CliCommand::Dev(application) | CliCommand::Routes(application) =
+        &mut command
+    {
+        let here = application.settings.directory.as_deref().unwrap_or(Path::new("."));
+        application.target = target::resolve(&application.target, here)
+            .map_err(|advice| clap::Error::raw(ErrorKind::ValueValidation, format!("{advice}\n")))?;
+    }
     Ok(command)
+}
+
+/// `-h` is for those who begin, `--help` for those who look something up.
+fn with_fitting_help(cli: clap::Command, arguments: &[OsString]) -> clap::Command {
+    let is_short = arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "-h");
+    let keep = |command: clap::Command, kept: &'static [&'static str]| {
+        command.mut_args(|arg| if kept.contains(&arg.get_id().as_str()) { arg } else { arg.hide(true) })
+    };
+    let cli = cli.mut_subcommand("routes", |routes| keep(routes, &OF_LOADING));
+    ["serve", "dev"].into_iter().fold(cli, |cli, name| {
+        cli.mut_subcommand(name, |command| {
+            if is_short {
+                keep(command, &USUAL).after_help(format!("{EXAMPLES}\n\nAll settings: parkade {name} --help"))
+            } else {
+                command.after_help(format!("{EXAMPLES}\n\n{ABOUT_SETTINGS}"))
+            }
+        })
+    })
 }
 
 /// During development each request is shown.

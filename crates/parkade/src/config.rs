@@ -7,14 +7,13 @@ mod permissions;
 mod table;
 mod values;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use parkade_jobs::sqlite::Durability;
 
-pub use address::{Bind, TrustedPeer};
+pub use address::{Bind, TrustedPeer, admin};
 pub use layers::Layers;
 pub use permissions::{Group, Mode};
 pub use table::settings_table;
@@ -56,8 +55,8 @@ pub struct ServerSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Listening")]
 pub struct ListenSettings {
-    /// Address to listen on: host:port, :port or unix:FILE; may be repeated
-    #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "127.0.0.1:8000")]
+    /// Address to listen on: a port of this machine, host:port, :port (every interface) or unix:FILE; may be repeated
+    #[arg(short, long, value_name = "ADDR", value_delimiter = ',', default_value = "127.0.0.1:8000")]
     pub bind: Vec<Bind>,
     /// Permissions of a unix:FILE, in octal
     #[arg(long, value_name = "MODE", default_value = "600")]
@@ -71,9 +70,9 @@ pub struct ListenSettings {
     /// Headers that trusted proxies set: X-Forwarded-For and X-Forwarded-Proto, or Forwarded; the other kind is ignored
     #[arg(long, value_name = "KIND", value_enum, default_value = "x-forwarded")]
     pub forwarded: Forwarded,
-    /// Also serve the admin endpoints (health, status, metrics, publishing, queries, jobs) at this host:port; may be repeated
+    /// Also serve the admin endpoints (health, status, metrics, publishing, queries, jobs) here: a port of this machine, host:port or unix:FILE; may be repeated
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = address::admin)]
-    pub admin: Vec<SocketAddr>,
+    pub admin: Vec<Bind>,
 }
 
 /// The header fields in which a proxy names its client.
@@ -88,7 +87,7 @@ pub enum Forwarded {
 #[command(next_help_heading = "Workers")]
 pub struct WorkerSettings {
     /// Number of workers; auto is the number of cores
-    #[arg(long = "workers", id = "workers", value_name = "COUNT", value_parser = workers, default_value = "auto")]
+    #[arg(short = 'w', long = "workers", id = "workers", value_name = "COUNT", value_parser = workers, default_value = "auto")]
     pub count: usize,
     /// Threads for plain functions in each worker, if the application also has an async def
     #[arg(long, value_name = "COUNT", value_parser = threads, default_value = "1")]
@@ -280,7 +279,9 @@ impl WorkerSettings {
             let called = std::env::args_os().next().map(PathBuf::from);
             let called = called.filter(|path| path.components().count() > 1);
             let mut paths = called.into_iter().chain(std::env::current_exe().ok());
-            paths.find_map(|path| Some(path.parent()?.join("python")).filter(|python| python.is_file()))
+            // Also a link that leads nowhere: another interpreter would not have the same packages.
+            let exists = |python: &PathBuf| python.symlink_metadata().is_ok();
+            paths.find_map(|path| Some(path.parent()?.join("python")).filter(exists))
         };
         self.python.clone().or_else(beside).unwrap_or_else(|| "python3".into())
     }

@@ -1,6 +1,7 @@
 //! Why `parkade` ends with an error. Each says what the operator can do about it.
 
 use std::io;
+use std::process::ExitCode;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -24,8 +25,17 @@ pub enum Error {
     ApplicationFailed,
     #[error("the application did not load within {after:?}: fix it, or set a longer --start-timeout")]
     StartedTooSlowly { after: std::time::Duration },
-    #[error("the worker ended before the application was loaded: {why}")]
+    #[error("a worker violated the protocol: {why}")]
     Worker { why: String },
+    #[error(
+        "the worker ended before the application was loaded ({how}): the lines above say why. It ran {python}, where \
+         the package parkade must be installed"
+    )]
+    WorkerEnded { how: String, python: String },
+    #[error(
+        "cannot run the interpreter {python}: {why}; name one with --python in which the package parkade is installed"
+    )]
+    Python { python: String, why: String },
     #[error("{0}")]
     Admin(#[from] crate::admin::AdminError),
     #[error("{0}")]
@@ -34,6 +44,21 @@ pub enum Error {
     Command(#[from] crate::status_view::CommandError),
     #[error("the server failed: {0}")]
     Io(#[from] io::Error),
+}
+
+impl Error {
+    /// 2 for arguments and settings that are wrong, as for those that the command line refuses itself.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Channel { .. }
+            | Self::Database(_)
+            | Self::JobsAddress(_)
+            | Self::Directory { .. }
+            | Self::Python { .. } => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        }
+    }
 }
 
 fn advice(source: &io::Error) -> &'static str {

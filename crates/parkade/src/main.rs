@@ -26,6 +26,7 @@ mod status_view;
 mod store;
 mod terminal;
 mod tls_refusal;
+mod unix_socket;
 mod upstream;
 mod words;
 
@@ -53,13 +54,16 @@ fn main() -> ExitCode {
         CliCommand::Enqueue(arguments) => {
             status_view::enqueue(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
+        CliCommand::Completions { shell } => {
+            terminal::print(&cli::completions(shell)).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
         CliCommand::Settings => terminal::print(&cli::settings_table()).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };
     match outcome {
         Ok(code) => code,
         Err(error) => {
             eprintln!("parkade: {error}");
-            ExitCode::FAILURE
+            error.exit_code()
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `parkade serve` and `parkade dev`: from settings to a running server.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -47,6 +48,7 @@ const _: () = assert!(
 pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
     let settings = &application.settings;
     enter_directory(settings)?;
+    runnable(&settings.workers.interpreter())?;
     let guard = log::init(&settings.log)?;
     let connections_count_max = settings.http.connections_limit.min(descriptors_for_connections(settings));
     let runtime =
@@ -54,6 +56,7 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
     let exit = runtime.block_on(async {
         let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen) };
         let http = Http::new(listen(&settings.listen)?, setup)?;
+        let addresses = http.names();
         announce(application, &http);
         let (inputs, heard) = mpsc::channel(INPUTS_COUNT_MAX);
         let (door, asks) = AdminDoor::new();
@@ -63,6 +66,7 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
         let _watch = if settings.dev { Some(watch(application, inputs)?) } else { None };
         let about = About {
             target: application.target.clone(),
+            addresses,
             dropped: guard.dropped(),
             connections_count_max,
             body_bytes_max: settings.http.body_limit,
@@ -115,6 +119,20 @@ pub fn enter_directory(settings: &ServerSettings) -> Result<(), Error> {
         .map_err(|source| Error::Directory { folder: folder.display().to_string(), source })
 }
 
+/// Refuses an interpreter that cannot be run, by its name.
+pub fn runnable(python: &Path) -> Result<(), Error> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let candidates: Vec<PathBuf> = if python.components().count() > 1 {
+        vec![python.into()]
+    } else {
+        std::env::split_paths(&folders).map(|folder| folder.join(python)).filter(|path| path.is_file()).collect()
+    };
+    let refused = |why| Error::Python { python: python.display().to_string(), why };
+    let Some(found) = candidates.first() else { return Err(refused("there is no such program".into())) };
+    let access = rustix::fs::access(found, rustix::fs::Access::EXEC_OK);
+    access.map_err(|error| refused(io::Error::from(error).to_string()))
+}
+
 /// Raises the soft limit of descriptors to the hard one and says how many connections fit under it.
 fn descriptors_for_connections(settings: &ServerSettings) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -153,7 +171,7 @@ fn announce(application: &ApplicationArgs, http: &Http) {
         tracing::info!("parkade {} serves {} at {name}", env!("CARGO_PKG_VERSION"), application.target);
     }
     for address in &settings.listen.admin {
-        tracing::info!("health, status and metrics at http://{address}");
+        tracing::info!("health, status and metrics at {address}");
     }
     tracing::info!(workers = settings.workers.count, python = %settings.workers.interpreter().display(), "starting workers");
 }

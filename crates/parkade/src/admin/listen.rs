@@ -1,7 +1,6 @@
 //! The admin addresses: TCP if the operator configures it, and always the private socket.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::Request;
@@ -19,15 +18,20 @@ use super::door::AdminDoor;
 use super::endpoints;
 use super::host::OwnNames;
 use super::limits::{ACCEPT_PAUSE, CONNECTION_TIME_MAX, CONNECTIONS_COUNT_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX};
-use super::private::{self, PrivateSocket, SocketFile};
+use super::private::{self, PrivateSocket};
 use crate::complaints::Complaints;
+use crate::config::{Bind, Mode};
 use crate::tls_refusal;
+use crate::unix_socket::{self, SocketFile};
+
+/// Connections that the kernel holds until they are accepted.
+const BACKLOG: i32 = 128;
 
 /// Why the endpoints cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     #[error("cannot listen at the admin address {address}: {source}; free it or choose another with --admin")]
-    Bind { address: SocketAddr, source: io::Error },
+    Bind { address: Bind, source: io::Error },
     #[error("the admin endpoints cannot be served: {0}")]
     Runtime(io::Error),
 }
@@ -35,66 +39,78 @@ pub enum AdminError {
 /// Addresses that are bound already.
 struct Listeners {
     tcp: Vec<std::net::TcpListener>,
-    private: Option<PrivateSocket>,
+    /// Those of the operator, and the private one.
+    unix: Vec<(std::os::unix::net::UnixListener, SocketFile)>,
 }
 
 enum AdminListener {
     Tcp(TcpListener),
-    Private(UnixListener),
+    Unix(UnixListener),
 }
 
 enum AdminStream {
     Tcp(TcpStream),
-    Private(UnixStream),
+    Unix(UnixStream),
 }
 
 impl Listeners {
+    fn open(&mut self, address: &Bind) -> io::Result<()> {
+        match address {
+            Bind::Tcp(address) => {
+                let listener = std::net::TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                if address.port() == 0 {
+                    tracing::info!("the admin address is http://{}", listener.local_addr()?);
+                }
+                self.tcp.push(listener);
+            }
+            // There is no password: nobody but the server's user connects.
+            Bind::Unix(path) => {
+                let (socket, file) = unix_socket::listen(path, Mode::OWNER, None, BACKLOG)?;
+                self.unix.push((socket.into(), file));
+            }
+        }
+        Ok(())
+    }
+
     fn serve(self, door: AdminDoor) -> io::Result<AdminEndpoints> {
         let mut accepting = JoinSet::new();
         for listener in self.tcp {
             accepting.spawn(accept(AdminListener::Tcp(TcpListener::from_std(listener)?), door.clone()));
         }
-        let private = match self.private.map(PrivateSocket::into_parts) {
-            Some((listener, file)) => {
-                accepting.spawn(accept(AdminListener::Private(UnixListener::from_std(listener)?), door));
-                Some(file)
-            }
-            None => None,
-        };
-        Ok(AdminEndpoints { _private: private, _accepting: accepting })
+        let mut files = Vec::new();
+        for (listener, file) in self.unix {
+            accepting.spawn(accept(AdminListener::Unix(UnixListener::from_std(listener)?), door.clone()));
+            files.push(file);
+        }
+        Ok(AdminEndpoints { _files: files, _accepting: accepting })
     }
 }
 
-/// The endpoints, for as long as this is kept; then the private socket is removed too.
+/// The endpoints, for as long as this is kept; then the socket files are removed too.
 #[derive(Debug)]
 #[must_use]
 pub struct AdminEndpoints {
-    _private: Option<SocketFile>,
+    _files: Vec<SocketFile>,
     _accepting: JoinSet<()>,
 }
 
 /// Serves at these addresses and at the private socket. Must be called in a tokio runtime with I/O and time.
-pub fn serve(addresses: &[SocketAddr], door: AdminDoor) -> Result<AdminEndpoints, AdminError> {
+pub fn serve(addresses: &[Bind], door: AdminDoor) -> Result<AdminEndpoints, AdminError> {
     listeners(addresses)?.serve(door).map_err(AdminError::Runtime)
 }
 
 /// Opens the addresses and the private socket. If the latter fails (nowhere to write), the server logs that and continues.
-fn listeners(addresses: &[SocketAddr]) -> Result<Listeners, AdminError> {
-    let bind = |address: &SocketAddr| {
-        let listener = std::net::TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        if address.port() == 0 {
-            tracing::info!("the admin address is http://{}", listener.local_addr()?);
-        }
-        Ok(listener)
-    };
-    let bind = |address| bind(address).map_err(|source| AdminError::Bind { address: *address, source });
-    let tcp = addresses.iter().map(bind).collect::<Result<_, _>>()?;
+fn listeners(addresses: &[Bind]) -> Result<Listeners, AdminError> {
+    let mut listeners = Listeners { tcp: Vec::new(), unix: Vec::new() };
+    for address in addresses {
+        listeners.open(address).map_err(|source| AdminError::Bind { address: address.clone(), source })?;
+    }
     let private = PrivateSocket::open(&private::folders())
         .inspect(|socket| tracing::debug!("`parkade status` can reach this server at {}", socket.path().display()))
-        .inspect_err(|error| tracing::warn!("`parkade status` will not find this server: {error}"))
-        .ok();
-    Ok(Listeners { tcp, private })
+        .inspect_err(|error| tracing::warn!("`parkade status` will not find this server: {error}"));
+    listeners.unix.extend(private.map(PrivateSocket::into_parts));
+    Ok(listeners)
 }
 
 /// Only the private socket, in this folder, and its path.
@@ -102,7 +118,7 @@ fn listeners(addresses: &[SocketAddr]) -> Result<Listeners, AdminError> {
 pub fn serve_private(folder: &std::path::Path, door: AdminDoor) -> (AdminEndpoints, std::path::PathBuf) {
     let private = PrivateSocket::open(&[folder.into()]).unwrap();
     let path = private.path().into();
-    (Listeners { tcp: Vec::new(), private: Some(private) }.serve(door).unwrap(), path)
+    (Listeners { tcp: Vec::new(), unix: vec![private.into_parts()] }.serve(door).unwrap(), path)
 }
 
 async fn accept(listener: AdminListener, door: AdminDoor) {
@@ -140,7 +156,7 @@ async fn converse(stream: AdminStream, door: AdminDoor, complaints: &Mutex<Compl
             let names = OwnNames::at(stream.local_addr()?.ip());
             speak_http(stream, Some(names), door).await
         }
-        AdminStream::Private(stream) => speak_http(stream, None, door).await,
+        AdminStream::Unix(stream) => speak_http(stream, None, door).await,
     }
 }
 
@@ -187,7 +203,7 @@ impl AdminListener {
     async fn accept(&self) -> io::Result<AdminStream> {
         match self {
             Self::Tcp(listener) => Ok(AdminStream::Tcp(listener.accept().await?.0)),
-            Self::Private(listener) => Ok(AdminStream::Private(listener.accept().await?.0)),
+            Self::Unix(listener) => Ok(AdminStream::Unix(listener.accept().await?.0)),
         }
     }
 }

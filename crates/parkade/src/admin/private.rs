@@ -8,16 +8,14 @@ use std::path::{Path, PathBuf};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
+use crate::unix_socket::SocketFile;
+
 /// A listening socket. Its file is removed when this is dropped.
 #[derive(Debug)]
 pub struct PrivateSocket {
     listener: UnixListener,
     file: SocketFile,
 }
-
-/// Removes the file when dropped.
-#[derive(Debug)]
-pub struct SocketFile(PathBuf);
 
 /// A running parkade of this user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,23 +71,17 @@ impl PrivateSocket {
         let io = |source| PrivateError::Io { path: path.clone(), source };
         let listener = UnixListener::bind(&path).map_err(io)?;
         listener.set_nonblocking(true).map_err(io)?;
-        Ok(Self { listener, file: SocketFile(path) })
+        Ok(Self { listener, file: SocketFile::new(path) })
     }
 
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.file.0
+        self.file.path()
     }
 
     #[must_use]
     pub fn into_parts(self) -> (UnixListener, SocketFile) {
         (self.listener, self.file)
-    }
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
     }
 }
 

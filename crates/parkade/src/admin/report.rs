@@ -19,6 +19,9 @@ pub struct Report {
     pub version: String,
     pub pid: u32,
     pub target: String,
+    /// Where clients reach it.
+    #[serde(default)]
+    pub addresses: Vec<String>,
     pub uptime: f64,
     /// `ready`, `not ready` or `draining`.
     pub state: String,

@@ -84,7 +84,7 @@ fn the_target_may_stand_in_the_file() {
     };
     assert_eq!(target("serve", "target = \"shop:app\""), "shop:app");
     assert_eq!(target("serve other:app", "target = \"shop:app\""), "other:app");
-    assert!(refusal("serve", &[], "").contains("<TARGET>"));
+    assert!(refusal("serve", &[], "").contains("there is no app.py in this folder"));
 }
 
 #[test]
@@ -192,6 +192,47 @@ fn help_says_what_a_limit_does_and_what_0_means() {
         "Replace a worker at this age; 0 means never",
     ] {
         assert!(help.replace(['\n', ' '], "").contains(&line.replace(' ', "")), "{line:?} is not in\n{help}");
+    }
+}
+
+/// The help of a command, with this flag.
+fn help(line: &str) -> String {
+    parse_from(line.split_whitespace(), []).unwrap_err().to_string()
+}
+
+#[test]
+fn the_short_help_is_for_those_who_begin() {
+    for command in ["serve", "dev"] {
+        let (short, long) = (help(&format!("parkade {command} -h")), help(&format!("parkade {command} --help")));
+        assert!(short.lines().count() < 60 && short.lines().count() * 2 < long.lines().count(), "{short}");
+        for flag in ["-b, --bind", "-w, --workers", "--database", "--admin"] {
+            assert!(short.contains(flag) && long.contains(flag), "{flag} {short}");
+        }
+        assert!(long.contains("--recycle-jitter") && !short.contains("--recycle-jitter"));
+        assert!(short.contains("Examples:") && short.contains(&format!("All settings: parkade {command} --help")));
+    }
+}
+
+#[test]
+fn the_help_of_routes_shows_what_loading_needs() {
+    let help = help("parkade routes --help");
+    assert!(help.contains("--python") && !help.contains("--bind") && help.lines().count() < 40, "{help}");
+    assert!(parse_from("parkade routes x:app --bind 9000".split(' '), []).is_ok(), "one settings file serves both");
+}
+
+#[test]
+fn usual_settings_exist() {
+    let serve = serve_command();
+    for id in USUAL.iter().chain(&OF_LOADING) {
+        assert!(serve.get_arguments().any(|arg| arg.get_id() == id), "{id}");
+    }
+}
+
+#[test]
+fn there_is_a_script_for_each_shell() {
+    for shell in [clap_complete::Shell::Bash, clap_complete::Shell::Zsh, clap_complete::Shell::Fish] {
+        let script = completions(shell);
+        assert!(script.contains("enqueue") && script.contains("deadline"), "{shell}");
     }
 }
 

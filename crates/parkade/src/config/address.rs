@@ -26,13 +26,10 @@ pub enum TrustedPeer {
 impl FromStr for Bind {
     type Err = String;
 
-    /// `host:port`, `:port` (every IPv4 interface) or `unix:/path`.
+    /// `8000` (this machine alone), `host:port`, `:port` (every IPv4 interface) or `unix:/path`.
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("unix:") {
-            Some("") => Err("the path is missing: write unix:/run/parkade.sock".into()),
-            Some(path) => Ok(Self::Unix(path.into())),
-            None => tcp(text, Some(Ipv4Addr::UNSPECIFIED.into())).map(Self::Tcp),
-        }
+        let advice = "write 8000, 127.0.0.1:8000, [::1]:8000, localhost:8000, :8000 or unix:/path";
+        bind(text, Some(Ipv4Addr::UNSPECIFIED.into()), advice)
     }
 }
 
@@ -45,12 +42,13 @@ impl fmt::Display for Bind {
     }
 }
 
-/// Where the admin endpoints listen. The host must be given explicitly, because anyone who can connect may publish.
-pub fn admin(text: &str) -> Result<SocketAddr, String> {
+/// Where the admin endpoints listen, and where commands ask them. A host other than this machine must be given
+/// explicitly, because anyone who can connect may publish.
+pub fn admin(text: &str) -> Result<Bind, String> {
     if text.starts_with(':') {
         return Err("name the interface: 127.0.0.1:9000 for this machine, 0.0.0.0:9000 for all interfaces".into());
     }
-    tcp(text, None)
+    bind(text, None, "write 9000, 127.0.0.1:9000, [::1]:9000, localhost:9000 or unix:/path")
 }
 
 impl FromStr for TrustedPeer {
@@ -70,11 +68,22 @@ impl FromStr for TrustedPeer {
     }
 }
 
-fn tcp(text: &str, every_interface: Option<IpAddr>) -> Result<SocketAddr, String> {
+fn bind(text: &str, every_interface: Option<IpAddr>, advice: &str) -> Result<Bind, String> {
+    match text.strip_prefix("unix:") {
+        Some("") => Err("the path is missing: write unix:/run/parkade.sock".into()),
+        Some(path) => Ok(Bind::Unix(path.into())),
+        None => tcp(text, every_interface, advice).map(Bind::Tcp),
+    }
+}
+
+fn tcp(text: &str, every_interface: Option<IpAddr>, advice: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
-    let advice = || "write 127.0.0.1:8000, [::1]:8000, localhost:8000, :8000 or unix:/path".to_owned();
+    if let Ok(port) = text.parse() {
+        return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+    }
+    let advice = || advice.to_owned();
     let (host, port) = text.rsplit_once(':').ok_or_else(advice)?;
     let port = port.parse().map_err(|_| "write a port between 0 and 65535 after the colon".to_owned())?;
     let host = match host {
@@ -96,6 +105,7 @@ mod tests {
             ("[::1]:80", "http://[::1]:80"),
             (":8000", "http://0.0.0.0:8000"),
             ("localhost:0", "http://127.0.0.1:0"),
+            ("9113", "http://127.0.0.1:9113"),
             ("unix:/run/p.sock", "unix:/run/p.sock"),
         ] {
             assert_eq!(text.parse::<Bind>().unwrap().to_string(), shown);
@@ -105,14 +115,26 @@ mod tests {
     #[test]
     fn a_bad_address_says_what_to_write() {
         let bind = |text: &str| text.parse::<Bind>().unwrap_err();
-        let advice = "write 127.0.0.1:8000, [::1]:8000, localhost:8000, :8000 or unix:/path";
-        assert_eq!(bind("8000"), advice);
+        let advice = "write 8000, 127.0.0.1:8000, [::1]:8000, localhost:8000, :8000 or unix:/path";
+        assert_eq!(bind("80000"), advice);
+        assert_eq!(bind("somewhere"), advice);
         assert_eq!(bind("example.org:80"), advice);
         assert_eq!(bind(":80000"), "write a port between 0 and 65535 after the colon");
         assert_eq!(bind("unix:"), "the path is missing: write unix:/run/parkade.sock");
         assert_eq!(
             admin(":9000").unwrap_err(),
             "name the interface: 127.0.0.1:9000 for this machine, 0.0.0.0:9000 for all interfaces"
+        );
+        for (text, shown) in [
+            ("9000", "http://127.0.0.1:9000"),
+            ("localhost:9000", "http://127.0.0.1:9000"),
+            ("unix:/run/a.sock", "unix:/run/a.sock"),
+        ] {
+            assert_eq!(admin(text).unwrap().to_string(), shown);
+        }
+        assert_eq!(
+            admin("somewhere").unwrap_err(),
+            "write 9000, 127.0.0.1:9000, [::1]:9000, localhost:9000 or unix:/path"
         );
         assert_eq!(
             "10.0.0.0/40".parse::<TrustedPeer>().unwrap_err(),

@@ -14,6 +14,9 @@ const HOW_TO_WRITE_A_MODE: &str = "write it in octal as 600 (the server's user a
                                    (everybody); the owner has 6 or 7";
 
 impl Mode {
+    /// For the server's user alone.
+    pub const OWNER: Self = Self(0o600);
+
     pub fn bits(self) -> u32 {
         self.0
     }

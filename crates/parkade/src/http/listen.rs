@@ -2,15 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use mio::net::{TcpListener, UnixListener};
-use socket2::{Domain, Protocol, SockAddr, Socket as Socket2, TcpKeepalive, Type};
+use socket2::{Domain, Protocol, Socket as Socket2, TcpKeepalive, Type};
 
 use super::socket::{ClientSocket, Peer};
 use crate::config::{Group, Mode};
+use crate::unix_socket::{self, SocketFile};
 
 /// Connections that the kernel holds while the core is busy; it reduces this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
@@ -24,10 +24,11 @@ const UNACKNOWLEDGED_TIME_MAX: Duration = Duration::from_secs(90);
 #[derive(Debug)]
 pub enum HttpListener {
     Tcp(TcpListener),
-    /// Its file is removed when it closes, unless systemd owns it.
+    /// `file`: unless systemd owns it.
     Unix {
         listener: UnixListener,
-        file: Option<PathBuf>,
+        #[expect(dead_code, reason = "it is kept, so that the file goes with the listener")]
+        file: Option<SocketFile>,
     },
 }
 
@@ -58,31 +59,10 @@ impl HttpListener {
         Ok(Self::Tcp(TcpListener::from_std(socket.into())))
     }
 
-    /// Binds a socket file that is never more open than `mode`. A file that a dead server left is replaced; a socket
-    /// that answers, or any other file, is not.
+    /// At a socket file: see [`unix_socket::listen`].
     pub fn unix(path: &Path, mode: Mode, group: Option<Group>) -> io::Result<Self> {
-        if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
-            if std::os::unix::net::UnixStream::connect(path).is_ok() {
-                return Err(io::ErrorKind::AddrInUse.into());
-            }
-            std::fs::remove_file(path)?;
-        }
-        let socket = bind_for_its_user_alone(path)?;
-        // If anything fails from here on, the file is removed with this guard.
-        let listener =
-            Self::Unix { listener: UnixListener::from_std(socket.try_clone()?.into()), file: Some(path.to_owned()) };
-        if let Some(group) = group {
-            std::os::unix::fs::chown(path, None, Some(group.number())).map_err(|error| {
-                said(
-                    &error,
-                    "cannot give the socket to --socket-group: the server's user is not a member of that group",
-                )
-            })?;
-        }
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode.bits()))?;
-        // Until here nobody can connect.
-        socket.listen(BACKLOG)?;
-        Ok(listener)
+        let (socket, file) = unix_socket::listen(path, mode, group, BACKLOG)?;
+        Ok(Self::Unix { listener: UnixListener::from_std(socket.into()), file: Some(file) })
     }
 
     /// The sockets that systemd passed (`LISTEN_FDS`), of either family.
@@ -129,56 +109,5 @@ impl HttpListener {
                 format!("unix:{}", path.unwrap_or(Path::new("")).display())
             }
         }
-    }
-}
-
-/// Binds a socket file that no other user can connect to, from the first moment. The file gets the mode of its socket,
-/// reduced by the umask. So the socket's mode is set before: the umask belongs to the whole process, and other threads
-/// create files.
-fn bind_for_its_user_alone(path: &Path) -> io::Result<Socket2> {
-    let socket = Socket2::new(Domain::UNIX, Type::STREAM, None)?;
-    rustix::fs::fchmod(&socket, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
-    socket.bind(&SockAddr::unix(path)?)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
-}
-
-fn said(error: &io::Error, what: &str) -> io::Error {
-    io::Error::other(format!("{what}: {error}"))
-}
-
-impl Drop for HttpListener {
-    fn drop(&mut self) {
-        if let Self::Unix { file: Some(file), .. } = self {
-            let _ = std::fs::remove_file(file);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn mode_of(path: &Path) -> u32 {
-        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
-    }
-
-    #[test]
-    fn a_socket_file_is_its_users_alone_from_its_first_moment_on() {
-        let folder = std::env::temp_dir().join(format!("parkade-listen-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("p.sock");
-        let bound = bind_for_its_user_alone(&path).unwrap();
-        assert_eq!(mode_of(&path), 0o600, "whatever the umask is");
-        assert!(std::os::unix::net::UnixStream::connect(&path).is_err(), "it does not listen yet");
-        drop(bound);
-        let listener = HttpListener::unix(&path, "660".parse().unwrap(), Some("0".parse().unwrap()));
-        match &listener {
-            Ok(_) => assert_eq!(mode_of(&path), 0o660),
-            Err(error) => assert!(error.to_string().contains("--socket-group"), "only root may: {error}"),
-        }
-        drop(listener);
-        assert!(!path.exists());
-        std::fs::remove_dir(&folder).unwrap();
     }
 }

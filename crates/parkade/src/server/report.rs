@@ -19,6 +19,7 @@ use crate::store::wall;
 #[derive(Debug, Clone)]
 pub struct About {
     pub target: String,
+    pub addresses: Vec<String>,
     pub dropped: crate::log::Dropped,
     pub connections_count_max: usize,
     pub body_bytes_max: usize,
@@ -52,6 +53,7 @@ pub fn report(server: &mut Server, turns: &Turns) -> Report {
     let connections = clients.http.counts();
     let shell = Shell {
         target: about.target.clone(),
+        addresses: about.addresses.clone(),
         uptime: now.since(Moment::default()),
         connections: Connections { http1: connections.http1, http2: connections.http2, broken: connections.broken },
         turns: TurnsReport {

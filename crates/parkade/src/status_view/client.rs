@@ -1,14 +1,15 @@
 //! A small client of the admin endpoints: one request, one response, then the connection closes.
 
-use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::admin::Report;
 use crate::admin::private::{self, RunningServer};
 use crate::cli::Whom;
+use crate::config::Bind;
 use crate::terminal::visible;
 
 /// The core answers within milliseconds; one that is stopped or swapped out gets this long.
@@ -19,7 +20,7 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20; // then: an error
 /// The admin address of a running parkade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AdminAddress {
-    Private(PathBuf),
+    Unix(PathBuf),
     Tcp(SocketAddr),
 }
 
@@ -36,9 +37,9 @@ pub enum AskError {
     #[error("no parkade of this user is running here; start one, run this as its user, or give --admin ADDR")]
     Nobody,
     #[error("no parkade with the process id {pid} is running here{}", others(running))]
-    NotThisOne { pid: u32, running: Vec<RunningServer> },
+    NotThisOne { pid: u32, running: Vec<String> },
     #[error("several are running: choose one with --pid{}", others(running))]
-    Several { running: Vec<RunningServer> },
+    Several { running: Vec<String> },
     #[error("cannot reach parkade at {place}: {source}; is it running?")]
     Unreachable { place: String, source: io::Error },
     #[error("unexpected response from {place}; is this the --admin address?")]
@@ -50,9 +51,10 @@ pub enum AskError {
 impl AdminAddress {
     /// The parkade that the command is for.
     pub fn find(whom: &Whom) -> Result<Self, AskError> {
-        match whom.admin {
-            Some(address) => Ok(Self::Tcp(address)),
-            None => choose(private::running(&private::folders()), whom.pid),
+        match &whom.admin {
+            Some(Bind::Tcp(address)) => Ok(Self::Tcp(*address)),
+            Some(Bind::Unix(path)) => Ok(Self::Unix(path.clone())),
+            None => choose(&private::running(&private::folders()), whom.pid),
         }
     }
 
@@ -73,7 +75,7 @@ impl AdminAddress {
         let length = body.len();
         // At an address that browsers can reach, `Host` is checked.
         let host = match self {
-            Self::Private(_) => "parkade".to_owned(),
+            Self::Unix(_) => "parkade".to_owned(),
             Self::Tcp(address) => address.to_string(),
         };
         let head = format!(
@@ -82,7 +84,7 @@ impl AdminAddress {
         );
         let whole = [head.as_bytes(), body].concat();
         match self {
-            Self::Private(path) => {
+            Self::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
                 stream.set_read_timeout(Some(ANSWER_TIME_MAX))?;
                 stream.set_write_timeout(Some(ANSWER_TIME_MAX))?;
@@ -101,30 +103,43 @@ impl AdminAddress {
 impl std::fmt::Display for AdminAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Private(path) => write!(f, "{}", path.display()),
+            Self::Unix(path) => write!(f, "{}", path.display()),
             Self::Tcp(address) => write!(f, "{address}"),
         }
     }
 }
 
-fn choose(running: Vec<RunningServer>, pid: Option<u32>) -> Result<AdminAddress, AskError> {
-    let of = |running: &RunningServer| AdminAddress::Private(running.socket.clone());
-    match (pid, &*running) {
+fn choose(running: &[RunningServer], pid: Option<u32>) -> Result<AdminAddress, AskError> {
+    let described = || running.iter().map(description).collect();
+    match (pid, running) {
         (_, []) => Err(AskError::Nobody),
         (None, [only]) => Ok(of(only)),
-        (None, _) => Err(AskError::Several { running }),
+        (None, _) => Err(AskError::Several { running: described() }),
         (Some(pid), some) => match some.iter().find(|one| one.pid == pid) {
             Some(one) => Ok(of(one)),
-            None => Err(AskError::NotThisOne { pid, running }),
+            None => Err(AskError::NotThisOne { pid, running: described() }),
         },
     }
 }
 
-fn others(running: &[RunningServer]) -> String {
-    running.iter().fold(String::new(), |mut told, one| {
-        let _ = write!(told, "\n  --pid {}  ({})", one.pid, one.socket.display());
-        told
-    })
+fn of(running: &RunningServer) -> AdminAddress {
+    AdminAddress::Unix(running.socket.clone())
+}
+
+/// What tells it from others: what it serves, and where.
+fn description(running: &RunningServer) -> String {
+    let report = of(running).ask("GET", "/status", "", b"").ok();
+    let report: Option<Report> = report.and_then(|report| serde_json::from_slice(&report).ok());
+    match report {
+        Some(report) => {
+            visible(&format!("--pid {}  {} at {}", running.pid, report.target, report.addresses.join(", ")))
+        }
+        None => format!("--pid {}  it does not answer", running.pid),
+    }
+}
+
+fn others(running: &[String]) -> String {
+    running.iter().fold(String::new(), |told, one| told + "\n  " + one)
 }
 
 fn converse(mut stream: impl Read + Write, whole: &[u8]) -> io::Result<Vec<u8>> {
@@ -155,25 +170,25 @@ mod tests {
     use super::*;
 
     fn running(pids: &[u32]) -> Vec<RunningServer> {
-        pids.iter().map(|pid| RunningServer { pid: *pid, socket: format!("/run/{pid}.sock").into() }).collect()
+        pids.iter().map(|pid| RunningServer { pid: *pid, socket: format!("/nowhere/{pid}.sock").into() }).collect()
     }
 
     #[test]
     fn the_only_one_is_meant_and_among_several_one_must_be_chosen() {
-        let refused = |pids, pid| choose(running(pids), pid).unwrap_err().to_string();
-        assert_eq!(choose(running(&[7]), None).unwrap(), AdminAddress::Private("/run/7.sock".into()));
-        assert_eq!(choose(running(&[7, 8]), Some(8)).unwrap(), AdminAddress::Private("/run/8.sock".into()));
+        let refused = |pids, pid| choose(&running(pids), pid).unwrap_err().to_string();
+        assert_eq!(choose(&running(&[7]), None).unwrap(), AdminAddress::Unix("/nowhere/7.sock".into()));
+        assert_eq!(choose(&running(&[7, 8]), Some(8)).unwrap(), AdminAddress::Unix("/nowhere/8.sock".into()));
         assert_eq!(
             refused(&[], None),
             "no parkade of this user is running here; start one, run this as its user, or give --admin ADDR"
         );
         assert_eq!(
             refused(&[7, 8], None),
-            "several are running: choose one with --pid\n  --pid 7  (/run/7.sock)\n  --pid 8  (/run/8.sock)"
+            "several are running: choose one with --pid\n  --pid 7  it does not answer\n  --pid 8  it does not answer"
         );
         assert_eq!(
             refused(&[7], Some(9)),
-            "no parkade with the process id 9 is running here\n  --pid 7  (/run/7.sock)"
+            "no parkade with the process id 9 is running here\n  --pid 7  it does not answer"
         );
     }
 

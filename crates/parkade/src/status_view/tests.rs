@@ -14,7 +14,7 @@ fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&AdminAddress)
     runtime.block_on(async {
         let (door, mut asks) = AdminDoor::new();
         let (_serving, socket) = serve_private(&folder, door);
-        let address = AdminAddress::Private(socket);
+        let address = AdminAddress::Unix(socket);
         let server = async {
             while let Some(ask) = asks.recv().await {
                 match ask {
@@ -75,7 +75,7 @@ fn a_refusal_is_told_in_the_words_of_the_server() {
 
 #[test]
 fn a_server_that_is_gone_is_said_to_be_so() {
-    let error = AdminAddress::Private("/nowhere/1.sock".into()).ask("GET", "/status", "", b"").unwrap_err().to_string();
+    let error = AdminAddress::Unix("/nowhere/1.sock".into()).ask("GET", "/status", "", b"").unwrap_err().to_string();
     let expected = "cannot reach parkade at /nowhere/1.sock: No such file or directory (os error 2); is it running?";
     assert_eq!(error, expected);
 }

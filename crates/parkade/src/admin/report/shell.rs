@@ -17,6 +17,7 @@ use crate::words;
 #[derive(Debug, Default)]
 pub struct Shell {
     pub target: String,
+    pub addresses: Vec<String>,
     pub uptime: Duration,
     pub connections: Connections,
     pub turns: TurnsReport,
@@ -57,6 +58,7 @@ impl Shell {
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
             target: self.target,
+            addresses: self.addresses,
             uptime: seconds(self.uptime),
             state: state.into(),
             code: Code {

@@ -1,0 +1,88 @@
+//! Which application is meant: what was typed, as it is passed to workers.
+
+use std::path::Path;
+
+/// Where an application is looked for if none is named, here or in a folder.
+pub const USUAL_FILE: &str = "app.py";
+
+/// `here`: the folder in which the application is loaded.
+pub fn resolve(typed: &str, here: &Path) -> Result<String, String> {
+    if typed == USUAL_FILE && !here.join(typed).exists() {
+        return Err(format!(
+            "there is no {USUAL_FILE} in this folder: name the application, as `parkade serve path/to/file.py` or \
+             `parkade serve module:app`"
+        ));
+    }
+    if let Some(folder) = folder(typed, here) {
+        let file = Path::new(folder).join(USUAL_FILE);
+        let file = file.strip_prefix(".").unwrap_or(&file).display().to_string();
+        return if here.join(&file).exists() {
+            Ok(file)
+        } else {
+            Err(format!("{typed} is a folder without {USUAL_FILE}: name the file, as `parkade serve path/to/file.py`"))
+        };
+    }
+    match dotted_name(typed, here) {
+        Some((module, name)) => Err(format!(
+            "{typed} is no module: did you mean `{module}:{name}`? A colon separates a module from its application"
+        )),
+        None => Ok(typed.into()),
+    }
+}
+
+/// The folder that is meant, if it is one: a package is not.
+fn folder<'a>(typed: &'a str, here: &Path) -> Option<&'a str> {
+    let path = here.join(typed);
+    let is_package = path.join("__init__.py").exists() && !typed.contains('/');
+    (path.is_dir() && !is_package && (typed.contains('/') || typed.starts_with('.') || path.join(USUAL_FILE).exists()))
+        .then_some(typed)
+}
+
+/// `ok.app`, where there is a module `ok` and it is no package with a module `app`.
+fn dotted_name<'a>(typed: &'a str, here: &Path) -> Option<(&'a str, &'a str)> {
+    let is_file = Path::new(typed).extension().is_some_and(|ending| ending == "py");
+    if is_file || typed.contains([':', '/']) {
+        return None;
+    }
+    let (module, name) = typed.rsplit_once('.')?;
+    let path = here.join(module.replace('.', "/"));
+    let is_module = path.with_extension("py").is_file() || path.join("__init__.py").is_file();
+    let has_submodule = path.join(name).exists() || path.join(name).with_extension("py").exists();
+    (is_module && !has_submodule).then_some((module, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_was_typed_becomes_a_target_or_an_advice() {
+        let here = std::env::temp_dir().join(format!("parkade-target-{}", std::process::id()));
+        for file in ["ok.py", "sub/app.py", "empty/x.py", "package/__init__.py", "package/web.py", "package/app.py"] {
+            let path = here.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let resolved = |typed| resolve(typed, &here);
+        for typed in
+            ["ok.py", "ok", "ok:app", "other", "package.web", "package.web:app", "package", "/nope/x.py", "a.b"]
+        {
+            assert_eq!(resolved(typed), Ok(typed.into()));
+        }
+        assert_eq!(resolved("sub"), Ok("sub/app.py".into()));
+        assert_eq!(resolved("./sub/"), Ok("sub/app.py".into()));
+        assert!(resolved("empty/").unwrap_err().contains("is a folder without app.py"));
+        assert!(resolved("ok.app").unwrap_err().contains("did you mean `ok:app`?"));
+        assert!(resolved("package.web.shop").unwrap_err().contains("did you mean `package.web:shop`?"));
+        for typed in ["app.py", "."] {
+            assert!(resolved(typed).unwrap_err().contains("app.py"), "{typed}");
+        }
+        fs::write(here.join("app.py"), "").unwrap();
+        for typed in ["app.py", ".", "./"] {
+            assert_eq!(resolved(typed), Ok("app.py".into()), "{typed}");
+        }
+        fs::remove_dir_all(here).unwrap();
+    }
+}
