@@ -40,9 +40,13 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         Refusal::QueryStopped => {
             (503, "server", "the server is stopping; whether the query was carried out is not known", Some(b"1"))
         }
-        Refusal::StoreFull => (507, "operator", "the job store is full; the job was not stored", None),
-        Refusal::StoreUnavailable => (503, "server", "the job cannot be stored now, and was not", Some(b"1")),
-        Refusal::StoreUnreadable => (503, "server", "the state of the job cannot be determined now", Some(b"1")),
+        Refusal::StoreFull => (507, "operator", "the job was not stored, because the job store is full", None),
+        Refusal::StoreUnavailable => {
+            (503, "server", "the job was not stored, because the job store is unavailable", Some(b"1"))
+        }
+        Refusal::StoreUnreadable => {
+            (503, "server", "the state of the job is unknown, because the job store is unavailable", Some(b"1"))
+        }
         Refusal::DeadlinePassed => (504, "application", "the deadline passed before the application answered", None),
     }
 }

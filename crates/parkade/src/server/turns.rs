@@ -81,16 +81,14 @@ impl Turns {
     fn tell(&self, took: Duration, worked: Duration) {
         let (part, most, count) = self.most.unwrap_or((Part::Inputs, took, 0));
         let [took, worked, most] = [took, worked, most].map(|time| time.as_millis());
-        let words = format!(
-            "a turn of the core took {took} ms ({worked} ms of CPU), {most} ms of it for {} ({count})",
-            part.words()
-        );
+        let words =
+            format!("a turn of the core took {took} ms ({worked} ms of CPU), {most} ms of it for {}", part.words());
         // Other long turns since the last line.
-        let others = Some(self.untold_count - 1).filter(|others| *others > 0);
+        let not_logged = Some(self.untold_count - 1).filter(|others| *others > 0);
         if took >= TURN_TOO_LONG.as_millis() {
-            tracing::warn!(others, "{words}; no other client was served meanwhile");
+            tracing::warn!(count, not_logged, "{words}; no other client was served meanwhile");
         } else {
-            tracing::info!(others, "{words}");
+            tracing::info!(count, not_logged, "{words}");
         }
     }
 }
