@@ -95,8 +95,8 @@ async fn metrics_are_text() {
 
 #[tokio::test]
 async fn unknown_paths_and_methods_say_what_is_known() {
-    let known = "unknown path; the paths are /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel> and \
-                 POST /queries/<id>/cancel";
+    let known = "unknown path; the paths are /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel>, \
+                 POST /queries/<id>/cancel, POST /reload and POST /stop";
     check("GET /stat", 404, json!({ "error": known })).await;
     check("POST /status", 405, json!({ "error": "use GET, HEAD here" })).await;
     check("GET /publish/a", 405, json!({ "error": "use POST here" })).await;
