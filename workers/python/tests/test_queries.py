@@ -208,7 +208,7 @@ def test_a_query_that_fails_is_answered_by_the_core(
     target: Callable[[], Query], capsys: pytest.CaptureFixture[str]
 ) -> None:
     response = client_with(target, lambda _: CONFLICT).get("/")
-    assert (response.status, response.json()) == (409, TOLD)
+    assert (response.status, response.json()) == (409, TOLD | {"fault": "client"})
     assert "duplicate key" in capsys.readouterr().err
 
 

@@ -6,11 +6,12 @@ import asyncio
 import contextvars
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
-from parkade import App, Request, Wait, after, channel, html
+from parkade import App, Request, Response, Wait, after, channel, html
 from parkade.testing import Client, Parked
 
 
@@ -247,3 +248,155 @@ def test_a_failing_assertion_in_a_plain_function_is_seen() -> None:
     app.get("/", lambda: pytest.fail("told"))
     with pytest.raises(pytest.fail.Exception, match="told"):
         Client(app).get("/")
+
+
+# Files, cookies, methods, async tests
+
+
+def test_files_are_sent_as_a_form(tmp_path: Path) -> None:
+    app = App()
+
+    @app.post("/")
+    def take(request: Request) -> list[object]:
+        return [
+            [name, value if isinstance(value, str) else [value.filename, value.content_type, value.body.decode()]]
+            for name, value in request.form.items_all()
+        ]
+
+    (tmp_path / "notes.txt").write_text("from a file")
+    with (tmp_path / "notes.txt").open("rb") as opened:
+        answer = Client(app).post(
+            "/",
+            data={"title": "ü", "tag": ["a", "b"]},
+            files=[
+                ("one", b"bytes"),
+                ("two", ('a "b".png', b"png")),
+                ("two", ("c.bin", "text", "text/x")),
+                ("file", opened),
+            ],
+        )
+    assert answer.json() == [
+        ["title", "ü"],
+        ["tag", "a"],
+        ["tag", "b"],
+        ["one", ["one", "application/octet-stream", "bytes"]],
+        ["two", ['a "b".png', "image/png", "png"]],
+        ["two", ["c.bin", "text/x", "text"]],
+        ["file", ["notes.txt", "text/plain", "from a file"]],
+    ]
+    with pytest.raises(ValueError, match="a part of the form contains"):
+        Client(app).post("/", files={"a": b"--parkade-testing-7e57c0de"})
+
+
+def app_with_cookies() -> App:
+    app = App()
+    app.get("/login", lambda: Response("welcome").set_cookie("user", "Ana; ü", max_age=60))
+    app.get("/shop/basket", lambda: Response().set_cookie("basket", "3", path="/shop"))
+    app.get("/shop/here", lambda: Response().set_cookie("here", "1", path=None))
+    app.get("/logout", lambda: Response().delete_cookie("user"))
+    app.get("/slow", lambda: after(1, Response().set_cookie("late", "1")))
+
+    @app.get("/{rest:path}")
+    def seen(rest: str, request: Request) -> dict[str, str]:
+        return dict(request.cookies)
+
+    return app
+
+
+def test_cookies_are_held_and_sent_back() -> None:
+    client = Client(app_with_cookies())
+    assert client.get("/me").json() == {}
+    client.get("/login")
+    assert client.cookies == {"user": "Ana; ü"}
+    assert client.get("/me").json() == {"user": "Ana; ü"}
+    assert client.get("/me", headers={"Cookie": "user=Bo"}).json() == {"user": "Bo"}
+    client.get("/logout")
+    assert client.get("/me").json() == dict(client.cookies) == {}
+
+
+def test_cookies_follow_their_path_and_end_on_the_clients_clock() -> None:
+    client = Client(app_with_cookies())
+    for path in ("/login", "/shop/basket", "/shop/here"):
+        client.get(path)
+    assert client.get("/shop/x").json() == {"basket": "3", "here": "1", "user": "Ana; ü"}
+    assert client.get("/shopping").json() == {"user": "Ana; ü"}
+    client.advance(61)
+    assert client.get("/shop").json() == {"basket": "3", "here": "1"}
+
+
+def test_a_test_may_set_cookies_and_forget_them() -> None:
+    client = Client(app_with_cookies())
+    client.cookies["seen"] = "a b"
+    assert client.get("/me").json() == {"seen": "a b"}
+    del client.cookies["seen"]
+    assert (client.get("/me").json(), len(client.cookies)) == ({}, 0)
+    with pytest.raises(KeyError):
+        client.cookies["seen"]
+
+
+def test_the_cookie_of_a_parked_request_comes_with_its_answer() -> None:
+    client = Client(app_with_cookies())
+    client.get("/slow")
+    assert client.cookies == {}
+    client.advance(1)
+    assert client.get("/me").json() == {"late": "1"}
+
+
+def test_head_and_options() -> None:
+    app = App()
+    app.get("/", lambda: "text")
+    app.route("/", lambda: Response(None, 204, {"allow": "GET"}), methods=["OPTIONS"])
+    client = Client(app)
+    head = client.head("/")
+    assert (head.status, head.headers["content-type"], head.body) == (200, "text/plain; charset=utf-8", b"")
+    assert client.options("/").headers["allow"] == "GET"
+
+
+def test_what_takes_no_time_is_answered_at_once() -> None:
+    app = App()
+    app.get("/after", lambda: after(0, "x"))
+    app.get("/next", lambda: channel("a").next(timeout=0))
+    client = Client(app)
+    assert client.get("/after").text == "x"
+    empty = client.get("/next")
+    assert (empty.status, empty.headers["etag"]) == (204, '"7e57.0"')
+    client.publish("a", "m")
+    assert client.get("/next", headers={"if-none-match": empty.headers["etag"]}).text == "m"
+
+
+def coroutines() -> App:
+    app = App()
+
+    @app.on_start
+    async def start() -> None:
+        await asyncio.sleep(0)
+
+    @app.get("/")
+    async def handler() -> str:
+        await asyncio.sleep(0)
+        await after(1)
+        return "waited"
+
+    @app.get("/pieces")
+    async def pieces() -> AsyncIterator[str]:
+        yield "a"
+        await asyncio.sleep(0)
+        yield "b"
+
+    app.get("/plain", lambda: threading.current_thread().name)
+    return app
+
+
+def test_a_test_that_is_a_coroutine_uses_it_as_any_other() -> None:
+    async def test() -> None:
+        with Client(coroutines()) as client:
+            parked = client.get("/")
+            client.advance(1)
+            assert parked.text == "waited"
+            assert client.get("/pieces").text == "ab"
+            assert client.get("/plain").text != threading.current_thread().name
+            left = client.get("/")
+            client.leave(left)
+        await asyncio.sleep(0)
+
+    asyncio.run(test())

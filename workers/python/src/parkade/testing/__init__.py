@@ -8,11 +8,12 @@ with Client(app) as client:
 """
 
 from ._client import Client
+from ._cookies import Cookies
 from ._jobs import Enqueued
 from ._response import Parked, Response
 from ._rows import Asked
 
-__all__ = ["Asked", "Client", "Enqueued", "Parked", "Response"]
+__all__ = ["Asked", "Client", "Cookies", "Enqueued", "Parked", "Response"]
 
 
 def __dir__() -> list[str]:

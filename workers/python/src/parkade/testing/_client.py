@@ -9,9 +9,11 @@ from typing import Any, overload
 from .._app import App
 from .._link import port
 from .._waits.channel import channel
+from ._cookies import Cookies
 from ._core import Core
 from ._databases import Answers
 from ._jobs import Enqueued
+from ._multipart import Files
 from ._request import body_of, request_of
 from ._response import Parked, Response
 from ._rows import Asked
@@ -22,13 +24,18 @@ class Client:
 
     With `with`, the start-up and shut-down hooks run and the test itself may publish.
 
-    An application with coroutines runs in an event loop of the client's own, so a test that is itself a coroutine
-    cannot use it. Its plain functions run in another thread, as they do in a worker.
+    An application with coroutines runs in an event loop of the client's own; in a test that is itself a coroutine, that
+    loop runs in another thread, and the test waits for it without `await`. Its plain functions run in another thread,
+    as they do in a worker.
+
+    `headers` go with every request. `cookies` holds what the application has set, and is sent back.
     """
 
     def __init__(self, app: App, headers: Mapping[str, str] | None = None) -> None:
         self._core = Core(app)
         self._headers = dict(headers or {})
+        self._cookies = Cookies(lambda: self._core.waits.now)
+        self._unread: list[tuple[str, Response]] = []  # whose cookies are still to be taken, with their paths
         self._outside: port.Port | None = None
 
     # Requests
@@ -36,6 +43,14 @@ class Client:
     def get(self, path: str, **options: Any) -> Response:
         """As `request`."""
         return self.request("GET", path, **options)
+
+    def head(self, path: str, **options: Any) -> Response:
+        """As `request`. The answer has no body."""
+        return self.request("HEAD", path, **options)
+
+    def options(self, path: str, **options: Any) -> Response:
+        """As `request`."""
+        return self.request("OPTIONS", path, **options)
 
     def post(self, path: str, **options: Any) -> Response:
         """As `request`."""
@@ -63,18 +78,36 @@ class Client:
         json: Any = None,
         data: Mapping[str, Any] | None = None,
         content: bytes | str | None = None,
+        files: Files | None = None,
         client: str = "127.0.0.1",
     ) -> Response:
         """Sends a request; gives its answer, or a `Parked` for one that waits.
 
-        `params` are added to the query (a list is a repeated field); the body is `json`, `data` (a form) or `content`.
+        `params` are added to the query (a list is a repeated field); the body is `json`, `data` (a form), `content`, or
+        `files`, with `data` as the other fields of that form: `files={"photo": open("a.png", "rb")}`, or `("a.png",
+        b"…")`, or `("a.png", b"…", "image/png")`. A `cookie` among the headers takes the place of `cookies`.
         """
-        given = self._headers | dict(headers or {})
-        head, raw = request_of(method, path, params, given, body_of(json, data, content), client)
+        given = {name.lower(): value for name, value in (self._headers | dict(headers or {})).items()}
+        plain_path = path.partition("?")[0]
+        if held := self.cookies._header(plain_path):
+            given.setdefault("cookie", held)
+        head, raw = request_of(method, path, params, given, body_of(json, data, content, files), client)
         with self._core.connected():
             response = self._core.route(head, raw)
+            response.is_head = head.method == "HEAD"
             self._core.waits.settle()
+        self._unread.append((plain_path, response))
         return response
+
+    @property
+    def cookies(self) -> Cookies:
+        """The cookies that are held: what the application has set, and what the test sets here."""
+        unread = self._unread
+        self._unread = [(path, response) for path, response in unread if response.parked]
+        for path, response in unread:
+            if response.done:
+                self._cookies._take(path, response.headers.getlist("set-cookie"))
+        return self._cookies
 
     # Databases
 

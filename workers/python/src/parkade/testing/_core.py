@@ -17,20 +17,18 @@ from .._link import port
 from .._link.answers import Answer, Attempted, Streamed
 from .._link.answers import Parked as ParkedAnswer
 from .._requests.request import Request
-from .._responses.encoding import inline
-from .._responses.error_pages import error_response
 from .._routing.patterns import RouteTable, parse
 from .._wire import payloads as p
 from .._wire.ready import Park, read_wait
 from .._wire.ready import Route as ReadyRoute
-from ..errors import HTTPError, WaitError
+from ..errors import WaitError
 from . import _job_address as job_address
 from ._databases import Databases
 from ._exchange import Exchange
 from ._jobs import RUNS_MAX, Enqueued, Jobs
 from ._port import TestPort
 from ._request import nobodys_request
-from ._response import Parked, Response, Whole, answer_of, answer_of_failed
+from ._response import Parked, Response, Whole, answer_of, answer_of_core, answer_of_failed
 from ._waits import Parking, Waits
 from ._worker import Worker
 
@@ -69,9 +67,10 @@ class Core:
         if match is None:
             if self._ready.fallback:
                 return self._run(raw)
-            allowed = self._router.allowed(head.path)
-            error = HTTPError(405, headers={"allow": ", ".join(allowed)}) if allowed else HTTPError(404)
-            return Response(inline(error_response(error, Request(raw))))
+            if allowed := self._router.allowed(head.path):
+                detail = "this path does not support the method; see Allow"
+                return Response(answer_of_core(405, detail, {"allow": ", ".join(allowed)}))
+            return Response(answer_of_core(404, "no route matches this path"))
         raw = msgspec.structs.replace(raw, route=match.route, parameters=list(match.parameters))
         route = self._ready.routes[match.route]
         if route.kind == "constant":
@@ -110,7 +109,7 @@ class Core:
                 response.whole = msgspec.msgpack.decode(answer, type=p.Response)
             case Streamed(head=head, chunks=chunks):
                 whole = msgspec.msgpack.decode(head, type=p.Response)
-                body = self.worker.collect(chunks, response.context)
+                body = self.worker.collect(chunks, response)
                 response.whole = Whole(whole.status, whole.headers, body)
             case ParkedAnswer(park=encoded):
                 park = msgspec.msgpack.decode(encoded, type=Park)

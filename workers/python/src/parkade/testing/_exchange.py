@@ -40,6 +40,8 @@ class Exchange:
     async def wait(self, park: bytes) -> p.Outcome:
         if self.response.parking is not None:
             raise WaitError("this request is waiting already: a request waits for one thing at a time")
+        if self.response.begun:
+            raise WaitError("a wait can only be awaited before the answer to its request has begun")
         if self.response.gone:
             raise WaitError("the client has left")
         wait = cast(p.Wait, read_wait(msgspec.msgpack.decode(park, type=Park).wait))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
 from .._link.answers import AsyncChunks
 
@@ -30,11 +30,11 @@ async def cancel_all(loop: asyncio.AbstractEventLoop) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def drain(loop: asyncio.AbstractEventLoop, chunks: AsyncChunks) -> Iterator[bytes]:
-    """The pieces that a coroutine makes; asking for the next one runs the loop."""
+def drain(run: Callable[[Any], bytes], chunks: AsyncChunks) -> Iterator[bytes]:
+    """The pieces that a coroutine makes; `run` runs the loop for the next one."""
     while True:
         try:
-            yield loop.run_until_complete(cast(Any, chunks.__anext__()))
+            yield run(chunks.__anext__())
         except StopAsyncIteration:
             return
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from .._wire import payloads as p
+from ._multipart import Files, multipart
 
 
 def request_of(
@@ -39,8 +40,12 @@ def nobodys_request() -> p.Request:
     return p.Request(None, [], None, b"", _raw(p.RequestHead("", "", "", _raw([]), "", "", "")))
 
 
-def body_of(json: Any, data: Mapping[str, Any] | None, content: bytes | str | None) -> tuple[bytes, str | None]:
+def body_of(
+    json: Any, data: Mapping[str, Any] | None, content: bytes | str | None, files: Files | None = None
+) -> tuple[bytes, str | None]:
     """A body, and its type where that is known."""
+    if files is not None:
+        return multipart(_fields(data), files)
     if content is not None:
         return (content.encode() if isinstance(content, str) else content), None
     if data is not None:

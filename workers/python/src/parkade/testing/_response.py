@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import Context
 from typing import Any
 
@@ -14,7 +14,7 @@ from .._link.answers import Answer
 from .._log import log_fault
 from .._mappings import Headers
 from .._requests.request import Request
-from .._responses.encoding import flat_of, inline
+from .._responses.encoding import flat_of, inline, json_encode
 from .._responses.error_pages import error_response
 from .._responses.response import JSON
 from .._responses.response import Response as Made
@@ -22,7 +22,7 @@ from .._sql.outcomes import error_of, shape_of
 from .._waits.message import Message
 from .._waits.wait import Wait
 from .._wire import payloads as p
-from ..errors import JobError, QueryError
+from ..errors import JobError, phrase
 from ..jobs._values import decode_result
 from ._waits import Parking
 
@@ -32,6 +32,7 @@ class Response:
 
     def __init__(self, whole: p.Response | None = None) -> None:
         self.whole = whole
+        self.is_head = False  # then the body stays with the server
 
     @property
     def status(self) -> int:
@@ -43,7 +44,7 @@ class Response:
 
     @property
     def body(self) -> bytes:
-        body = self._answer().body
+        body = None if self.is_head else self._answer().body
         return body.encode() if isinstance(body, str) else body or b""
 
     @property
@@ -100,6 +101,7 @@ class Parked(Response):
         self._read = 0
         self.task: asyncio.Task[Answer] | None = None
         self.gone = False
+        self.begun = False  # its answer, a stream
         self.context: Context | None = None  # of its plain function, which runs in another thread, and its iterator
 
     @property
@@ -144,17 +146,17 @@ def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait, pending: Callabl
             return pending(id)
         case p.NoResult(id=id, reason=reason, text=text):
             return inline(error_response(JobError(text, reason=reason, id=text_of_id(id)), None))
-        case p.Message(cursor=cursor, content_type=content_type, body=body):
-            return Whole(200, ["content-type", content_type, "etag", f'"{cursor}"'], body)
+        case p.Message(cursor=cursor, content_type=content_type, body=body, gap=gap):
+            gaps = ["parkade-gap", "true"] if gap else []
+            return Whole(200, ["content-type", content_type, "etag", f'"{cursor}"', *_NO_STORE, *gaps], body)
         case p.Rows(columns=[_, *_], count=0) if shape_of(wait) != "rows":
-            missing = QueryError("", reason="not one", effect="completed", status=404)
-            return inline(error_response(missing, None))
+            return answer_of_core(404, "no such row", effect="completed")
         case p.Rows(body=body):
             return Whole(200, ["content-type", JSON], body)
         case p.Elapsed() if then.response is not None:
             return then.response
-        case p.Timeout():
-            return p.Response(204, None, None)
+        case p.Timeout(cursor=cursor):
+            return p.Response(204, ["etag", f'"{cursor}"', *_NO_STORE], None)
         case _:
             return p.Response(503, None, None)
 
@@ -162,4 +164,16 @@ def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait, pending: Callabl
 def answer_of_failed(failed: p.Failed, request: Request) -> p.Response:
     """What the core answers for a query that failed; the log says more, as the core's does."""
     log_fault(f"{request.method} {request.raw_path}: {failed.text}")
-    return inline(error_response(error_of(failed), request))
+    error = error_of(failed)
+    detail = f"{error.detail}; the log says why" if error.status == 500 else error.detail
+    return answer_of_core(error.status, detail, error.headers, effect=error.effect)
+
+
+def answer_of_core(status: int, detail: str, headers: Mapping[str, str] | None = None, **more: str) -> p.Response:
+    """An error as the core answers it alone."""
+    fault = "client" if status < 500 else "application" if status in (500, 504) else "server"
+    told = {"detail": detail, **more, "error": phrase(status), "fault": fault, "status": status}
+    return inline(Made(json_encode(told), status, {"content-type": JSON} | dict(headers or {})))
+
+
+_NO_STORE = ("cache-control", "no-store")

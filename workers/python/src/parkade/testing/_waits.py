@@ -44,6 +44,8 @@ class Waits:
                 parking.messages.extend(missed)
             elif missed:
                 self._end(parking, missed[0])
+        if seconds == 0 and parking in self.parked:
+            self._end_in_time(parking)
         return parking
 
     def park_query(
@@ -92,10 +94,7 @@ class Waits:
         while due := [parking for parking in self.parked if parking.due is not None and parking.due <= until]:
             first = min(due, key=lambda parking: parking.due or 0.0)
             self.now = max(self.now, first.due or 0.0)
-            if isinstance(first.wait, p.Next):
-                self._end(first, p.Timeout(self.channels.cursor(first.wait.channel)))
-            else:
-                self._end(first, first.outcome)
+            self._end_in_time(first)
             self.settle()
         self.now = until
 
@@ -105,6 +104,13 @@ class Waits:
         parking = Parking(wait, None if seconds is None else self.now + seconds, outcome, over)
         self.parked.append(parking)
         return parking
+
+    def _end_in_time(self, parking: Parking) -> None:
+        """Ends a wait whose time is up."""
+        if isinstance(parking.wait, p.Next):
+            self._end(parking, p.Timeout(self.channels.cursor(parking.wait.channel)))
+        else:
+            self._end(parking, parking.outcome)
 
     def _end_all(self, parked: list[Parking], outcome: p.Outcome) -> None:
         for parking in parked:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextvars import Context, copy_context
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from .._handling.handling import Handling
 from .._link import port
@@ -17,6 +18,8 @@ from ._exchange import Exchange
 from ._loop import cancel_all, drain, joined, until
 from ._response import Parked
 from ._thread import Thread
+
+T = TypeVar("T")
 
 Begin: TypeAlias = Callable[[], Answer | Coming | Plain | Deferred]
 """Begins an answer, as the methods of `Handling` do."""
@@ -37,12 +40,13 @@ class Worker:
         self._finish = finish
         self._exchange = exchange
         self._loop = asyncio.new_event_loop() if handling.concurrent else None
+        self._loop_thread = ThreadPoolExecutor(1, "parkade-loop")  # it ends with the last reference to this
         self.thread = Thread()
 
     def start(self) -> None:
         """Runs the start-up hooks."""
         if self._loop is not None:
-            self._loop.run_until_complete(self._start())
+            self._turn(self._start())
         else:
             self._handling.start()
 
@@ -53,9 +57,10 @@ class Worker:
     def stop(self) -> None:
         """Runs the shut-down hooks."""
         if self._loop is not None:
-            self.thread.context.run(self._loop.run_until_complete, self._handling.stop_concurrent())
-            self._loop.run_until_complete(cancel_all(self._loop))
+            self.thread.context.run(self._turn, self._handling.stop_concurrent())
+            self._turn(cancel_all(self._loop))
             self._loop.close()
+            self._loop_thread.shutdown()
             self.thread.close()
         else:
             self._handling.stop()
@@ -98,7 +103,7 @@ class Worker:
     def go_on(self, response: Parked) -> None:
         """Runs the loop until the coroutine has ended or waits."""
         task = cast("asyncio.Task[Answer]", response.task)
-        self._running_loop().run_until_complete(until(task, lambda: response.parking is not None))
+        self._turn(until(task, lambda: response.parking is not None))
         if task.done():
             response.task = None
             self._finish(response, task.result())
@@ -107,17 +112,30 @@ class Worker:
         """Cancels the coroutine, if there is one, and waits for its end."""
         if response.task is not None and self._loop is not None:
             response.task.cancel(reason)
-            self._loop.run_until_complete(asyncio.wait([response.task]))
+            self._turn(asyncio.wait([response.task]))
 
     def outcome(self) -> asyncio.Future[p.Outcome]:
         """The outcome of a wait that a coroutine awaits."""
         return self._running_loop().create_future()
 
-    def collect(self, chunks: Chunks | AsyncChunks, context: Context | None) -> bytes:
+    def collect(self, chunks: Chunks | AsyncChunks, response: Parked) -> bytes:
         """A streamed body."""
+        response.begun = True
+        context = response.context
         if isinstance(chunks, AsyncChunks):
-            return joined(drain(self._running_loop(), chunks))
+            own = self.thread.context.copy()
+            own.run(port.exchange.set, self._exchange(response, False))
+            return joined(drain(lambda coming: own.run(self._turn, coming), chunks))
         return joined(chunks) if context is None else self.thread.run(partial(joined, chunks), context)
+
+    def _turn(self, coming: Coroutine[Any, Any, T]) -> T:
+        """Runs the loop until this has ended. A test that is a coroutine has a loop of its own in this thread, where no
+        second one can run: then another thread does it, and the test waits.
+        """
+        loop = self._running_loop()
+        if asyncio._get_running_loop() is None:
+            return loop.run_until_complete(coming)
+        return self._loop_thread.submit(copy_context().run, loop.run_until_complete, coming).result()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:

@@ -1,0 +1,180 @@
+"""An application whose behaviour is compared: served, and in `parkade.testing.Client` (`test_testing_client`)."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+
+from parkade import (
+    App,
+    HTTPError,
+    Message,
+    Request,
+    Response,
+    Router,
+    Upload,
+    Wait,
+    WaitError,
+    after,
+    channel,
+    html,
+    query,
+    redirect,
+)
+
+
+@dataclass
+class Note:
+    title: str
+    stars: int = 1
+
+
+def build(concurrent: bool) -> App:
+    app = App(concurrent=concurrent)
+    app.get("/constant", "constant")
+    app.get("/page", html("<p>page"))
+    app.get("/text", lambda: "text")
+    app.get("/bytes", lambda: b"\x00\xff")
+    app.get("/nothing", lambda: None)
+    app.get("/json", lambda: {"a": [1, None, "ü"]})
+    app.get("/long", lambda: "x" * 200_000)
+    app.get("/pieces", pieces)
+    app.route("/echo", echo, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
+    app.route("/options", lambda: "allowed", methods=["OPTIONS"])
+    app.post("/note", note)
+    app.get("/number/{n:int}", number)
+    app.post("/form", form)
+    app.post("/files", files)
+    app.get("/cookies/set", cookies_set)
+    app.get("/cookies", cookies)
+    app.get("/redirect", redirect("/text"))
+    app.get("/gone", gone)
+    app.get("/broken", broken)
+    app.get("/after/{seconds:float}", soon)
+    app.get("/after-constant", after(0, "at once"))
+    app.get("/then", then)
+    app.get("/next", following)
+    app.get("/next/constant", channel("constant").next(timeout=0))
+    app.get("/next/then", following_then)
+    app.post("/publish", publish)
+    app.get("/row", lambda: query("select 1 as one").one())
+    app.get("/no-row", lambda: query("select 1 as one where 1 = 0").one())
+    app.get("/bad-query", lambda: query("select from"))
+    if concurrent:
+        app.get("/ticks", ticks)
+        app.get("/history", history)
+    part = Router("/part")
+    part.get("/", lambda: "part")
+    part.get("/error", gone, name="part_gone")
+    part.after(part_label)
+    part.error(410)(part_gone)
+    app.include(part)
+    return app
+
+
+def pieces() -> Iterator[str]:
+    yield "one, "
+    yield "two"
+
+
+async def ticks() -> AsyncIterator[bytes]:
+    """A wait ends with the beginning of the answer."""
+    await after(0)
+    yield b"tick "
+    await asyncio.sleep(0)
+    try:
+        await after(0)
+    except WaitError as error:
+        yield str(error).encode()
+
+
+async def history() -> list[str]:
+    """Everything that is held, message by message."""
+    found: list[str] = []
+    cursor: str | None = "0.0"
+    while (message := await channel("news").next(timeout=0, since=cursor)) is not None:
+        found.append(message.text)
+        cursor = message.cursor
+    return found
+
+
+def echo(request: Request) -> dict[str, object]:
+    return {
+        "method": request.method,
+        "path": request.path,
+        "query": request.query.items_all(),
+        "text": request.text,
+        "type": request.content_type,
+        "x": request.headers.getlist("x-given"),
+    }
+
+
+def note(body: Note) -> Note:
+    return body
+
+
+def number(n: int, limit: int = 5, tag: list[str] = []) -> list[object]:  # noqa: B006 (it is not changed)
+    return [n, limit, tag]
+
+
+def form(name: str, age: int | None = None) -> list[object]:
+    return [name, age]
+
+
+def files(file: Upload, title: str = "") -> list[object]:
+    return [file.filename, file.content_type, file.body.decode(), title]
+
+
+def cookies_set() -> Response:
+    return Response("set").set_cookie("a", "ü; b", secure=False).set_cookie("b", "2").delete_cookie("c")
+
+
+def cookies(request: Request) -> dict[str, str]:
+    return dict(request.cookies)
+
+
+def gone() -> None:
+    raise HTTPError(410, "it is gone", {"x-why": "age"})
+
+
+def broken() -> None:
+    raise RuntimeError("a secret")
+
+
+def soon(seconds: float) -> Wait:
+    return after(seconds, {"waited": seconds})
+
+
+def then(request: Request) -> Wait:
+    return after(0).then(resumed, word="word")
+
+
+def resumed(outcome: None, word: str, request: Request) -> str:
+    return f"{word} {request.path}"
+
+
+def following(timeout: float = 0) -> Wait:
+    return channel("news").next(timeout=timeout)
+
+
+def following_then(timeout: float = 0) -> Wait:
+    return channel("news").next(timeout=timeout).then(told)
+
+
+def told(message: Message | None) -> str:
+    return "nothing" if message is None else message.text
+
+
+def publish(body: str) -> None:
+    channel("news").publish(body)
+
+
+def part_label(request: Request, response: Response) -> None:
+    response.headers["x-part"] = "yes"
+
+
+def part_gone(error: HTTPError) -> str:
+    return f"part: {error.detail}"
+
+
+app = build(bool(os.environ.get("CONCURRENT")))

@@ -1,0 +1,265 @@
+"""The testing client behaves as the server: one set of cases, against both, for both kinds of worker."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+import pytest
+
+from .conftest import KINDS, Serve
+from .harness.server import APPS, PYTHON, Server, clean_environment
+
+TEXT, JSON = "text/plain; charset=utf-8", "application/json"
+COMPARED = ("content-type", "location", "allow", "set-cookie", "x-why", "x-part", "cache-control", "parkade-gap")
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, list[str]]
+    body: bytes
+
+
+class Driver(Protocol):
+    """Sends a request, and waits for its answer."""
+
+    def ask(self, method: str, path: str, **options: Any) -> Answer: ...
+
+
+class InProcess:
+    """The testing client, in a process of its own."""
+
+    def __init__(self, kind: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [PYTHON, APPS / "in_process.py", APPS / "behaviour.py"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=clean_environment(**kind),
+        )
+
+    def ask(self, method: str, path: str, **options: Any) -> Answer:
+        status, headers, body = self._tell({"method": method, "path": path, "options": options})
+        return Answer(status, _compared(headers), base64.b64decode(body))
+
+    def encode(self, options: dict[str, Any]) -> tuple[bytes, str | None]:
+        """The body of a request and its content type."""
+        body, content_type = self._tell({"encode": options})
+        return base64.b64decode(body), content_type
+
+    def _tell(self, asked: dict[str, Any]) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.communicate(timeout=20)
+
+
+class Served:
+    """The server, asked over HTTP. `encode` writes the bodies."""
+
+    def __init__(self, server: Server, encode: Callable[[dict[str, Any]], tuple[bytes, str | None]]) -> None:
+        self._server = server
+        self._encode = encode
+
+    def ask(self, method: str, path: str, **options: Any) -> Answer:
+        headers = dict(options.pop("headers", {}))
+        if params := options.pop("params", None):
+            path = f"{path}?{urlencode(params, doseq=True)}"
+        body, content_type = self._encode(options)
+        if content_type is not None:
+            headers.setdefault("content-type", content_type)
+        if not body and method in ("POST", "PUT", "PATCH"):
+            headers["content-length"] = "0"
+        fields = [f"{name}: {value}" for name, value in headers.items()]
+        with self._server.connect().ask(method, path, *fields, body=body) as client:
+            answer = client.answer(head=method == "HEAD")
+        return Answer(answer.status, _compared(answer.fields), answer.body)
+
+
+def _compared(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if name in COMPARED:
+            found.setdefault(name, []).append(value)
+    return found
+
+
+@pytest.fixture(scope="module", params=["in process", "served"])
+def driver(request: pytest.FixtureRequest, kind: dict[str, str], serve_for_all: Serve) -> Iterator[Driver]:
+    in_process = InProcess(kind)
+    if request.param == "served":
+        yield Served(serve_for_all("behaviour", environment=kind), in_process.encode)
+    else:
+        yield in_process
+    in_process.close()
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    method: str
+    path: str
+    status: int
+    body: str | bytes | None = None
+    type: str | None = None
+    headers: dict[str, list[str]] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+ECHO = '{"method":"%s","path":"/echo","query":[],"text":"%s","type":"%s","x":[]}'
+FORM = "application/x-www-form-urlencoded"
+NOT_FOUND = '{"detail":"no route matches this path","error":"Not Found","fault":"client","status":404}'
+NO_METHOD = (
+    '{"detail":"this path does not support the method; see Allow","error":"Method Not Allowed",'
+    '"fault":"client","status":405}'
+)
+NO_ROW = '{"detail":"no such row","effect":"completed","error":"Not Found","fault":"client","status":404}'
+BAD_QUERY = (
+    '{"detail":"the database rejected the query; the log says why","effect":"none",'
+    '"error":"Internal Server Error","fault":"application","status":500}'
+)
+LIMIT = '{"error":"invalid or missing: limit","parameters":[{"name":"limit","where":"query","reason":"an integer is expected","value":"x"}]}'  # noqa: E501
+
+CASES = [
+    Case("a constant", "GET", "/constant", 200, "constant", TEXT),
+    Case("a page", "GET", "/page", 200, "<p>page", "text/html; charset=utf-8"),
+    Case("a text", "GET", "/text", 200, "text", TEXT),
+    Case("bytes", "GET", "/bytes", 200, b"\x00\xff", "application/octet-stream"),
+    Case("nothing", "GET", "/nothing", 204, ""),
+    Case("JSON", "GET", "/json", 200, '{"a":[1,null,"ü"]}', JSON),
+    Case("a long body", "GET", "/long", 200, "x" * 200_000, TEXT),
+    Case("a generator", "GET", "/pieces", 200, "one, two", TEXT),
+    Case("HEAD of a text", "HEAD", "/text", 200, "", TEXT),
+    Case("HEAD of a constant", "HEAD", "/constant", 200, "", TEXT),
+    Case("HEAD of a generator", "HEAD", "/pieces", 200, "", TEXT),
+    Case("HEAD of nothing", "HEAD", "/nowhere", 404, "", JSON),
+    Case("OPTIONS without a route", "OPTIONS", "/text", 405, NO_METHOD, JSON, {"allow": ["GET, HEAD"]}),
+    Case("OPTIONS with a route", "OPTIONS", "/options", 200, "allowed", TEXT),
+    Case("no route", "GET", "/nowhere", 404, NOT_FOUND, JSON),
+    Case("a slash at the end", "GET", "/text/", 404, NOT_FOUND, JSON),
+    Case("another method", "DELETE", "/form", 405, NO_METHOD, JSON, {"allow": ["POST"]}),
+    Case("a parameter that the path does not take", "GET", "/number/x", 404, NOT_FOUND, JSON),
+    Case("a redirect", "GET", "/redirect", 303, "", None, {"location": ["/text"]}),
+    *(
+        Case(
+            f"{method} with a body",
+            method,
+            "/echo",
+            200,
+            ECHO % (method, "ü", TEXT),
+            JSON,
+            options={"content": "ü", "headers": {"content-type": TEXT}},
+        )
+        for method in ("POST", "PUT", "PATCH")
+    ),
+    Case("DELETE", "DELETE", "/echo", 200, ECHO % ("DELETE", "", ""), JSON),
+    Case(
+        "a query",
+        "GET",
+        "/echo",
+        200,
+        '{"method":"GET","path":"/echo","query":[["a","1 2"],["b","ü"],["b","&"]],"text":"","type":"","x":["y"]}',
+        JSON,
+        options={"params": {"a": "1 2", "b": ["ü", "&"]}, "headers": {"x-given": "y"}},
+    ),
+    Case("a body", "POST", "/note", 200, '{"title":"a","stars":1}', JSON, options={"json": {"title": "a"}}),
+    Case("a body of another type", "POST", "/note", 415, None, options={"data": {"title": "a"}}),
+    Case("a body that is no JSON", "POST", "/note", 400, None, options={"content": "{"}),
+    Case("a body that does not fit", "POST", "/note", 422, None, JSON, options={"json": {"title": 5}}),
+    Case("no body", "POST", "/note", 422, None, JSON),
+    Case("parameters", "GET", "/number/-3", 200, '[-3,7,["a"]]', JSON, options={"params": {"limit": 7, "tag": "a"}}),
+    Case("a parameter that does not fit", "GET", "/number/3", 422, LIMIT, JSON, options={"params": {"limit": "x"}}),
+    Case("a form", "POST", "/form", 200, '["Ana",7]', JSON, options={"data": {"name": "Ana", "age": 7}}),
+    Case("an incomplete form", "POST", "/form", 422, None, JSON, options={"data": {"age": 7}}),
+    Case(
+        "a file",
+        "POST",
+        "/files",
+        200,
+        '["a \\"b\\".txt","text/plain","ü","t"]',
+        JSON,
+        options={"files": {"file": ['a "b".txt', "ü"]}, "data": {"title": "t"}},
+    ),
+    Case("no file", "POST", "/files", 422, None, JSON, options={"data": {"title": "t"}}),
+    Case(
+        "cookies that are set",
+        "GET",
+        "/cookies/set",
+        200,
+        "set",
+        TEXT,
+        {
+            "set-cookie": [
+                'a="\\303\\274\\073 b"; Path=/; HttpOnly; SameSite=Lax',
+                "b=2; Path=/; Secure; HttpOnly; SameSite=Lax",
+                "c=; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Path=/; Secure; HttpOnly; SameSite=Lax",
+            ]
+        },
+    ),
+    Case(
+        "cookies that come back",
+        "GET",
+        "/cookies",
+        200,
+        '{"a":"ü; b","b":"2"}',
+        JSON,
+        options={"headers": {"cookie": 'a="\\303\\274\\073 b"; b=2'}},
+    ),
+    Case("an error that is meant", "GET", "/gone", 410, "it is gone", TEXT, {"x-why": ["age"]}),
+    Case("an error that is not meant", "GET", "/broken", 500, "Internal Server Error", TEXT),
+    Case("an error as JSON", "GET", "/gone", 410, None, JSON, {"x-why": ["age"]}, {"headers": {"accept": JSON}}),
+    Case("a router", "GET", "/part", 200, "part", TEXT, {"x-part": ["yes"]}),
+    Case("the error of a router", "GET", "/part/error", 410, "part: it is gone", TEXT, {"x-part": ["yes"]}),
+    Case("a timer", "GET", "/after/0.1", 200, '{"waited":0.1}', JSON),
+    Case("a timer of no time", "GET", "/after/0", 200, '{"waited":0.0}', JSON),
+    Case("a constant timer of no time", "GET", "/after-constant", 200, "at once", TEXT),
+    Case("a function after a wait", "GET", "/then", 200, "word /then", TEXT),
+    Case("a long poll of no time", "GET", "/next", 204, "", None, {"cache-control": ["no-store"]}),
+    Case("a long poll whose time is up", "GET", "/next?timeout=0.1", 204, "", None, {"cache-control": ["no-store"]}),
+    Case("a long poll of no time as a route", "GET", "/next/constant", 204, "", None, {"cache-control": ["no-store"]}),
+    Case("a long poll of no time, and a function", "GET", "/next/then", 200, "nothing", TEXT),
+    Case("a row", "GET", "/row", 200, '{"one":1}', JSON),
+    Case("no row", "GET", "/no-row", 404, NO_ROW, JSON),
+    Case("a query that is wrong", "GET", "/bad-query", 500, BAD_QUERY, JSON),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_an_answer_is_the_same(driver: Driver, case: Case) -> None:
+    answer = driver.ask(case.method, case.path, **case.options)
+    assert answer.status == case.status, answer.body
+    if case.body is not None:
+        assert answer.body == (case.body.encode() if isinstance(case.body, str) else case.body)
+    expected = case.headers | ({} if case.type is None else {"content-type": [case.type]})
+    told = {name: value for name, value in answer.headers.items() if case.type is not None or name != "content-type"}
+    assert told == expected
+
+
+def test_messages_are_the_same(driver: Driver, kind: dict[str, str]) -> None:
+    assert driver.ask("POST", "/publish", content="one").status == 204
+    assert driver.ask("POST", "/publish", content="two").status == 204
+    missed = driver.ask("GET", "/next", headers={"if-none-match": '"0.0"'})
+    assert (missed.status, missed.body, missed.headers) == (
+        200,
+        b"one",
+        {"content-type": [TEXT], "cache-control": ["no-store"], "parkade-gap": ["true"]},
+    )
+    assert driver.ask("GET", "/next/then").body == b"nothing", "without a cursor it begins now"
+    if kind:
+        assert driver.ask("GET", "/history").body == b'["one","two"]'
+        begun = b"a wait can only be awaited before the answer to its request has begun"
+        assert driver.ask("GET", "/ticks").body == b"tick " + begun
+
+
+def test_both_kinds_are_tried() -> None:
+    assert [bool(kind) for kind in KINDS.values()] == [False, True]
