@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::effect::{Effect, ExitReason, Outcome, ServerEffect, WorkerEffect};
 use crate::event::{Event, Publisher};
 use crate::fleet::{Consequence, Demand, Fleet, Orphans, PerRole};
-use crate::jobs::{Jobs, Reading, Recurring, RecurringEffect};
+use crate::jobs::{CancelEvent, Canceller, Decided, Found, Jobs, Reading, Recurring, RecurringEffect};
 use crate::moment::Moment;
 use crate::report::counts::Counts;
 use crate::report::status::QueryStatus;
@@ -64,6 +64,7 @@ impl Core {
             self.fleet.review_due(),
             recurring,
             self.jobs.pressure.next_due(),
+            self.jobs.next_due(),
         ];
         dues.into_iter().flatten().min()
     }
@@ -269,6 +270,12 @@ impl Core {
                 self.jobs.queues.configure(&queues);
                 self.jobs.pull.hint();
             }
+            Event::RunNoted { request, is_stale } => {
+                let decided = self.jobs.run_noted(&mut self.cx, request, is_stale);
+                self.end_as_decided(decided);
+            }
+            Event::RunNotNoted { request } => self.jobs.run_not_noted(&mut self.cx, request),
+            Event::Cancel(event) => self.cancel(event),
             Event::Recurring(event) => self.recur(|recurring, now, effects| recurring.handle(now, event, effects)),
             Event::JobEnqueued { worker, request } => {
                 // One of a request that has ended is stored all the same; nobody waits for it.
@@ -285,10 +292,11 @@ impl Core {
                 self.wake(woken);
             }
             Event::JobDropped { job } => self.wake(self.waits.jobs.dropped(job)),
-            Event::JobFound { request, standing } => {
-                let woken = self.waits.jobs.found(&mut self.cx, request, standing);
-                self.wake(woken);
-            }
+            Event::JobFound { request, standing } => match self.waits.jobs.found(&mut self.cx, request, standing) {
+                Some(Found::Woken(woken)) => self.wake([woken]),
+                Some(Found::Ends { request, job }) => self.cancel_for(request, job),
+                None => {}
+            },
             Event::JobNotLookedUp { request } => {
                 let woken = self.waits.jobs.not_found(&mut self.cx, request);
                 self.wake(woken);
@@ -325,6 +333,8 @@ impl Core {
             }
         }
         self.recur(Recurring::look);
+        let decided = self.jobs.look(&mut self.cx);
+        self.end_as_decided(decided);
         for reading in self.jobs.pressure.look(self.cx.now) {
             self.read(reading);
         }
@@ -418,6 +428,8 @@ impl Core {
     fn exit(&mut self, reason: ExitReason) {
         self.waits.queries.forget_all(&mut self.cx);
         self.expect_no_jobs();
+        let decided = self.jobs.stop(&mut self.cx);
+        self.end_as_decided(decided);
         self.waits.drop_unheld(&mut self.cx);
         self.cx.effects.push(Effect::Server(ServerEffect::Exit { reason }));
     }
@@ -492,6 +504,29 @@ impl Core {
     fn give_query_up(&mut self, waiters: Vec<RequestId>, reason: Reason) {
         for request in waiters {
             self.turn(request, Happening::QueryGivenUp(reason));
+        }
+    }
+
+    /// Somebody wants a job to end, or the store says what it can do about that.
+    fn cancel(&mut self, event: CancelEvent) {
+        let decided = self.jobs.cancel(&mut self.cx, event);
+        self.end_as_decided(decided);
+    }
+
+    /// A client wants a job to end, and may.
+    fn cancel_for(&mut self, request: RequestId, job: JobId) {
+        let decided = self.jobs.want_to_end(&mut self.cx, job, Canceller::Client(request));
+        self.end_as_decided(decided);
+    }
+
+    /// Runs of jobs that somebody wants to end are ended, and clients told what becomes of theirs.
+    pub(crate) fn end_as_decided(&mut self, decided: Decided) {
+        for request in decided.runs {
+            self.turn(request, Happening::Cancelled(Reason::Operator));
+        }
+        for (request, will_end) in decided.clients {
+            let woken = self.waits.jobs.cancel_decided(&mut self.cx, request, will_end);
+            self.wake(woken);
         }
     }
 

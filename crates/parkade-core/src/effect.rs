@@ -1,6 +1,6 @@
 //! What the core asks to be done. Whoever carries it out decides nothing.
 
-use crate::jobs::RecurringEffect;
+use crate::jobs::{CancelEffect, RecurringEffect};
 use crate::requests::Times;
 use crate::routes::RouteId;
 use parkade_model::{
@@ -23,6 +23,8 @@ pub enum Effect {
     Server(ServerEffect),
     /// For jobs that recur.
     Recurring(RecurringEffect),
+    /// For jobs that somebody ends.
+    Cancel(CancelEffect),
 }
 
 /// One event may lead to tens of thousands of them.
@@ -65,6 +67,8 @@ pub enum HttpEffect {
     EndStream { request: RequestId },
     /// How it stands with the job is the answer.
     AnswerJob { request: RequestId, job: JobId, standing: JobLookup },
+    /// How it stands with the job that this client wanted to end is the answer. `will_end`: if it has not ended, it will by this.
+    AnswerCancel { request: RequestId, job: JobId, standing: JobLookup, will_end: bool },
 }
 
 /// For the workers.
@@ -162,10 +166,11 @@ pub enum StoreEffect {
     ClaimJobs { count: u32, limited: Vec<Allowance<QueueId>> },
     /// A run has ended: this is to be noted of its job. [`ServerEffect::Forget`] follows.
     EndRun { request: RequestId, verdict: Verdict },
+    /// What [`Event::RunNotNoted`](crate::Event::RunNotNoted) was said of is to be noted again, as it was: the store may have it.
+    NoteAgain { request: RequestId },
     /// All that the request has enqueued is stored (or cannot be), and its worker still holds it: what it wrote after that may be heard.
     OpenGate { request: RequestId },
     /// Say with [`Event::JobFound`](crate::Event::JobFound) how it stands with this job.
-    /// Whoever wants it to end has that done by the same effect.
     LookUpJob { request: RequestId, job: JobId, asker: JobCaller },
     /// Nobody is to be told of the job's end any more.
     DropJobResult { job: JobId },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::jobs::{PressureEvent, RecurringEvent};
+use crate::jobs::{CancelEvent, PressureEvent, RecurringEvent};
 use crate::routes::{Destination, RouteId};
 use parkade_model::{
     ChannelName, ClaimedJob, DeclaredJobs, HistoryLimits, JobId, JobLookup, MessageId, PayloadId, QueryId, QueueBounds,
@@ -70,6 +70,12 @@ pub enum Event {
     JobsNotClaimed,
     /// What bounds queues from now on: those that are not named have no bounds.
     QueuesConfigured { queues: Vec<QueueBounds> },
+    /// The store has noted how this run ended. `is_stale`: it had given the job away meanwhile, and that changed nothing.
+    RunNoted { request: RequestId, is_stale: bool },
+    /// It could not, or nobody knows whether it could.
+    RunNotNoted { request: RequestId },
+    /// Of jobs that somebody ends.
+    Cancel(CancelEvent),
     /// Of jobs that recur.
     Recurring(RecurringEvent),
     /// `ENQUEUE`: the request's answer waits until the store has the job.
@@ -89,7 +95,7 @@ pub enum Event {
     /// The third, for a visitor: before anything is told of the job, or done to it, the application is asked whether this client
     /// may have it. The request goes to a worker under `route`; `concurrent`: a coroutine is asked.
     JobGuarded { request: RequestId, route: RouteId, concurrent: bool },
-    /// Somebody ends a job that is being run, a client or an operator.
+    /// Another server has been asked to end a job, and this one may run it.
     JobCancelled { job: JobId },
 
     // From anywhere.

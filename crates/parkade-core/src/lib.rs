@@ -47,7 +47,10 @@ pub use effect::{
     StoreEffect, WorkerEffect,
 };
 pub use event::{Event, Manner, Publisher, WorkerError};
-pub use jobs::{PressureEvent, RecurringEffect, RecurringEvent, RecurringJob};
+pub use jobs::{
+    CancelAnswer, CancelEffect, CancelEvent, CancelId, CancelOutcome, PressureEvent, RecurringEffect, RecurringEvent,
+    RecurringJob,
+};
 pub use moment::Moment;
 pub use parkade_model::{
     Allowance, ChannelName, ChannelNameError, ClaimedJob, Cursor, CursorError, DatabaseId, DeclaredJobs, Ending,

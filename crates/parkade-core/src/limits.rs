@@ -90,6 +90,15 @@ pub const UNSTORED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// A worker whose pipe is not read waits at least this long, and at most twice as long, for a store that answers none of its enqueues.
 /// Then: its pipe is read until it enqueues again.
 pub const STORE_SILENT_MAX: Duration = Duration::from_secs(1);
+/// Clients and operators who want a job to end, until it is known whether it will: a store that refuses to note how a run ended keeps them waiting.
+/// Then: 503 for the next.
+pub const CANCELS_COUNT_MAX: usize = 10_000;
+/// So often the store is asked to end a job that is just on its way to a worker, or comes from there. Then: 409.
+pub const CANCEL_TRIES_COUNT: u32 = 6;
+/// The first pause before it is asked again; each is twice the one before it.
+pub const CANCEL_PAUSE_MIN: Duration = Duration::from_millis(10);
+/// The store could not note how a run ended: so long until it is told again.
+pub const NOTE_PAUSE: Duration = Duration::from_secs(1);
 /// The store did not say up to which times recurring jobs have been enqueued: so long until it is asked again.
 pub const SCHEDULES_PAUSE: Duration = Duration::from_secs(1);
 /// The wall clock may be put forward or back: the timetable of a recurring job is read at least this often.

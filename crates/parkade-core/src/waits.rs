@@ -288,8 +288,9 @@ impl Waits {
                 cx.effects.push(Effect::Http(HttpEffect::EndStream { request }));
                 Continuation::Sent
             }
-            (Watch::Job, Outcome::Job { standing, .. }) => match self.jobs.followed(request, standing) {
+            (Watch::Job, Outcome::Job { job, standing }) => match self.jobs.followed(request, standing) {
                 Some((channel, since)) => Continuation::Follows(channel, since),
+                None if self.jobs.answer_cancel(cx, request, job, standing) => Continuation::Sent,
                 None => Continuation::Outcome(outcome),
             },
             (Watch::Stored, Outcome::Stored) if then == Then::Await => Continuation::Outcome(self.stored(request)),

@@ -47,6 +47,8 @@ pub enum Errand {
     Result { timeout: Option<Duration> },
     /// If the job exists: the stream of a channel, until the stream ends.
     Events { channel: ChannelName, since: Option<Cursor> },
+    /// That the job ends. The answer is how it stands, when it is known whether it will.
+    Cancel,
 }
 
 /// How the request continues when the wait is over.

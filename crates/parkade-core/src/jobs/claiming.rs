@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::bell::Bell;
 use crate::core::Core;
 use crate::effect::{Effect, ServerEffect, StoreEffect};
-use crate::jobs::{Run, tell_verdict};
+use crate::jobs::Run;
 use crate::limits::{CLAIM_PAUSE, CLAIMED_EARLY, CLAIMED_IN_VAIN, JOB_RESCUES_MAX};
 use crate::moment::Moment;
 use crate::requests::{Happening, Times};
@@ -111,6 +111,8 @@ impl Core {
         for job in jobs {
             self.begin_run(job);
         }
+        let decided = self.jobs.claim_answered(&mut self.cx);
+        self.end_as_decided(decided);
         let another = self.jobs.queues.claimed(self.cx.now, &allowed, claimed);
         for due in another.into_iter().chain(next.map(|next| self.cx.now + next)) {
             self.expect_jobs(due);
@@ -119,6 +121,8 @@ impl Core {
 
     pub(crate) fn jobs_not_claimed(&mut self) {
         self.jobs.pull.asked = None;
+        let decided = self.jobs.claim_answered(&mut self.cx);
+        self.end_as_decided(decided);
         self.expect_jobs(self.cx.now + CLAIM_PAUSE);
     }
 
@@ -133,7 +137,7 @@ impl Core {
             Some(_) => None,
         };
         let (Some(JobPolicy { concurrent, retries, deadline }), None, true) = (policy, unrun, is_vacant) else {
-            tell_verdict(&mut self.cx, request, unrun.unwrap_or(Verdict::HandedBack));
+            self.jobs.tell_verdict(&mut self.cx, request, job, unrun.unwrap_or(Verdict::HandedBack));
             self.cx.effects.push(Effect::Server(ServerEffect::Forget {
                 request,
                 ending: Ending::Done,

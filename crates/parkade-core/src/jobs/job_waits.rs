@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use super::visitors::Visitors;
-use super::watchers::{JobQuestion, Wants, Watchers};
+use super::watchers::{Cancelling, JobQuestion, Wants, Watchers};
 use crate::context::Context;
-use crate::effect::{Effect, Outcome, StoreEffect};
+use crate::effect::{Effect, HttpEffect, Outcome, StoreEffect};
 use crate::refused::Refused;
 use crate::structures::ref_counts::RefCounts;
 use crate::woken::Woken;
@@ -40,6 +40,17 @@ pub enum Granted {
     Waits(Option<Duration>),
     /// It may not have the job.
     Over(Outcome),
+}
+
+/// What follows from how a job stands.
+#[derive(Debug, Clone, Copy)]
+pub enum Found {
+    Woken(Woken),
+    /// The request may end the job, and wants that.
+    Ends {
+        request: RequestId,
+        job: JobId,
+    },
 }
 
 impl JobWaits {
@@ -92,6 +103,10 @@ impl JobWaits {
                 self.watch(cx, new, JobQuestion { job, asker }, Wants::Stream { channel, since });
                 new.patience
             }
+            Errand::Cancel => {
+                self.watch(cx, new, JobQuestion { job, asker }, Wants::Cancel(Cancelling::Wanted));
+                new.patience
+            }
         }
     }
 
@@ -110,7 +125,7 @@ impl JobWaits {
     // The store answers.
 
     /// How the job stands.
-    pub fn found(&mut self, cx: &mut Context, request: RequestId, standing: JobLookup) -> Option<Woken> {
+    pub fn found(&mut self, cx: &mut Context, request: RequestId, standing: JobLookup) -> Option<Found> {
         let asked = self.looked_up(cx, request)?;
         if standing == JobLookup::Ended {
             self.results.hold(asked.job);
@@ -123,10 +138,33 @@ impl JobWaits {
             return None;
         }
         self.visitors.let_in(request);
+        if still_waits && self.watchers.cancelling(request) == Some(Cancelling::Wanted) {
+            self.watchers.begin_cancelling(request);
+            return Some(Found::Ends { request, job: asked.job });
+        }
         if still_waits && !self.watchers.is_in_a_hurry(request) {
             return None;
         }
-        self.tell(cx, request, asked, Outcome::Job { job: asked.job, standing })
+        self.tell(cx, request, asked, Outcome::Job { job: asked.job, standing }).map(Found::Woken)
+    }
+
+    /// It is known whether the job will end that the request wants to end (`None`: the store cannot say). What its client is told is how the job
+    /// stands then.
+    pub fn cancel_decided(&mut self, cx: &mut Context, request: RequestId, will_end: Option<bool>) -> Option<Woken> {
+        let asked = self.watchers.end_cancelling(request, will_end.unwrap_or(false))?;
+        if will_end.is_some() {
+            self.look_up(cx, request, asked);
+            return None;
+        }
+        Some(Woken { request, outcome: Outcome::Refused { refusal: Refusal::StoreUnreadable } })
+    }
+
+    /// How the job stands that the request wanted to end is told to its client. Returns whether it wanted that.
+    pub fn answer_cancel(&self, cx: &mut Context, request: RequestId, job: JobId, standing: JobLookup) -> bool {
+        let Some(cancelling) = self.watchers.cancelling(request) else { return false };
+        let will_end = cancelling == Cancelling::Known { will_end: true };
+        cx.effects.push(Effect::Http(HttpEffect::AnswerCancel { request, job, standing, will_end }));
+        true
     }
 
     /// It could not say.

@@ -3,6 +3,7 @@
 //! A job's run is a request that no client sent: it has a life like the others, so its waits, its deadline and its cancelling are theirs. What
 //! becomes of the job when that life ends is its [`Verdict`](parkade_model::Verdict).
 
+mod cancels;
 mod claiming;
 mod enqueued;
 mod job_waits;
@@ -10,6 +11,7 @@ mod pressure;
 mod pull;
 mod queues;
 mod recurring;
+mod run_ends;
 mod verdict;
 mod visitors;
 mod watchers;
@@ -17,10 +19,13 @@ mod watchers;
 use std::collections::HashMap;
 
 use crate::context::Context;
-use crate::effect::{Effect, StoreEffect};
 use crate::event::WorkerError;
+use crate::moment::Moment;
+pub use cancels::{CancelAnswer, CancelEffect, CancelEvent, CancelId, CancelOutcome};
+pub use cancels::{Canceller, Decided};
+use cancels::{Cancels, Next, Seen};
 pub use enqueued::EnqueuedJobs;
-pub use job_waits::{Granted, JobWaits, NewJobWait};
+pub use job_waits::{Found, Granted, JobWaits, NewJobWait};
 use parkade_model::{Ending, Failure, JobId, QueueId, Refusal, RequestId, Verdict};
 pub use pressure::PressureEvent;
 pub(crate) use pressure::{Pressure, Reading};
@@ -28,6 +33,7 @@ pub(crate) use pull::Pull;
 pub(crate) use queues::Queues;
 pub(crate) use recurring::Recurring;
 pub use recurring::{RecurringEffect, RecurringEvent, RecurringJob};
+use run_ends::RunEnds;
 pub(crate) use verdict::Fate;
 
 /// A job that is being run, or is about to be.
@@ -49,6 +55,8 @@ pub(crate) struct Jobs {
     pub(crate) pull: Pull,
     pub(crate) queues: Queues,
     pub(crate) recurring: Recurring,
+    cancels: Cancels,
+    run_ends: RunEnds,
     pub(crate) pressure: Pressure,
 }
 
@@ -69,7 +77,7 @@ impl Jobs {
             // It is ready again, for the next worker of a server that goes on.
             self.pull.hint();
         }
-        tell_verdict(cx, request, verdict);
+        self.tell_verdict(cx, request, run.job, verdict);
         verdict == Verdict::Completed
     }
 
@@ -153,18 +161,102 @@ impl Jobs {
     pub(crate) fn runs_count(&self) -> usize {
         self.runs.len()
     }
-}
 
-/// A run has ended: the store is told what becomes of its job.
-pub(crate) fn tell_verdict(cx: &mut Context, request: RequestId, verdict: Verdict) {
-    let count = match verdict {
-        Verdict::Completed => &mut cx.counts.jobs_completed,
-        Verdict::Retry { .. } => &mut cx.counts.jobs_retried,
-        Verdict::Dead { .. } => &mut cx.counts.jobs_dead,
-        Verdict::Cancelled => &mut cx.counts.jobs_cancelled,
-        Verdict::HandedBack => &mut cx.counts.jobs_handed_back,
-        Verdict::Unknown => &mut cx.counts.jobs_unknown,
-    };
-    *count += 1;
-    cx.effects.push(Effect::Store(StoreEffect::EndRun { request, verdict }));
+    /// When something is to be done about jobs that somebody ends, and about runs of which the store could not note how they ended.
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        [self.cancels.next_due(), self.run_ends.next_due()].into_iter().flatten().min()
+    }
+
+    /// The time has come.
+    pub(crate) fn look(&mut self, cx: &mut Context) -> Decided {
+        self.run_ends.look(cx);
+        let mut decided = Decided::default();
+        for job in self.cancels.due(cx.now) {
+            let seen = self.seen(job);
+            decided = decided.and(self.cancels.begin(cx, job, seen));
+        }
+        decided
+    }
+
+    /// The server has ended. The store may still answer; what it refuses now, the server has it note again as long as it waits for that.
+    pub(crate) fn stop(&mut self, cx: &mut Context) -> Decided {
+        self.cancels.stop(cx)
+    }
+
+    /// Somebody who may wants the job to end.
+    pub(crate) fn want_to_end(&mut self, cx: &mut Context, job: JobId, by: Canceller) -> Decided {
+        let seen = self.seen(job);
+        self.cancels.want(cx, job, by, seen)
+    }
+
+    pub(crate) fn cancel(&mut self, cx: &mut Context, event: CancelEvent) -> Decided {
+        match event {
+            CancelEvent::Wanted { job, by } => self.want_to_end(cx, job, Canceller::Operator(by)),
+            CancelEvent::Answered { job, answer } => {
+                let seen = self.seen(job);
+                self.cancels.answered(cx, job, answer, seen)
+            }
+            CancelEvent::Found { job, is_over } => {
+                let seen = self.seen(job);
+                self.cancels.found(cx, job, is_over, seen)
+            }
+            CancelEvent::Refused { job, payload } => self.cancels.refused(cx, job, payload),
+        }
+    }
+
+    /// What the store has given is begun, or it could not give anything.
+    pub(crate) fn claim_answered(&mut self, cx: &mut Context) -> Decided {
+        let seen = self.cancels.jobs().into_iter().map(|job| (job, self.seen(job))).collect();
+        self.cancels.claim_answered(cx, seen)
+    }
+
+    /// A run has ended: the store is told what becomes of its job.
+    pub(crate) fn tell_verdict(&mut self, cx: &mut Context, request: RequestId, job: JobId, verdict: Verdict) {
+        let count = match verdict {
+            Verdict::Completed => &mut cx.counts.jobs_completed,
+            Verdict::Retry { .. } => &mut cx.counts.jobs_retried,
+            Verdict::Dead { .. } => &mut cx.counts.jobs_dead,
+            Verdict::Cancelled => &mut cx.counts.jobs_cancelled,
+            Verdict::HandedBack => &mut cx.counts.jobs_handed_back,
+            Verdict::Unknown => &mut cx.counts.jobs_unknown,
+        };
+        *count += 1;
+        self.run_ends.begin(cx, request, job, verdict);
+    }
+
+    /// `is_stale`: the job had been taken from the run, and has not ended by it.
+    pub(crate) fn run_noted(&mut self, cx: &mut Context, request: RequestId, is_stale: bool) -> Decided {
+        match self.run_ends.noted(request) {
+            Some((job, _)) if is_stale => self.cancels.end_noted(cx, job, Next::Waits),
+            Some((job, next)) => self.cancels.end_noted(cx, job, next),
+            None => Decided::default(),
+        }
+    }
+
+    /// Whoever wants the job to end waits until it is.
+    pub(crate) fn run_not_noted(&mut self, cx: &mut Context, request: RequestId) {
+        self.run_ends.not_noted(cx, request);
+    }
+
+    /// Jobs that somebody wants to end.
+    pub(crate) fn cancels_count(&self) -> usize {
+        self.cancels.count()
+    }
+
+    /// Runs that have ended, and the store has not noted how.
+    pub(crate) fn unnoted_count(&self) -> usize {
+        self.run_ends.count()
+    }
+
+    /// Where a job is that is to end.
+    fn seen(&self, job: JobId) -> Seen {
+        if let Some(request) = self.run_of(job) {
+            return Seen::Runs(request);
+        }
+        match self.run_ends.next_of(job) {
+            Some(next) => Seen::Ends(next),
+            None if self.pull.asked.is_some() => Seen::Claimed,
+            None => Seen::Nowhere,
+        }
+    }
 }

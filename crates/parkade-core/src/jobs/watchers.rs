@@ -38,6 +38,20 @@ pub enum Wants {
     Standing,
     /// What is said of it on this channel, if there is such a job.
     Stream { channel: ChannelName, since: Option<Cursor> },
+    /// That it ends.
+    Cancel(Cancelling),
+}
+
+/// How far that is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancelling {
+    /// It is not known yet whether there is such a job for this client.
+    Wanted,
+    /// It is not known yet whether it will end.
+    Begun,
+    Known {
+        will_end: bool,
+    },
 }
 
 impl Watchers {
@@ -64,7 +78,34 @@ impl Watchers {
 
     /// Whether a client is to be told, and the store has not said yet what.
     pub fn is_client_asking(&self, request: RequestId) -> bool {
-        self.jobs.get(&request).is_some_and(|watched| watched.is_client) && self.looked_up.contains_key(&request)
+        let Some(watched) = self.jobs.get(&request).filter(|watched| watched.is_client) else { return false };
+        self.looked_up.contains_key(&request) || matches!(watched.wants, Wants::Cancel(Cancelling::Begun))
+    }
+
+    /// How far the end of the job is that the request wants. `None`: it wants something else.
+    pub fn cancelling(&self, request: RequestId) -> Option<Cancelling> {
+        match self.jobs.get(&request)?.wants {
+            Wants::Cancel(cancelling) => Some(cancelling),
+            Wants::End | Wants::Standing | Wants::Stream { .. } => None,
+        }
+    }
+
+    /// It is let in, and what it wants has begun.
+    pub fn begin_cancelling(&mut self, request: RequestId) {
+        if let Some(watched) = self.jobs.get_mut(&request) {
+            watched.asked.asker = JobCaller::Guest;
+            watched.wants = Wants::Cancel(Cancelling::Begun);
+        }
+    }
+
+    /// It is known whether the job will end. Returns what is to be asked for the answer, unless the request has ended meanwhile.
+    pub fn end_cancelling(&mut self, request: RequestId, will_end: bool) -> Option<JobQuestion> {
+        let watched = self.jobs.get_mut(&request)?;
+        if !matches!(watched.wants, Wants::Cancel(Cancelling::Begun)) {
+            return None;
+        }
+        watched.wants = Wants::Cancel(Cancelling::Known { will_end });
+        Some(watched.asked)
     }
 
     /// It has ended while the store is being asked.
@@ -115,7 +156,7 @@ impl Watchers {
     pub fn stream_of(&self, request: RequestId) -> Option<(ChannelName, Option<Cursor>)> {
         match &self.jobs.get(&request)?.wants {
             Wants::Stream { channel, since } => Some((channel.clone(), *since)),
-            Wants::End | Wants::Standing => None,
+            Wants::End | Wants::Standing | Wants::Cancel(_) => None,
         }
     }
 

@@ -35,6 +35,8 @@ impl Core {
             jobs_unstored: self.waits.enqueued.count(),
             claims_count: usize::from(self.jobs.pull.asked.is_some()),
             job_results_held: self.waits.jobs.results_count(),
+            jobs_cancelled_count: self.jobs.cancels_count(),
+            runs_unnoted_count: self.jobs.unnoted_count(),
             alarms: self.cx.timers.count(),
             ready: self.fleet.is_ready(),
             draining: !self.fleet.is_open(),

@@ -45,6 +45,10 @@ pub struct Status {
     /// Claims that the store has not answered: there is one at most.
     pub claims_count: usize,
     pub job_results_held: usize,
+    /// Jobs that somebody wants to end, and of which it is not known yet whether they will.
+    pub jobs_cancelled_count: usize,
+    /// Runs that have ended, and the store has not noted how.
+    pub runs_unnoted_count: usize,
     pub ready: bool,
     pub draining: bool,
     /// The generation of code that serves; a reload makes the next.

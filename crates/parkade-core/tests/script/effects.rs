@@ -93,7 +93,10 @@ impl Script {
             Effect::Database(DatabaseEffect::DropResult { query }) => format!("dropresult:{}", self.query_name(*query)),
             Effect::Store(_)
             | Effect::Worker(WorkerEffect::RunJob { .. })
-            | Effect::Http(HttpEffect::AnswerJob { .. }) => self.written_of_jobs(effect),
+            | Effect::Cancel(_)
+            | Effect::Http(HttpEffect::AnswerJob { .. } | HttpEffect::AnswerCancel { .. }) => {
+                self.written_of_jobs(effect)
+            }
             Effect::Worker(WorkerEffect::PauseReading { worker }) => format!("pause:{}", self.number(*worker)),
             Effect::Worker(WorkerEffect::ResumeReading { worker }) => format!("resume:{}", self.number(*worker)),
             Effect::Recurring(effect) => format!("{effect:?}"),

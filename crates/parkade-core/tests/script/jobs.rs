@@ -9,15 +9,19 @@
 //! `claimed:r:more`, `claimed:-:5s` the next is ready then. `unclaimed` the store could not. `queue:1:2:10` at most two of queue 1 run at a time, ten
 //! begin in a second; `queue:1:-:10`; none of the others has bounds then, and by `queues` none at all.
 //!
+//! `cancel:x` an operator wants job x to end: the first is number 1. `asked:x:ended` (`waiting`: it does not wait; `elsewhere`) is the store's answer,
+//! `state:x:over` (`pending`) how it stands with it, `refused:x` that the store cannot say. `noted:r` the store has noted how run r ended, `unnoted:r` it could not, `stale:r` it has given the job away meanwhile.
+//!
 //! `return:r`, `error:r:retry` (`retry@5s`), `error:r:discard`, `error:r:stranger` by whoever holds r. `stop:r` somebody ends job r.
 //! `enqueue:a` by whoever holds a; `stored:a`, `full:a`, `broken:a` by the store. `park:a:stored:all:await`; `park:a:job:x:answer` (`job:x@5s` with a
 //! timeout), `park:a:follow:x:answer` (on the channel `jobs/x`), `found:a:pending` (`ended`, `missing`) or `unfound:a` by the store, `over:x` job x has ended for good,
-//! `drop:x` it is no more. `arrive:a:/visit` (`/visit/next`: for up to five seconds; `/visit/events`) at the address of job x; a look-up for it is
+//! `drop:x` it is no more. `arrive:a:/visit` (`/visit/next`: for up to five seconds; `/visit/events`; `/visit/cancel`) at the address of job x; a look-up for it is
 //! written `lookup:a:x:visitor`, or `guest`. `guarded:a` (`guarded:a:async`): the application is to be asked, `park:a:access:yes:answer` (`no`) what it says.
 
 use parkade_core::{
-    ClaimedJob, Destination, Effect, Event, HttpEffect, JobCaller, JobId, JobLookup, JobPolicy, QueueBounds, QueueId,
-    StoreEffect, StoreFault, Verdict, WorkerEffect, WorkerError,
+    CancelAnswer, CancelEffect, CancelEvent, CancelId, CancelOutcome, ClaimedJob, Destination, Effect, Event,
+    HttpEffect, JobCaller, JobId, JobLookup, JobPolicy, PayloadId, QueueBounds, QueueId, StoreEffect, StoreFault,
+    Verdict, WorkerEffect, WorkerError,
 };
 
 use super::{Script, config, duration};
@@ -40,6 +44,23 @@ impl Script {
             }
             ("queues", []) => Event::QueuesConfigured { queues: Vec::new() },
             ("stop", [name]) => Event::JobCancelled { job: job(name) },
+            ("noted", [name]) => Event::RunNoted { request: self.request(name), is_stale: false },
+            ("stale", [name]) => Event::RunNoted { request: self.request(name), is_stale: true },
+            ("unnoted", [name]) => Event::RunNotNoted { request: self.request(name) },
+            ("cancel", [name]) => {
+                self.operators += 1;
+                Event::Cancel(CancelEvent::Wanted { job: job(name), by: CancelId(self.operators) })
+            }
+            ("asked", [name, answer]) => {
+                let answer = match *answer {
+                    "ended" => CancelAnswer::Ended,
+                    "elsewhere" => CancelAnswer::AskedElsewhere,
+                    _ => CancelAnswer::NotWaiting,
+                };
+                Event::Cancel(CancelEvent::Answered { job: job(name), answer })
+            }
+            ("state", [name, state]) => Event::Cancel(CancelEvent::Found { job: job(name), is_over: *state == "over" }),
+            ("refused", [name]) => Event::Cancel(CancelEvent::Refused { job: job(name), payload: PayloadId(0) }),
             ("drop", [name]) => Event::JobDropped { job: job(name) },
             ("over", [name]) => Event::JobEnded { job: job(name) },
             ("stored", [name]) => Event::JobStored { request: self.request(name), fault: None },
@@ -110,6 +131,12 @@ impl Script {
             Effect::Store(StoreEffect::EndRun { request, verdict }) => {
                 format!("verdict:{}:{}", self.name(*request), written(*verdict))
             }
+            Effect::Store(StoreEffect::NoteAgain { request }) => format!("note:{}", self.name(*request)),
+            Effect::Cancel(effect) => told(effect),
+            Effect::Http(HttpEffect::AnswerCancel { request, job, standing, will_end }) => {
+                let will_end = if *will_end { ":ends" } else { "" };
+                format!("ended:{}:{}{will_end}", self.name(*request), self::standing(*job, *standing))
+            }
             Effect::Store(StoreEffect::OpenGate { request }) => format!("stored:{}", self.name(*request)),
             Effect::Store(StoreEffect::LookUpJob { request, job, asker }) => {
                 let asker = match asker {
@@ -124,6 +151,24 @@ impl Script {
             }
             Effect::Store(StoreEffect::DropJobResult { job }) => format!("dropjob:{}", name(*job)),
             _ => panic!("not of jobs: {effect:?}"),
+        }
+    }
+}
+
+/// To whom it is told: the numbers of operators.
+fn told(effect: &CancelEffect) -> String {
+    match effect {
+        CancelEffect::Ask { job } => format!("ask:{}", name(*job)),
+        CancelEffect::LookUp { job } => format!("state:{}", name(*job)),
+        CancelEffect::Tell { operators, outcome } => {
+            let operators: Vec<String> = operators.iter().map(|operator| operator.0.to_string()).collect();
+            let told = match outcome {
+                CancelOutcome::Ends(true) => "ends",
+                CancelOutcome::Ends(false) => "stays",
+                CancelOutcome::TooMany => "toomany",
+                CancelOutcome::Refused(_) => "refused",
+            };
+            format!("{told}:{}", operators.join("+"))
         }
     }
 }

@@ -52,6 +52,8 @@ pub struct Script {
     before: u32,
     /// The application that is loaded from now on declares no jobs.
     silent: bool,
+    /// Who have ended jobs.
+    operators: u64,
 }
 
 /// The last word of `events` leads to `effects`.
@@ -104,6 +106,7 @@ impl Script {
             deaf: false,
             before,
             silent: false,
+            operators: 0,
         };
         script.follow(effects);
         (0..before).for_each(|nth| script.go_on(&format!("ready:-{nth}")));
@@ -350,6 +353,7 @@ fn routes(table: &str) -> Vec<Route> {
         route("/constant", Kind::Constant),
         route("/visit", Kind::Wait { wait: wait("visit", "x@0s"), then: Then::Answer }),
         route("/visit/next", Kind::Wait { wait: wait("visit", "x@5s"), then: Then::Answer }),
+        route("/visit/cancel", Kind::Wait { wait: wait("cancel", "x"), then: Then::Answer }),
         route("/visit/events", Kind::Wait { wait: wait("follow", "x"), then: Then::Answer }),
         Route { deadline: Some(None), ..route("/endless", Kind::Sync) },
     ];

@@ -25,6 +25,9 @@ pub(super) fn wait(kind: &str, of: &str) -> Wait {
         let (name, timeout) = of.split_once('@').map_or((of, None), |(name, timeout)| (name, Some(duration(timeout))));
         return Wait::Visit { job: jobs::job(name), errand: Errand::Result { timeout } };
     }
+    if kind == "cancel" {
+        return Wait::Visit { job: jobs::job(of), errand: Errand::Cancel };
+    }
     if kind == "access" {
         return Wait::Access { granted: of == "yes" };
     }

@@ -47,11 +47,17 @@ impl World {
     /// The server has ended, and the store has not yet: what it was given too late it gets back.
     pub(crate) fn settles(&mut self) {
         self.model.jobs.settles = true;
-        while !(self.model.jobs.store.asked.is_empty() && self.model.jobs.store.answers.is_empty()) {
-            self.the_store_acts();
+        loop {
+            while !(self.model.jobs.store.asked.is_empty() && self.model.jobs.store.answers.is_empty()) {
+                self.the_store_acts();
+            }
+            if !self.model.notes_again() {
+                break;
+            }
         }
         let running = self.model.jobs.store.jobs.values().filter(|job| job.state == State::Running).count();
         assert!(running == 0 && self.model.requests.is_empty(), "{running} jobs are kept by a server that has ended");
+        crate::cancels::check_the_end(self);
     }
 
     /// Promise 9: what was acknowledged runs to an end.
@@ -59,7 +65,10 @@ impl World {
         let job_workers = self.core.config().job_workers.max(1);
         let config = Config { exit_when_the_first_start_fails: false, job_workers, ..self.core.config().clone() };
         self.declared = DeclaredJobs { plain: true, coroutines: true };
-        self.model.jobs.store.is_calm = true;
+        let store = &mut self.model.jobs.store;
+        store.is_calm = true;
+        let elsewhere = store.jobs.values_mut().filter(|job| matches!(job.state, State::Elsewhere { .. }));
+        elsewhere.for_each(|job| job.state = State::Ready);
         self.begins_anew(Core::new(config));
         for _ in 0..CALM_STEPS {
             if self.model.jobs.store.have_all_ended() && self.model.requests.is_empty() {

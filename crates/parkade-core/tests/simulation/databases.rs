@@ -49,9 +49,6 @@ impl World {
         }
         let (is_kept, commits) = (!self.model.databases.kept.is_empty(), query.wait.work == QueryWork::Commit);
         let seen = [("kept", is_kept), ("committed", commits && completed)];
-        if commits {
-            eprintln!("COMMIT {completed}");
-        }
         self.model.seen.extend(seen.into_iter().filter(|(_, occurs)| *occurs).map(|(name, _)| name));
         self.tell(Event::QueryEnded { query: query.id, completed, bytes });
         self.model.databases.ended = None;

@@ -43,7 +43,7 @@ impl Model {
                 self.seen.insert("not stored");
             }
             Refusal::StoreUnreadable => {
-                let is_silent = self.jobs.looked_up.contains_key(&id);
+                let is_silent = self.jobs.looked_up.contains_key(&id) || self.is_ending_a_job(id);
                 assert!(is_silent || self.jobs.unfound == Some(id), "refused though the store has said it");
                 self.seen.insert(if is_silent { "store silent" } else { "not looked up" });
             }

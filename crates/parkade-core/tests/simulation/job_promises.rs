@@ -18,6 +18,7 @@ pub fn check(world: &mut World, status: &Status) {
     no_job_waits_beside_an_idle_worker(world, status);
     both_roles_are_filled(world, status);
     jobs_are_not_put_off_for_ever(world, status);
+    assert_eq!(status.runs_unnoted_count, world.model.ends_under_way(), "ends are forgotten, or not");
 }
 
 fn runs_are_as_told(world: &World, status: &Status) {
@@ -126,7 +127,7 @@ pub fn check_the_end(world: &World, status: &Status) {
     let counts = (status.jobs_running, status.jobs_waiting, status.jobs_watched, status.jobs_unstored);
     assert_eq!(counts, (0, 0, 0, 0));
     assert_eq!((status.job_results_held, status.jobs_looked_up, status.claims_count), (0, 0, 0));
-    assert_eq!(status.jobs_visited, 0);
+    assert_eq!((status.jobs_visited, status.jobs_cancelled_count, status.runs_unnoted_count), (0, 0, 0));
     let counts = world.core.counts();
     let ended = counts.jobs_completed
         + counts.jobs_retried

@@ -7,6 +7,7 @@ use parkade_core::{
     RequestId, StoreEffect, Then, Verdict, Wait, WorkerEffect, WorkerId,
 };
 
+use crate::cancels::Cancels;
 use crate::model::{Answer, Model, Place, Request, Waiting};
 use crate::store::{Command, Store};
 
@@ -30,8 +31,10 @@ pub struct Jobs {
     pub put_off: Option<Moment>,
     /// Requests for which the store is asked, and about which job.
     pub looked_up: BTreeMap<RequestId, LookedUp>,
+    pub cancels: Cancels,
+    /// The step in hand brings what the store has given.
+    pub is_claim_answered: bool,
     /// By the step in hand.
-    pub operated: Option<JobId>,
     pub stored: Option<RequestId>,
     pub found: Option<(RequestId, JobId, JobLookup)>,
     pub dropped: Option<JobId>,
@@ -108,6 +111,10 @@ impl Model {
             Effect::Store(StoreEffect::ClaimJobs { count, limited }) => self.claim(*count, limited),
             Effect::Worker(WorkerEffect::RunJob { request, worker }) => self.run_job(*request, *worker),
             Effect::Store(StoreEffect::EndRun { request, verdict }) => self.end_run(*request, *verdict),
+            Effect::Store(StoreEffect::NoteAgain { request }) => self.note_again(*request),
+            Effect::Http(HttpEffect::AnswerCancel { request, job, standing, will_end }) => {
+                self.answer_cancel(*request, *job, *standing, *will_end);
+            }
             Effect::Store(StoreEffect::OpenGate { request }) => {
                 let id = *request;
                 let request = self.request(id);
@@ -187,8 +194,10 @@ impl Model {
         assert!(request.is_claimed_only(), "run from elsewhere");
         let run = request.run.as_mut().expect("only runs are run");
         run.begun = true;
+        let job = run.job;
         (request.deadline, request.spell) = (None, now);
         request.coroutine = run.policy.is_some_and(|policy| policy.concurrent);
+        self.check_that_it_may_run(job);
         self.seen.insert("run");
         self.give(id, worker);
     }
@@ -208,7 +217,9 @@ impl Model {
             self.returned(id);
             self.jobs.handed_back.insert(id);
         }
-        let (operated, job_operated) = (self.operated == Some(id), self.jobs.operated);
+        let operated = self.operated == Some(id);
+        let wanted = self.requests.get(&id).and_then(|request| request.run.as_ref()).map(|run| run.job);
+        let is_wanted = wanted.is_some_and(|job| self.may_be_cancelled(job));
         let holder = match &self.request(id).place {
             Place::Worker(worker) => Some(*worker),
             Place::Waiting(waiting) => waiting.worker,
@@ -237,7 +248,7 @@ impl Model {
             Verdict::Retry { why, .. } => (false, Some(why)),
             Verdict::Dead { why } => (true, Some(why)),
             Verdict::Cancelled => {
-                assert!(operated || job_operated == Some(run.job), "nobody cancelled it");
+                assert!(operated || is_wanted, "nobody cancelled it");
                 (false, None)
             }
             Verdict::HandedBack => {
@@ -256,7 +267,7 @@ impl Model {
         assert_eq!(run.verdict.replace(verdict), None, "two verdicts");
         let (job, attempt) = (run.job, run.attempt);
         self.jobs.put_off = self.jobs.put_off.filter(|_| !ends_well);
-        self.jobs.store.ask(Command::End { id: job, attempt, verdict, now });
+        self.jobs.store.ask(Command::End { request: id, id: job, attempt, verdict, now });
         self.seen.insert(match verdict {
             Verdict::Completed => "completed job",
             Verdict::Retry { .. } => "tried again",

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
 mod boots;
+mod cancels;
 mod clients;
 mod databases;
 mod following;
@@ -82,8 +83,10 @@ fn run(seed: u64, traced: bool) -> Result<BTreeSet<String>, usize> {
 /// What cores counted at least once, and what the model saw.
 fn occurred(world: &World) -> BTreeSet<String> {
     let seen = world.model.seen.iter().map(|seen| (*seen).to_owned());
-    let lost = world.model.jobs.store.has_lost_an_answer.then(|| "answer lost".to_owned());
-    world.counted.iter().cloned().chain(lost).chain(counted(&world.core)).chain(seen).collect()
+    let store = &world.model.jobs.store;
+    let lost = store.has_lost_an_answer.then(|| "answer lost".to_owned());
+    let again = store.has_noted_twice.then(|| "end noted, and the answer lost".to_owned());
+    world.counted.iter().cloned().chain(lost).chain(again).chain(counted(&world.core)).chain(seen).collect()
 }
 
 fn counted(core: &Core) -> BTreeSet<String> {
@@ -105,7 +108,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 100] = [
+const EXPECTED: [&str; 114] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -204,6 +207,20 @@ const EXPECTED: [&str; 100] = [
     "missed time skipped",
     "enqueued by another server",
     "answer lost",
+    "end noted again",
+    "cancel asked again",
+    "cancel refused",
+    "cancelled where it waited",
+    "cancelled where it ran",
+    "cancelled when the claim had it",
+    "cancelled when its end was noted at last",
+    "end noted, and the answer lost",
+    "cancelled elsewhere",
+    "cancelled too late",
+    "cancel given up",
+    "ended for a client",
+    "ended for a client at once",
+    "StoreUnreadable",
     "clock put forward",
     "clock put back",
 ];

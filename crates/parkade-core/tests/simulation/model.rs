@@ -142,7 +142,9 @@ impl Waiting {
         match &self.wait {
             Wait::Timer { after } => Some(self.since + *after),
             Wait::Next { timeout, .. } => timeout.map(|timeout| self.since + timeout),
-            Wait::Stream { .. } | Wait::Visit { errand: Errand::Events { .. }, .. } | Wait::Access { .. } => None,
+            Wait::Stream { .. }
+            | Wait::Visit { errand: Errand::Events { .. } | Errand::Cancel, .. }
+            | Wait::Access { .. } => None,
             Wait::Stored => self.asked.until,
             Wait::Job { timeout, .. } | Wait::Visit { errand: Errand::Result { timeout }, .. } => {
                 timeout.filter(|timeout| !timeout.is_zero()).map(|timeout| self.since + timeout)
@@ -199,11 +201,14 @@ impl Model {
             }
             Effect::Store(_)
             | Effect::Worker(WorkerEffect::RunJob { .. })
-            | Effect::Http(HttpEffect::AnswerJob { .. }) => self.apply_of_jobs(effect),
+            | Effect::Http(HttpEffect::AnswerJob { .. } | HttpEffect::AnswerCancel { .. }) => {
+                self.apply_of_jobs(effect);
+            }
             Effect::Worker(WorkerEffect::PauseReading { .. } | WorkerEffect::ResumeReading { .. }) => {
                 self.apply_of_pressure(effect);
             }
             Effect::Recurring(effect) => self.apply_of_recurring(effect),
+            Effect::Cancel(effect) => self.apply_of_cancels(effect),
             Effect::Http(effect) => self.apply_of_clients(effect),
             Effect::Worker(effect) => self.apply_of_workers(effect),
             Effect::Server(effect) => self.apply_of_server(effect),
@@ -257,7 +262,10 @@ impl Model {
                     self.feed_gap(*request, *cursor);
                 }
             }
-            HttpEffect::BeginRows { .. } | HttpEffect::AnswerQuery { .. } | HttpEffect::AnswerJob { .. } => {
+            HttpEffect::BeginRows { .. }
+            | HttpEffect::AnswerQuery { .. }
+            | HttpEffect::AnswerJob { .. }
+            | HttpEffect::AnswerCancel { .. } => {
                 unreachable!("of databases and jobs")
             }
         }

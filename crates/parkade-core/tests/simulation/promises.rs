@@ -8,6 +8,7 @@ use parkade_core::{
     WorkerState,
 };
 
+use crate::cancels::{nobody_waits_in_vain, nothing_is_noted_too_late};
 use crate::model::{Place, Waiting};
 use crate::pressure::{nobody_is_paused_for_ever, pipes_are_read_or_not};
 use crate::process::Phase;
@@ -129,8 +130,10 @@ pub fn check(world: &mut World, before: &Before) {
     query_promises::check(world, &status);
     job_promises::check(world, &status);
     pipes_are_read_or_not(world);
+    nobody_waits_in_vain(world);
     if world.ticked {
         nothing_is_overdue(world);
+        nothing_is_noted_too_late(world);
         nothing_recurs_too_late(world);
         nobody_is_paused_for_ever(world);
     }

@@ -7,6 +7,7 @@ use parkade_core::{
     WorkerError,
 };
 
+use crate::cancels::Unnoted;
 use crate::jobs::{Enqueued, Run};
 use crate::model::{Place, Request, Waiting};
 use crate::process::{Process, Stream};
@@ -114,7 +115,11 @@ impl World {
                 self.is_told_when_it_runs(request, told.is_some());
             }
             Reply::Claimed(claimed) => self.hears_claimed(claimed),
-            Reply::Ended { id, for_good, due } => {
+            Reply::Ended { request, id, for_good, is_ready, due } => {
+                self.tell(Event::RunNoted { request, is_stale: false });
+                if is_ready {
+                    self.tell(Event::JobsReady { after: None });
+                }
                 if let Some(due) = due {
                     self.tell(Event::JobsReady { after: Some(due - self.now) });
                 }
@@ -122,6 +127,16 @@ impl World {
                     self.has_ended(id);
                 }
             }
+            Reply::NotEnded { request, id, attempt, verdict } => {
+                self.model
+                    .jobs
+                    .cancels
+                    .unnoted
+                    .insert(request, Unnoted { refused_at: self.now, job: id, attempt, verdict });
+                self.tell(Event::RunNotNoted { request });
+            }
+            Reply::Cancelled { id, answer } => self.hears_cancelled(id, answer),
+            Reply::FoundCancelled { id, is_over } => self.hears_of_cancelled(id, is_over),
             Reply::Found { request, id, standing } => self.hears_found(request, id, standing),
             Reply::Schedules(last) => self.hears_schedules(last),
             Reply::Recurred { name, at, changed } => self.hears_recurred(name, at, changed),
@@ -141,7 +156,8 @@ impl World {
         self.model.jobs.results.insert(id);
         self.tell(Event::JobEnded { job: id });
         let is_asked = self.model.jobs.looked_up.values().any(|asked| asked.job == id);
-        assert!(is_asked || !self.core.is_watched(id), "somebody still waits for {id:?}");
+        let is_being_cancelled = self.model.is_ended_for_a_client(id);
+        assert!(is_asked || is_being_cancelled || !self.core.is_watched(id), "somebody still waits for {id:?}");
     }
 
     fn hears_claimed(&mut self, claimed: Option<Claimed>) {
@@ -155,7 +171,9 @@ impl World {
         let is_due = next.is_some_and(|next| next.is_zero());
         let is_vain = jobs.is_empty() && !more && !is_due && !self.model.jobs.has_reason;
         self.model.jobs.vain = Some(allowed).filter(|_| is_vain);
+        self.model.jobs.is_claim_answered = true;
         self.tell(Event::JobsClaimed { jobs, more, next });
+        self.model.jobs.is_claim_answered = false;
         self.model.jobs.vain = None;
     }
 
@@ -194,6 +212,9 @@ impl World {
             self.model.jobs.results.insert(id);
         }
         self.model.jobs.found = Some((request, id, standing));
+        if standing == JobLookup::Pending {
+            self.model.wants_to_end(request, id);
+        }
         self.tell(Event::JobFound { request, standing });
         self.model.jobs.found = None;
         let waiting = self.model.requests.get(&request).and_then(|request| request.waiting());
@@ -201,6 +222,7 @@ impl World {
             Wait::Job { job, timeout } | Wait::Visit { job, errand: Errand::Result { timeout } } => {
                 job == id && timeout.is_some_and(|timeout| timeout.is_zero())
             }
+            Wait::Visit { errand: Errand::Cancel, .. } => false,
             Wait::Visit { job, .. } => job == id,
             _ => false,
         };
@@ -208,26 +230,11 @@ impl World {
         assert!(asks_again || !waiting.is_some_and(only_asks), "it only asked, and waits");
     }
 
-    pub(crate) fn operator_cancels_a_job(&mut self) {
-        let job = self.some_job();
-        let state = self.model.jobs.store.jobs.get(&job).map(|job| job.state);
-        if self.core.runs_job(job) {
-            self.model.jobs.operated = Some(job);
-            self.tell(Event::JobCancelled { job });
-            self.model.jobs.operated = None;
-            assert!(!self.core.runs_job(job), "cancelled, and still there");
-        } else if matches!(state, Some(State::Ready | State::Scheduled(_))) {
-            self.model.jobs.store.jobs.get_mut(&job).unwrap().state = State::Ended;
-            if self.core.is_watched(job) {
-                self.has_ended(job);
-            }
-        }
-    }
-
     pub(crate) fn operator_drops_a_job(&mut self) {
         let job = self.some_job();
         let jobs = &mut self.model.jobs;
-        if jobs.store.jobs.get(&job).is_none_or(|known| known.state == State::Running) {
+        if jobs.store.jobs.get(&job).is_none_or(|known| matches!(known.state, State::Running | State::Elsewhere { .. }))
+        {
             return;
         }
         jobs.store.jobs.remove(&job);
@@ -242,8 +249,14 @@ impl World {
         }
     }
 
-    /// Of those that were ever enqueued, or none.
+    /// Of those that were ever enqueued, or none; often one that runs.
     pub(crate) fn some_job(&mut self) -> JobId {
+        let runs = |job: &crate::store::Job| matches!(job.state, State::Running | State::Elsewhere { .. });
+        let running = self.model.jobs.store.jobs.iter().filter(|(_, job)| runs(job)).map(|(id, _)| *id);
+        let running: Vec<JobId> = running.collect();
+        if !running.is_empty() && self.random.below(12) == 0 {
+            return *self.one_of(&running);
+        }
         let minted = u64::try_from(self.model.jobs.store.minted).unwrap();
         JobId::new((minted - self.random.below(minted.min(12) + 1)).into())
     }

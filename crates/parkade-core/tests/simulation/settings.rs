@@ -9,7 +9,7 @@ use parkade_core::{
 
 use crate::tables::{Kind, Route, route};
 
-pub const PATHS: [&str; 15] = [
+pub const PATHS: [&str; 16] = [
     "/sync",
     "/async",
     "/endless",
@@ -24,6 +24,7 @@ pub const PATHS: [&str; 15] = [
     "/query/call",
     "/job",
     "/job/now",
+    "/job/cancel",
     "/follow",
 ];
 pub const CHANNELS: [&str; 4] = ["a", "b", "news/1", "news/2"];
@@ -103,6 +104,7 @@ pub fn routes(version: u64) -> (bool, Vec<Route>) {
             "/job/now",
             Kind::Wait { wait: visit(Errand::Result { timeout: Some(Duration::ZERO) }), then: Then::Answer },
         ),
+        route("/job/cancel", Kind::Wait { wait: visit(Errand::Cancel), then: Then::Answer }),
         route("/query/call", Kind::Wait { wait: query(None), then: Then::Call { concurrent: false } }),
     ];
     match version {

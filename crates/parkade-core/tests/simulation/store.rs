@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use parkade_core::{
-    Allowance, JobId, JobLookup, JobPolicy, Moment, QueueId, Random, RequestId, StoreFault, Verdict, Wall,
+    Allowance, CancelAnswer, JobId, JobLookup, JobPolicy, Moment, QueueId, Random, RequestId, StoreFault, Verdict, Wall,
 };
 
 use crate::pressure::Enqueuer;
@@ -24,12 +24,17 @@ pub struct Store {
     pub acknowledged: BTreeSet<JobId>,
     /// By an operator.
     pub dropped: BTreeSet<JobId>,
+    /// Those that have ended because somebody wanted it.
+    pub cancelled: BTreeSet<JobId>,
     pub minted: u128,
     pub schedules: BTreeMap<Box<str>, Schedule>,
     /// Of the store's clock, in milliseconds: it was put forward.
     pub clock_ahead: i64,
     /// A command was carried out whose answer is a refusal: its connection broke before that.
     pub has_lost_an_answer: bool,
+    /// Ends of runs of which it has noted how, and has refused that all the same.
+    unheard: BTreeMap<RequestId, Verdict>,
+    pub has_noted_twice: bool,
     /// Until then it does nothing, and says nothing.
     pub stands_still: Option<Moment>,
     /// From now on it fails only where that costs nothing but time.
@@ -50,6 +55,10 @@ pub enum State {
     Ready,
     Scheduled(Moment),
     Running,
+    /// Another server has it, and may have been asked to end it.
+    Elsewhere {
+        is_asked: bool,
+    },
     Ended,
     /// Until somebody knows it.
     Stranger,
@@ -57,12 +66,40 @@ pub enum State {
 
 #[derive(Debug)]
 pub enum Command {
-    Enqueue { by: Enqueuer, request: Option<RequestId>, id: JobId, job: Job },
-    Claim { count: u32, limited: Vec<Allowance<QueueId>> },
-    End { id: JobId, attempt: u32, verdict: Verdict, now: Moment },
-    Find { request: RequestId, id: JobId },
+    Enqueue {
+        by: Enqueuer,
+        request: Option<RequestId>,
+        id: JobId,
+        job: Job,
+    },
+    Claim {
+        count: u32,
+        limited: Vec<Allowance<QueueId>>,
+    },
+    End {
+        request: RequestId,
+        id: JobId,
+        attempt: u32,
+        verdict: Verdict,
+        now: Moment,
+    },
+    Cancel {
+        id: JobId,
+    },
+    /// How it stands with one that is to end.
+    FindCancelled {
+        id: JobId,
+    },
+    Find {
+        request: RequestId,
+        id: JobId,
+    },
     Schedules,
-    Recur { name: Box<str>, at: Wall, runs: bool },
+    Recur {
+        name: Box<str>,
+        at: Wall,
+        runs: bool,
+    },
 }
 
 #[derive(Debug)]
@@ -77,9 +114,28 @@ pub enum Reply {
     /// `None`: it could not.
     Claimed(Option<Claimed>),
     Ended {
+        request: RequestId,
         id: JobId,
         for_good: bool,
+        is_ready: bool,
         due: Option<Moment>,
+    },
+    /// It could not.
+    NotEnded {
+        request: RequestId,
+        id: JobId,
+        attempt: u32,
+        verdict: Verdict,
+    },
+    /// `None`: it could not.
+    Cancelled {
+        id: JobId,
+        answer: Option<CancelAnswer>,
+    },
+    /// `None`: it could not.
+    FoundCancelled {
+        id: JobId,
+        is_over: Option<bool>,
     },
     /// `None`: it could not.
     Found {
@@ -113,7 +169,11 @@ impl Store {
     pub fn act(&mut self, now: Moment, random: &mut Random) {
         let Some(command) = self.asked.pop_front() else { return };
         // Claims fail now and then to the end: they are made again.
-        let one_in = if matches!(command, Command::Enqueue { .. }) { 5 } else { 12 };
+        let one_in = match command {
+            Command::Enqueue { .. } => 5,
+            Command::End { .. } => 4,
+            _ => 12,
+        };
         let fails = random.below(one_in) == 0 && (!self.is_calm || matches!(command, Command::Claim { .. }));
         let reply = match command {
             Command::Enqueue { by, request, id, .. } if fails => {
@@ -127,7 +187,19 @@ impl Store {
             }
             Command::Claim { .. } if fails => Reply::Claimed(None),
             Command::Claim { count, limited } => Reply::Claimed(Some(self.claim(now, count, &limited))),
-            Command::End { id, attempt, verdict, now } => self.end(id, attempt, verdict, now),
+            Command::End { request, id, attempt, verdict, now } if fails => {
+                if !self.unheard.contains_key(&request) && random.below(2) == 0 {
+                    self.end(request, id, attempt, verdict, now);
+                    self.unheard.insert(request, verdict);
+                }
+                Reply::NotEnded { request, id, attempt, verdict }
+            }
+            Command::End { request, id, attempt, verdict, now } => self.end(request, id, attempt, verdict, now),
+            Command::Cancel { id } => Reply::Cancelled { id, answer: if fails { None } else { Some(self.cancel(id)) } },
+            Command::FindCancelled { id } => {
+                let is_over = self.standing(id) != JobLookup::Pending;
+                Reply::FoundCancelled { id, is_over: (!fails).then_some(is_over) }
+            }
             Command::Find { request, id } => {
                 let standing = if fails { None } else { Some(self.standing(id)) };
                 Reply::Found { request, id, standing }
@@ -192,7 +264,10 @@ impl Store {
         Claimed { jobs: claimed, more, next: self.jobs.values().filter_map(due).min() }
     }
 
-    fn end(&mut self, id: JobId, attempt: u32, verdict: Verdict, now: Moment) -> Reply {
+    fn end(&mut self, request: RequestId, id: JobId, attempt: u32, verdict: Verdict, now: Moment) -> Reply {
+        if let Some(noted) = self.unheard.remove(&request) {
+            return self.noted_before(request, id, (noted, verdict));
+        }
         let job = self.jobs.get_mut(&id).expect("what was claimed is there");
         assert_eq!((job.state, job.attempt), (State::Running, attempt), "another attempt is the present one");
         job.state = match verdict {
@@ -203,14 +278,32 @@ impl Store {
         };
         job.attempt -= u32::from(verdict == Verdict::HandedBack);
         let due = if let State::Scheduled(due) = job.state { Some(due) } else { None };
-        Reply::Ended { id, for_good: job.state == State::Ended, due }
+        let (for_good, is_ready) = (job.state == State::Ended, job.state == State::Ready);
+        if verdict == Verdict::Cancelled {
+            self.cancelled.insert(id);
+        }
+        Reply::Ended { request, id, for_good, is_ready, due }
+    }
+
+    /// It says the same as it would have then, though the job may have gone on.
+    fn noted_before(&mut self, request: RequestId, id: JobId, (noted, told): (Verdict, Verdict)) -> Reply {
+        assert_eq!(noted, told, "{id:?} has ended so, and is said to have ended otherwise");
+        self.has_noted_twice = true;
+        let due = match self.jobs.get(&id).map(|job| job.state) {
+            Some(State::Scheduled(due)) => Some(due),
+            _ => None,
+        };
+        let for_good = matches!(noted, Verdict::Completed | Verdict::Dead { .. } | Verdict::Cancelled);
+        Reply::Ended { request, id, for_good, is_ready: noted == Verdict::HandedBack, due }
     }
 
     fn standing(&self, id: JobId) -> JobLookup {
         match self.jobs.get(&id).map(|job| job.state) {
             None => JobLookup::Missing,
             Some(State::Ended) => JobLookup::Ended,
-            Some(State::Ready | State::Scheduled(_) | State::Running | State::Stranger) => JobLookup::Pending,
+            Some(State::Ready | State::Scheduled(_) | State::Running | State::Elsewhere { .. } | State::Stranger) => {
+                JobLookup::Pending
+            }
         }
     }
 
@@ -221,6 +314,7 @@ impl Store {
         }
         self.asked.clear();
         self.answers.clear();
+        self.unheard.clear();
         for job in self.jobs.values_mut().filter(|job| job.state == State::Running) {
             job.state = State::Ready;
         }

@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use parkade_core::{Core, DeclaredJobs, Effect, Event, Moment, PayloadId, Random, RequestId, State, TableId, Then};
+use parkade_core::{
+    CancelEvent, Core, DeclaredJobs, Effect, Event, Moment, PayloadId, Random, RequestId, State, TableId, Then,
+};
 
 use crate::model::{Model, Request};
 use crate::promises;
@@ -93,6 +95,7 @@ impl World {
             705 if self.random.below(6) == 0 => self.is_killed(),
             706 => self.the_clock_jumps(),
             707..709 => self.another_server_recurs(),
+            709..711 => self.another_server_runs_jobs(),
             // There are many of them, of both roles.
             _ => (0..2).for_each(|_| self.a_process_acts_unless_all_is_over()),
         }
@@ -158,7 +161,9 @@ impl World {
                 self.model.routed(*request, destination, default);
             }
             self.model.payload = match event {
-                Event::Answered { payload, .. } | Event::Parked { payload, .. } => Some(payload),
+                Event::Answered { payload, .. }
+                | Event::Parked { payload, .. }
+                | Event::Cancel(CancelEvent::Refused { payload, .. }) => Some(payload),
                 _ => None,
             };
             let mut effects = Vec::new();

@@ -15,7 +15,6 @@ use serde_json::json;
 
 use super::answers::{self, AdminAnswer, allow, fault};
 use super::door::{AdminDoor, JobAnswer, JobAsk};
-use super::limits::{CANCEL_TRIES_COUNT, JOB_PAUSE_MIN};
 pub use view::{JobList, JobView};
 
 /// `place`: the part of the path after `/jobs`.
@@ -74,21 +73,15 @@ async fn retry(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> 
 
 /// A running job ends in a moment; its worker is told.
 async fn cancel(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
-    let mut pause = JOB_PAUSE_MIN;
-    for _ in 0..CANCEL_TRIES_COUNT {
-        if changed(JobAsk::Cancel(id), door).await? {
-            let state = find(id, door).await?.map_or(JobState::Cancelled, |job| job.state);
-            return Ok(stands(StatusCode::ACCEPTED, id, state));
-        }
-        let state = found(id, door).await?.state;
-        if has_ended(state) {
-            return Err(conflict(state, "it has ended already"));
-        }
-        // The store has given it away, and the core does not have it yet; or the reverse.
-        tokio::time::sleep(pause).await;
-        pause *= 2;
+    if changed(JobAsk::Cancel(id), door).await? {
+        let state = find(id, door).await?.map_or(JobState::Cancelled, |job| job.state);
+        return Ok(stands(StatusCode::ACCEPTED, id, state));
     }
-    Err(conflict(JobState::Running, "it is on its way to or from a worker right now; try again"))
+    let state = found(id, door).await?.state;
+    if has_ended(state) {
+        return Err(conflict(state, "it has ended already"));
+    }
+    Err(conflict(state, "it is on its way to or from a worker right now; try again"))
 }
 
 async fn drop(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {

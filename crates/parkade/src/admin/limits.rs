@@ -21,8 +21,6 @@ pub const RELOAD_ANSWER_TIME: Duration = Duration::from_millis(50);
 pub const JOB_PAUSE_MIN: Duration = Duration::from_millis(10);
 /// The longest of them.
 pub const JOB_PAUSE_MAX: Duration = Duration::from_millis(500);
-/// How often the store is asked again to cancel a job that is just on its way to a worker. Then: 409.
-pub const CANCEL_TRIES_COUNT: u32 = 6;
 /// A job as JSON: its arguments in Base64, and its texts. Then: 413.
 pub const JOB_BODY_BYTES_MAX: usize = ARGUMENTS_BYTES_MAX / 3 * 4 + 16 * 1024;
 /// Jobs in one list, as many as the store returns. Then: 400.

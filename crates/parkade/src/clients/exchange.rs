@@ -83,8 +83,6 @@ pub struct WithJobs {
     pub within: Option<Box<Waiting>>,
     /// What its client wants from a job.
     pub asks: JobAsked,
-    /// The worker that runs the job which this request ends knows about it.
-    pub will_end: bool,
     /// The state of the job that it waits for.
     pub pending: Option<Pending>,
 }
@@ -103,11 +101,10 @@ pub enum JobAsked {
     /// Nothing: the request's handler waits for a job.
     #[default]
     Nothing,
+    /// Its state, now or after its end; or that it ends.
     Result,
     /// A stream of its state changes.
     Events(JobId),
-    /// To cancel it.
-    End,
 }
 
 /// A job that a request has enqueued.
@@ -281,7 +278,7 @@ impl Exchange {
     pub fn job_fields(&self) -> &'static [HeaderField<'static>] {
         match self.job_asked() {
             JobAsked::Nothing => &[],
-            JobAsked::Result | JobAsked::Events(_) | JobAsked::End => JOB_FIELDS,
+            JobAsked::Result | JobAsked::Events(_) => JOB_FIELDS,
         }
     }
 

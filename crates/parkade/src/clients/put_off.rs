@@ -130,9 +130,12 @@ pub fn audience(effect: &Effect) -> Audience<'_> {
         Effect::Database(DatabaseEffect::DropResult { .. }) | Effect::Store(StoreEffect::DropJobResult { .. }) => {
             Audience::Afterwards
         }
-        Effect::Worker(_) | Effect::Database(_) | Effect::Store(_) | Effect::Recurring(_) | Effect::Server(_) => {
-            Audience::Now
-        }
+        Effect::Worker(_)
+        | Effect::Database(_)
+        | Effect::Store(_)
+        | Effect::Recurring(_)
+        | Effect::Cancel(_)
+        | Effect::Server(_) => Audience::Now,
     }
 }
 
@@ -146,7 +149,8 @@ fn audience_of_answer(effect: &HttpEffect) -> Audience<'_> {
         | HttpEffect::Empty { request, .. }
         | HttpEffect::EndStream { request }
         | HttpEffect::AnswerQuery { request, .. }
-        | HttpEffect::AnswerJob { request, .. } => Audience::One(*request),
+        | HttpEffect::AnswerJob { request, .. }
+        | HttpEffect::AnswerCancel { request, .. } => Audience::One(*request),
         HttpEffect::Constant { .. }
         | HttpEffect::Relay { .. }
         | HttpEffect::End { .. }

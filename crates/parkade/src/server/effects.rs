@@ -25,6 +25,7 @@ impl Server {
             Effect::Store(effect) => self.act_on_store(effect),
             Effect::Server(effect) => self.act_on_server(effect),
             Effect::Recurring(effect) => self.recur(effect),
+            Effect::Cancel(effect) => self.act_on_cancels(effect),
         }
     }
 
@@ -74,6 +75,9 @@ impl Server {
                 }
             }
             HttpEffect::AnswerJob { request, job, standing } => self.answer_job(request, job, standing),
+            HttpEffect::AnswerCancel { request, job, standing, will_end } => {
+                self.answer_cancel(request, job, standing, will_end);
+            }
         }
     }
 
@@ -162,6 +166,7 @@ impl Server {
         match effect {
             StoreEffect::ClaimJobs { count, limited } => self.claim_jobs(count, &limited),
             StoreEffect::EndRun { request, verdict } => self.end_run(request, verdict),
+            StoreEffect::NoteAgain { request } => self.note_again(request),
             StoreEffect::OpenGate { request } => self.open_gate(request),
             StoreEffect::LookUpJob { request, job, asker } => self.look_up_job(request, job, asker),
             // It may have been needed again while this effect was put off.

@@ -1,8 +1,9 @@
-//! The payload of a worker's frame while the core decides about it.
+//! The payload of a worker's frame, or why the store refused, while the core decides about it.
 //!
 //! The event has the payload's number, and so has each effect that needs it: whoever carries out the effect takes the
 //! payload from here. Nothing is kept after the event.
 
+use parkade_jobs::Fault;
 use parkade_model::PayloadId;
 use parkade_wire::Response;
 
@@ -15,6 +16,8 @@ pub enum Payload {
     Response(Response),
     /// `PARK`: how to continue after the wait, and the query for a database.
     Park { kept: Option<Kept>, asked: Option<WorkRequest> },
+    /// Why the store of jobs could not do it.
+    Fault(Fault),
 }
 
 /// One for each event that is being decided about: rarely more than one.
@@ -37,7 +40,15 @@ impl Payloads {
         let at = self.position(id).filter(|at| matches!(self.held[*at].1, Payload::Response(_)))?;
         match self.held.swap_remove(at).1 {
             Payload::Response(response) => Some(response),
-            Payload::Park { .. } => None,
+            Payload::Park { .. } | Payload::Fault(_) => None,
+        }
+    }
+
+    pub fn take_fault(&mut self, id: PayloadId) -> Option<Fault> {
+        let at = self.position(id)?;
+        match self.held.swap_remove(at).1 {
+            Payload::Fault(fault) => Some(fault),
+            Payload::Response(_) | Payload::Park { .. } => None,
         }
     }
 
@@ -50,7 +61,7 @@ impl Payloads {
         match self.held.swap_remove(at).1 {
             // A response that waits for the store.
             Payload::Response(response) => Some(Kept::Response(response.detached())),
-            Payload::Park { .. } => None,
+            Payload::Park { .. } | Payload::Fault(_) => None,
         }
     }
 
@@ -59,7 +70,7 @@ impl Payloads {
         let at = self.position(id)?;
         match &mut self.held[at].1 {
             Payload::Park { asked, .. } => asked.take(),
-            Payload::Response(_) => None,
+            Payload::Response(_) | Payload::Fault(_) => None,
         }
     }
 

@@ -270,6 +270,8 @@ mod tests {
             jobs_unstored: 0,
             claims_count: 0,
             job_results_held: 6,
+            jobs_cancelled_count: 0,
+            runs_unnoted_count: 0,
             ready: true,
             draining: false,
             generation: 2,

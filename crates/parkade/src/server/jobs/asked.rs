@@ -22,14 +22,11 @@ pub enum Question {
     },
     Claim,
     /// How an attempt ended, to be said again when the store cannot note it now.
-    End(Box<RunEnd>),
-    LookUp {
+    End {
         request: RequestId,
-        asker: JobCaller,
+        end: Box<RunEnd>,
     },
-    /// A client wants to end it: is there such a job, for this client?
-    MayEnd {
-        job: JobId,
+    LookUp {
         request: RequestId,
         asker: JobCaller,
     },
@@ -43,6 +40,10 @@ pub enum Question {
         request: RequestId,
     },
     Cancel {
+        job: JobId,
+    },
+    /// One that is to end does not wait: how does it stand?
+    Cancelled {
         job: JobId,
     },
     Asked(Back),
@@ -114,7 +115,7 @@ impl Server {
         }
         match ask {
             JobAsk::Enqueue(job) => self.enqueue_for(*job, back),
-            JobAsk::Cancel(job) => self.cancel_job(job, Some(back)),
+            JobAsk::Cancel(job) => self.cancel_job(job, back),
             JobAsk::Retry(job) => self.jobs.ask(Question::Retried(back), |tag| Command::Retry { tag, job }),
             JobAsk::Drop(job) => {
                 self.jobs.ask(Question::Dropped { job, back }, |tag| Command::Drop { tag, job });

@@ -2,7 +2,7 @@
 
 mod answers;
 mod asked;
-mod cancelling;
+mod cancels;
 mod enqueueing;
 mod learning;
 mod progress;
@@ -17,7 +17,7 @@ mod within;
 
 use std::collections::{HashMap, HashSet};
 
-use parkade_core::{DatabaseId, Event, JobCaller, RecurringEvent, RequestId};
+use parkade_core::{DatabaseId, Event, RecurringEvent, RequestId};
 use parkade_jobs::sqlite::OpenError;
 use parkade_jobs::{Command, Fault, JobCounts, Reply, Tag};
 use parkade_model::{JobId, QueryId};
@@ -27,7 +27,7 @@ use crate::log::LineThrottle;
 use crate::share::Share;
 use crate::store::{Store, wall};
 use asked::{Question, RunEnd};
-use cancelling::Cancelling;
+use cancels::Operators;
 use learning::Spec;
 use queues::QueueNames;
 use recurring::Timetables;
@@ -64,12 +64,12 @@ pub struct Jobs {
     questions: HashMap<Tag, Question>,
     tags: u64,
     results: Results,
-    cancelling: Cancelling,
+    operators: Operators,
     timetables: Timetables,
     /// That they are put off has been said.
     are_put_off: bool,
-    /// What the store could not note: it is asked again, about once a second.
-    unnoted: Vec<RunEnd>,
+    /// What the store could not note, until the core says that it is to be asked again.
+    unnoted: HashMap<RequestId, RunEnd>,
     /// A stop asks for that again, but not in every step.
     noted_again: Option<tokio::time::Instant>,
     refusals: LineThrottle,
@@ -89,8 +89,6 @@ pub struct Jobs {
     seen: Option<(i64, parkade_core::Moment)>,
     /// Requests that ask for a job of which there cannot be one: nothing was ever stored.
     never_stored: Vec<RequestId>,
-    /// Requests that were admitted, and end a job.
-    ends: Vec<(RequestId, JobId, JobCaller)>,
     /// Why the store could not be opened, until it is.
     shut: Option<Shut>,
     held: Vec<Held>,
@@ -123,10 +121,10 @@ impl Jobs {
             questions: HashMap::new(),
             tags: 0,
             results: Results::default(),
-            cancelling: Cancelling::default(),
+            operators: Operators::default(),
             timetables: Timetables::default(),
             are_put_off: false,
-            unnoted: Vec::new(),
+            unnoted: HashMap::new(),
             noted_again: None,
             refusals: LineThrottle::default(),
             are_unknown: false,
@@ -138,7 +136,6 @@ impl Jobs {
             replies: Vec::new(),
             seen: None,
             never_stored: Vec::new(),
-            ends: Vec::new(),
             shut: None,
             held: Vec::new(),
             committing: HashMap::new(),
@@ -152,7 +149,7 @@ impl Jobs {
 
     /// Waits until the store has answered. Cancel safe.
     pub async fn ready(&self) -> std::io::Result<()> {
-        if !(self.never_stored.is_empty() && self.ends.is_empty()) {
+        if !self.never_stored.is_empty() {
             tokio::task::yield_now().await;
             return Ok(());
         }
@@ -259,9 +256,6 @@ impl Server {
                 None => Event::JobFound { request, standing: parkade_core::JobLookup::Missing },
             });
         }
-        for (request, job, asker) in std::mem::take(&mut self.jobs.ends) {
-            self.ask_to_end(request, job, asker);
-        }
         // Last: what was asked while it was shut has been told so.
         if let Some(opened) = opened {
             self.hear_opened(opened);
@@ -278,8 +272,8 @@ impl Server {
         // What was refused has this time, too.
         if self.jobs.noted_again.is_none_or(|noted| noted.elapsed() >= NOTE_AGAIN_PAUSE) {
             self.jobs.noted_again = Some(tokio::time::Instant::now());
-            for end in std::mem::take(&mut self.jobs.unnoted) {
-                self.note(end);
+            for (request, end) in std::mem::take(&mut self.jobs.unnoted) {
+                self.note(request, end);
             }
         }
         let is_noted = self.jobs.store.outstanding() == 0 && self.jobs.unnoted.is_empty();
@@ -302,12 +296,12 @@ impl Server {
         match question {
             Question::Enqueue { id, request, asked } => self.hear_enqueued(id, request, asked, reply),
             Question::Claim => self.hear_claimed(reply),
-            Question::End(end) => self.hear_run_noted(*end, reply),
+            Question::End { request, end } => self.hear_run_noted(request, *end, reply),
             Question::LookUp { request, asker } => self.hear_found(request, asker, reply),
-            Question::MayEnd { job, request, asker } => self.hear_may_end(request, job, asker, reply),
             Question::EndedElsewhere { job } => self.hear_ended_elsewhere(job, reply),
             Question::Announce { job, request } => self.hear_announced(job, request, reply),
             Question::Cancel { job } => self.hear_cancelled(job, reply),
+            Question::Cancelled { job } => self.hear_of_cancelled(job, reply),
             Question::Asked(back) => asked::answer(back, reply),
             Question::Retried(back) => {
                 self.hear_changed(&reply);
@@ -364,7 +358,7 @@ impl Server {
         self.jobs.are_put_off = left.is_some();
     }
 
-    /// About once a second: what is left to be noted or told, and the counts for whoever looks.
+    /// About once a second: what is left to be told, and the counts for whoever looks.
     pub(super) fn look_after_jobs(&mut self) {
         if self.jobs.store.is_open() {
             self.look_at_the_clock();
@@ -374,9 +368,6 @@ impl Server {
         let core = &self.core;
         self.jobs.queues.forget(|queue| core.knows_queue(queue));
         self.tell_of_jobs_put_off();
-        for end in std::mem::take(&mut self.jobs.unnoted) {
-            self.note(end);
-        }
         if std::mem::take(&mut self.jobs.are_unknown) {
             self.recognise();
         }

@@ -14,7 +14,7 @@ use super::Server;
 use super::answers;
 use super::asked::Question;
 use super::visits::Door;
-use crate::clients::exchange::{Exchange, JobAsked, Pending};
+use crate::clients::exchange::Pending;
 use crate::http::answer::HeaderField;
 use crate::http::error_body;
 use crate::job_values::Made;
@@ -100,47 +100,15 @@ impl Server {
     }
 
     pub(in crate::server) fn look_up_job(&mut self, request: RequestId, job: JobId, asker: JobCaller) {
-        if !self.jobs.takes_questions() {
+        if self.jobs.takes_questions() {
+            self.find_job(request, job, asker);
+        } else {
             // Told in the next turn: the core is in the middle of something.
             self.jobs.never_stored.push(request);
-        } else if asker != JobCaller::Application && self.ends_it(request) {
-            self.jobs.ends.push((request, job, asker));
-        } else {
-            self.find_job(request, job, asker);
         }
     }
 
-    /// A request that was admitted wants to end a job: whether there is one for it is seen first.
-    pub(super) fn ask_to_end(&mut self, request: RequestId, job: JobId, asker: JobCaller) {
-        let question = Question::MayEnd { job, request, asker };
-        self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job });
-    }
-
-    pub(super) fn hear_may_end(&mut self, request: RequestId, job: JobId, asker: JobCaller, reply: Reply) {
-        // One that has been refused meanwhile ends nothing, nor does one whose client has left.
-        let event = match reply {
-            Reply::Found { .. } if !self.clients.exchanges.is_open(request) => Event::JobNotLookedUp { request },
-            Reply::Found { job: Some(found), .. } => match self.jobs.door(asker, &found.name) {
-                Door::Open => return self.end_for(request, job),
-                Door::Asked(kind) => return self.ask_about(request, *found, kind),
-                Door::Nothing => Event::JobFound { request, standing: JobLookup::Missing },
-            },
-            Reply::Found { job: None, .. } => Event::JobFound { request, standing: JobLookup::Missing },
-            _ => Event::JobNotLookedUp { request },
-        };
-        self.tell(event);
-    }
-
-    /// Ends the job for a request that was admitted. It is answered when it is known whether the job will end; ending one twice is ending it once.
-    pub(super) fn end_for(&mut self, request: RequestId, job: JobId) {
-        self.let_in(request);
-        self.cancel_job(job, None);
-        if !self.jobs.cancelling.hold(job, request) {
-            self.find_job(request, job, JobCaller::Guest);
-        }
-    }
-
-    pub(super) fn find_job(&mut self, request: RequestId, job: JobId, asker: JobCaller) {
+    fn find_job(&mut self, request: RequestId, job: JobId, asker: JobCaller) {
         let question = Question::LookUp { request, asker };
         self.jobs.ask(question, |tag| parkade_jobs::Command::Find { tag, job });
     }
@@ -178,38 +146,51 @@ impl Server {
 
     /// How it stands with a job is the answer.
     pub(in crate::server) fn answer_job(&mut self, request: RequestId, job: JobId, standing: JobLookup) {
-        let ends = self.ends_it(request);
         match (standing, self.jobs.results.of(job)) {
-            (JobLookup::Ended, Some(JobEnding::Completed { .. })) if !ends => self.answer_result(request, job),
-            (JobLookup::Ended, Some(JobEnding::Completed { .. })) => {
-                self.say(request, 409, "client", "the job has completed");
-            }
-            (JobLookup::Ended, Some(JobEnding::Dead { .. })) if ends => {
-                self.say(request, 409, "client", "the job has failed for good; there is nothing to cancel");
-            }
+            (JobLookup::Ended, Some(JobEnding::Completed { .. })) => self.answer_result(request, job),
             (JobLookup::Ended, Some(JobEnding::Dead { .. })) => {
                 self.say(request, 500, "application", "the job failed; the log says why");
             }
-            (JobLookup::Ended, Some(JobEnding::Cancelled)) if ends => {
-                let body = json!({ "id": job.to_string(), "state": JobState::Cancelled.word() });
-                self.say_json(request, 200, &[], &body);
-            }
             (JobLookup::Ended, Some(JobEnding::Cancelled)) => self.say(request, 410, "client", "the job was cancelled"),
-            (JobLookup::Pending, _) if ends && !self.will_end(request, job) => {
-                self.say(request, 409, "client", "the job can no longer be cancelled");
-            }
+            (JobLookup::Ended, None) => self.result_is_lost(request),
             (JobLookup::Pending, _) => self.answer_pending(request, job),
-            (JobLookup::Missing, _) => self.say(request, 404, "client", "no such job; it may have been deleted"),
-            (JobLookup::Ended, None) => {
-                tracing::error!("a bug in parkade: the result of a job was dropped before it was delivered");
-                self.refuse(request, Refusal::BadAnswer);
-            }
+            (JobLookup::Missing, _) => self.job_is_missing(request),
         }
     }
 
-    /// Whether the request ends a job rather than waiting for it.
-    fn ends_it(&self, request: RequestId) -> bool {
-        self.clients.exchanges.peek(request).map(Exchange::job_asked) == Some(JobAsked::End)
+    /// The same for a client that wanted the job to end.
+    pub(in crate::server) fn answer_cancel(
+        &mut self,
+        request: RequestId,
+        job: JobId,
+        standing: JobLookup,
+        will_end: bool,
+    ) {
+        match (standing, self.jobs.results.of(job)) {
+            (JobLookup::Ended, Some(JobEnding::Completed { .. })) => {
+                self.say(request, 409, "client", "the job has completed");
+            }
+            (JobLookup::Ended, Some(JobEnding::Dead { .. })) => {
+                self.say(request, 409, "client", "the job has failed for good; there is nothing to cancel");
+            }
+            (JobLookup::Ended, Some(JobEnding::Cancelled)) => {
+                let body = json!({ "id": job.to_string(), "state": JobState::Cancelled.word() });
+                self.say_json(request, 200, &[], &body);
+            }
+            (JobLookup::Ended, None) => self.result_is_lost(request),
+            (JobLookup::Pending, _) if will_end => self.answer_pending(request, job),
+            (JobLookup::Pending, _) => self.say(request, 409, "client", "the job can no longer be cancelled"),
+            (JobLookup::Missing, _) => self.job_is_missing(request),
+        }
+    }
+
+    fn job_is_missing(&mut self, request: RequestId) {
+        self.say(request, 404, "client", "no such job; it may have been deleted");
+    }
+
+    fn result_is_lost(&mut self, request: RequestId) {
+        tracing::error!("a bug in parkade: the result of a job was dropped before it was delivered");
+        self.refuse(request, Refusal::BadAnswer);
     }
 
     /// What the job gave is the answer. If that says itself how it may be cached, so it may.

@@ -30,9 +30,8 @@ impl Server {
         let channel = accepts_events(&arrival.head).then(|| progress::channel(job));
         let asks = &mut exchange.jobs.get_or_insert_default().asks;
         let errand = if arrival.head.method() == "DELETE" {
-            // Nothing happens before the core has admitted the request: it asks for the job then.
-            *asks = JobAsked::End;
-            Errand::Result { timeout: Some(Duration::ZERO) }
+            *asks = JobAsked::Result;
+            Errand::Cancel
         } else if let Some(channel) = channel {
             *asks = JobAsked::Events(job);
             Errand::Events { channel, since: arrival.cursor() }

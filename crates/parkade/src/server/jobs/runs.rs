@@ -50,18 +50,12 @@ impl Server {
     }
 
     pub(super) fn hear_claimed(&mut self, reply: Reply) {
-        // Before the core asks again: a later claim has nothing that was running by then.
-        let awaited = self.jobs.cancelling.that_await_a_claim();
         match reply {
             Reply::Claimed { jobs, more, next, .. } => {
                 let claimed = jobs.into_iter().map(|job| self.begin_run(job)).collect();
                 self.tell(Event::JobsClaimed { jobs: claimed, more, next: next.map(until) });
             }
             _ => self.tell(Event::JobsNotClaimed),
-        }
-        for (job, ends_elsewhere) in awaited {
-            let is_cancelled = self.cancel_run(job);
-            self.settle_cancelling(job, is_cancelled || ends_elsewhere);
         }
     }
 
@@ -145,19 +139,29 @@ impl Server {
                 AttemptEnd::Unknown
             }
         };
-        self.note(RunEnd { job, claim, verdict, is_again: false });
+        self.note(request, RunEnd { job, claim, verdict, is_again: false });
     }
 
-    pub(super) fn note(&mut self, end: RunEnd) {
+    pub(super) fn note(&mut self, request: RequestId, end: RunEnd) {
         let RunEnd { job, claim, verdict, is_again } = end.clone();
-        self.jobs.ask(Question::End(Box::new(end)), |tag| Command::End { tag, job, claim, verdict, is_again });
+        let question = Question::End { request, end: Box::new(end) };
+        self.jobs.ask(question, |tag| Command::End { tag, job, claim, verdict, is_again });
     }
 
-    pub(super) fn hear_run_noted(&mut self, end: RunEnd, reply: Reply) {
+    /// What the store could not note.
+    pub(in crate::server) fn note_again(&mut self, request: RequestId) {
+        if let Some(end) = self.jobs.unnoted.remove(&request) {
+            self.note(request, end);
+        }
+    }
+
+    pub(super) fn hear_run_noted(&mut self, request: RequestId, end: RunEnd, reply: Reply) {
         let Reply::AttemptEnded { ended, is_stale, due, .. } = reply else {
             // Forgotten, it would be taken for running until the next start.
-            return self.jobs.unnoted.push(RunEnd { is_again: true, ..end });
+            self.jobs.unnoted.insert(request, RunEnd { is_again: true, ..end });
+            return self.tell(Event::RunNotNoted { request });
         };
+        self.tell(Event::RunNoted { request, is_stale });
         if is_stale {
             tracing::warn!(job = %end.job, "a job run finished after it had been marked lost; its outcome is ignored");
         }
