@@ -511,7 +511,6 @@ BAD = [
     ("/raise", "the handler of /raise raises"),
     ("/object", "which is not an answer"),
     ("/tuple", "returned a tuple"),
-    ("/number", "a number is a status"),
     ("/split-value", "line break|CR, LF or NUL"),
     ("/nul-value", "line break|CR, LF or NUL"),
     ("/split-name", "not the name of a header|token"),

@@ -1,6 +1,6 @@
 """Requests that concern many clients, or are large, while other clients ask for `/constant`."""
 
-from parkade import App, Request, channel, query
+from parkade import App, Request, Status, channel, query
 
 app = App()
 app.channel("brief/*", age=3)
@@ -22,10 +22,10 @@ def enqueue(kib: int) -> str:
 
 
 @app.post("/fill")
-def fill(first: int, count: int) -> int:
+def fill(first: int, count: int) -> Status:
     for number in range(first, first + count):
         channel(f"brief/{number}").publish("x")
-    return 202
+    return Status(202)
 
 
 @app.post("/body")

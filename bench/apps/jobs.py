@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from parkade import App, Job
+from parkade import App, Job, Status
 
 FILE = os.open(os.environ["JOBS_FILE"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 GATE = Path(os.environ["JOBS_GATE"])
@@ -26,13 +26,13 @@ def hold(job: Job) -> None:
 
 
 @app.post("/fill")
-def fill(count: int, first: int = 0) -> int:
+def fill(count: int, first: int = 0) -> Status:
     for number in range(first, first + count):
         trivial.enqueue(number)
-    return 202
+    return Status(202)
 
 
 @app.post("/hold")
-def occupy() -> int:
+def occupy() -> Status:
     hold.enqueue()
-    return 202
+    return Status(202)

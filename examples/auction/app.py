@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from parkade import App, Request, Wait, channel, html
+from parkade import App, Request, Status, Wait, channel, html
 
 BEGINNING = "0.0"  # a cursor that no channel has given: all that is held is behind it
 
@@ -22,9 +22,9 @@ class Bid:
 
 
 @app.post("/auction/{lot}")
-def bid(lot: str, body: Bid) -> int:
+def bid(lot: str, body: Bid) -> Status:
     channel(f"auction/{lot}").publish(body)
-    return 202
+    return Status(202)
 
 
 @app.get("/auction/{lot}/next")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from parkade import App, HTTPError, Job, Request, Response, Wait, after, channel, html
+from parkade import App, HTTPError, Job, Request, Response, Status, Wait, after, channel, html
 
 ADMIN = os.environ.get("DEMO_ADMIN", "127.0.0.1:8001")  # where --admin listens
 ADMIN_SECONDS_MAX = 1.0  # then: 503, and the page says that it has no numbers
@@ -51,9 +51,9 @@ app.channel("auction", count=500, age=3_600)
 
 
 @app.post("/auction")
-def bid(body: Bid) -> int:
+def bid(body: Bid) -> Status:
     channel("auction").publish(body)
-    return 202
+    return Status(202)
 
 
 @app.get("/auction")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from gates import hold
 
-from parkade import App, HTTPError, Message, Request, Response, after, channel, html
+from parkade import App, HTTPError, Message, Request, Response, Status, after, channel, html
 
 app = App(concurrent="CONCURRENT" in os.environ)
 app.channel("short/*", count=3)
@@ -80,8 +80,8 @@ def gated_stream(gate: str) -> Iterator[str]:
 
 
 @app.get("/status/{code:int}")
-def status(code: int) -> int:
-    return code
+def status(code: int) -> Status:
+    return Status(code)
 
 
 @app.get("/bodiless/{code:int}")
@@ -186,19 +186,19 @@ def events(name: str, since: str | None = None) -> object:
 
 
 @app.post("/publish/{name:path}")
-def publish(name: str, request: Request) -> int:
+def publish(name: str, request: Request) -> Status:
     channel(name).publish(request.body, request.content_type or None)
-    return 202
+    return Status(202)
 
 
 @app.post("/publish-many/{count:int}/{name:path}")
-def publish_many(count: int, name: str) -> int:
+def publish_many(count: int, name: str) -> Status:
     for number in range(count):
         channel(name).publish(f"{number}")
-    return 202
+    return Status(202)
 
 
 @app.post("/publish-json/{name:path}")
-def publish_json(name: str, body: dict) -> int:
+def publish_json(name: str, body: dict) -> Status:
     channel(name).publish(body)
-    return 202
+    return Status(202)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 from gates import hold_async
 
-from parkade import App, Message, Request, after, channel
+from parkade import App, Message, Request, Status, after, channel
 
 app = App()
 
@@ -154,9 +154,9 @@ async def endless(size: int) -> AsyncIterator[bytes]:
 
 
 @app.post("/publish/{name:path}")
-async def publish(name: str, request: Request) -> int:
+async def publish(name: str, request: Request) -> Status:
     channel(name).publish(request.body, request.content_type or None)
-    return 202
+    return Status(202)
 
 
 @app.post("/echo")

@@ -97,11 +97,6 @@ def a_tuple() -> object:
     return "text", 200
 
 
-@app.get("/number")
-def a_number() -> int:
-    return 42
-
-
 @app.get("/split-value")
 def split_value() -> Response:
     return Response("x", headers={"X-A": "1\r\nX-B: 2"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from parkade import App, Message, Request, Wait, after, channel
+from parkade import App, Message, Request, Status, Wait, after, channel
 
 app = App()
 
@@ -16,9 +16,9 @@ def hola(name: str) -> str:
 
 
 @app.post("/answers/{name}")
-def answers(name: str) -> int:
+def answers(name: str) -> Status:
     channel(name).publish("x")
-    return 202
+    return Status(202)
 
 
 @app.post("/waits/{name}")
@@ -45,12 +45,12 @@ def streams(name: str) -> Iterator[str]:
 
 
 @app.post("/thread/{name}")
-def thread(name: str) -> int:
+def thread(name: str) -> Status:
     """Publishes outside of any request."""
     other = threading.Thread(target=channel(name).publish, args=("x",))
     other.start()
     other.join()
-    return 202
+    return Status(202)
 
 
 @app.get("/next/{name}")

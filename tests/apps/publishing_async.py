@@ -7,20 +7,20 @@ from typing import Any
 
 from publishing import app, told
 
-from parkade import Request, after, channel
+from parkade import Request, Status, after, channel
 
 __all__ = ["app"]
 
 
 @app.post("/coroutine/{name}")
-async def coroutine(name: str) -> int:
+async def coroutine(name: str) -> Status:
     channel(name).publish("x")
     await after(0.01)
-    return 202
+    return Status(202)
 
 
 @app.post("/meanwhile/{name}")
-async def meanwhile(name: str) -> int:
+async def meanwhile(name: str) -> Status:
     """Publishes in a task next to the wait."""
 
     async def publishes() -> None:
@@ -30,13 +30,13 @@ async def meanwhile(name: str) -> int:
     task = asyncio.ensure_future(publishes())
     await after(0.05)
     await task
-    return 202
+    return Status(202)
 
 
 @app.post("/to_thread/{name}")
-async def to_thread(name: str) -> int:
+async def to_thread(name: str) -> Status:
     await asyncio.to_thread(channel(name).publish, "x")
-    return 202
+    return Status(202)
 
 
 @app.get("/await/{name}")

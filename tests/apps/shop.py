@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from parkade import App, HTTPError, Request, Response, Upload, after, html
+from parkade import App, HTTPError, Request, Response, Status, Upload, after, html
 
 app = App()
 started: list[str] = []
@@ -152,8 +152,8 @@ def teapot() -> None:
 
 
 @app.delete("/hola/{name}")
-def goodbye(name: str) -> int:
-    return 204
+def goodbye(name: str) -> Status:
+    return Status(204)
 
 
 @app.patch("/bid")

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from parkade import App, HTTPError, Request, Response, SignatureError, after, channel, html
+from parkade import App, HTTPError, Request, Response, SignatureError, Status, after, channel, html
 from parkade.testing import Client
 
 TEXT = "text/plain; charset=utf-8"
@@ -71,7 +71,8 @@ def answered(handler: Callable[..., Any], **request: Any) -> tuple[int, str | No
         (Circle(1), 200, JSON, b'{"r":1}'),
         (date(2024, 5, 6), 200, JSON, b'"2024-05-06"'),
         (None, 204, None, b""),
-        (202, 202, None, b""),
+        (Status(202), 202, None, b""),
+        (202, 200, JSON, b"202"),
         (HTTPStatus.CREATED, 201, None, b""),
         (Response("x", 201, {"X-A": "b"}), 201, TEXT, b"x"),
         (Response({"a": 1}), 200, JSON, b'{"a":1}'),
@@ -99,7 +100,6 @@ def test_an_iterator_is_streamed(make: Callable[[], Any], content_type: str, bod
     ("result", "said"),
     [
         (("x", 404), "a tuple"),
-        (999, "a number is a status"),
         (object(), "returned object"),
         (print, "returned builtin_function_or_method"),
         ({1: object()}, "may be str, bytes"),

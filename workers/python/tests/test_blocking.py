@@ -11,7 +11,7 @@ from parkade._wire import frames as f
 
 SOURCE = """
 import os, sys, threading
-from parkade import App, after, channel, query
+from parkade import App, Status, after, channel, query
 
 app = App()
 
@@ -42,7 +42,7 @@ def publish():
     channel("c").publish("in a handler")
     thread = threading.Thread(target=channel("c").publish, args=("in a thread",))
     thread.start(); thread.join()
-    return 202
+    return Status(202)
 
 @app.get("/wait")
 def wait(): return after(1).then(done, n=7)

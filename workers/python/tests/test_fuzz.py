@@ -32,6 +32,7 @@ from parkade._requests.forms import parse_content_type, parse_form, parse_query
 from parkade._requests.percent import percent_decode, percent_decode_text
 from parkade._session.session import Session
 from parkade._validation.converters import converter
+from parkade._validation.faults import Mismatch
 from parkade._validation.json import json_decoder
 from parkade._wire import frames as f
 from parkade._wire.codec import FROM_CORE, FROM_WORKER, read
@@ -126,7 +127,7 @@ def clients_fault(read: Callable[[], Any]) -> Any:
         if error.status >= 500:
             raise
     except ValueError as error:
-        if type(error) not in (msgspec.ValidationError, ValueError):
+        if type(error) not in (msgspec.ValidationError, Mismatch, ValueError):
             raise
     return None
 

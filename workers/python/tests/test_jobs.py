@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from itertools import chain, combinations
-from typing import Any
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
+import msgspec
 import pytest
 
-from parkade import App, Discard, Job, JobError, Response, Retry, SignatureError, WaitError, after, channel, html, query
+from parkade import (
+    App,
+    Discard,
+    Job,
+    JobError,
+    Response,
+    Retry,
+    SignatureError,
+    Status,
+    WaitError,
+    after,
+    channel,
+    html,
+    query,
+)
 from parkade._job import JobState
 from parkade._wire import ready as r
 from parkade.jobs import Handle, JobFunction
@@ -447,19 +463,30 @@ def test_arguments_reach_their_parameters_as_in_a_call(
                 assert function(*given, **named) == expected, (args, kwargs)
 
 
+def exact(n: Annotated[int, msgspec.Meta(le=100)], mail: Mail = Mail("a"), *rest: int) -> None: ...  # noqa: B008
+
+
 @dataclass
 class Refusing:
     n: int
+    refuses: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        raise KeyError("refused")
+        if self.refuses:
+            raise KeyError("refused")
 
 
-def test_an_argument_whose_type_raises_ends_the_attempt_and_not_the_worker() -> None:
+def test_an_argument_whose_type_raises_ends_the_attempt_and_not_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = App()
+
+    @app.job(retries=0)
     def job(refusing: Refusing) -> None: ...
 
-    done = ran(job, {"n": 1}, retries=0)
-    assert (done.state, done.error) == ("dead", "KeyError: 'refused'")
+    with Client(app) as client:
+        job.enqueue({"n": 1})
+        monkeypatch.setattr(Refusing, "refuses", True)
+        client.run_jobs()
+        assert (client.jobs[0].state, client.jobs[0].error) == ("dead", "KeyError: 'refused'")
 
 
 def test_what_a_job_knows_of_itself() -> None:
@@ -559,8 +586,127 @@ def test_as_much_as_a_wait_keeps_is_given_behind_it() -> None:
         assert client.jobs[0].result == "x" * 64_509
 
 
+@dataclass
+class Thumb:
+    name: str
+    price: Decimal
+    made: datetime
+    size: int = 1
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "kwargs", "said"),
+    [
+        (line, (7,), {}, "line: its argument line: Expected `str`, got `int`"),
+        (line, (), {"line": None}, "line: its argument line: Expected `str`, got `None`"),
+        (lambda n: n, (1, 2), {}, "too many positional arguments"),
+        (exact, ("5",), {}, "exact: its argument n: Expected `int`, got `str`"),
+        (exact, (5, {"to": 1}), {}, "exact: its argument mail: Expected `str`, got `int` - at `$.to`"),
+        (exact, (101,), {}, "exact: its argument n: Expected `int` <= 100"),
+        (exact, (5, Mail("a"), 1, "2"), {}, "exact: its argument rest: Expected `int`, got `str`"),
+    ],
+)
+def test_enqueue_checks_arguments_at_once(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
+) -> None:
+    app = App()
+    job = app.job(name=function.__name__.strip("<>"))(function)
+    with Client(app) as client:
+        with pytest.raises(TypeError, match=re.escape(said)):
+            job.enqueue(*args, **kwargs)
+        assert client.jobs == []
+
+
+def test_what_a_worker_would_convert_is_taken() -> None:
+    app = App()
+
+    @app.job
+    def job(share: float, id: UUID, when: datetime, mail: Mail, any, *, tags: set[str]) -> None:  # type: ignore[no-untyped-def]
+        seen.extend([share, id, when, mail, any, tags])
+
+    seen: list[Any] = []
+    id = UUID(int=7)
+    with Client(app) as client:
+        job.enqueue(1, str(id), MOMENT, {"to": "a@b"}, [1], tags=["x"])
+        client.run_jobs()
+    assert seen == [1.0, id, MOMENT, Mail("a@b"), [1], {"x"}]
+
+
+class Anything: ...
+
+
+def test_a_job_with_a_parameter_that_nothing_can_become_is_refused_when_the_application_loads() -> None:
+    def job(thing: Anything | None) -> None: ...
+
+    with pytest.raises(SignatureError, match="its parameter thing: nothing can become Anything"):
+        App().job(job)
+
+
+def shown_thumb(result: Thumb | Response | None, title: str) -> object:
+    return [type(result).__name__, result, title]
+
+
+def shown_bare(result, title: str) -> object:  # type: ignore[no-untyped-def]
+    return [type(result).__name__, result, title]
+
+
+def wrong_thumb(result: Mail) -> object:
+    return result
+
+
+def test_a_result_is_what_the_annotations_say_after_then_and_after_await(capsys: pytest.CaptureFixture[str]) -> None:
+    app = App()
+
+    @app.job
+    def thumbnail() -> Thumb:
+        return Thumb("t", Decimal("1.50"), MOMENT)
+
+    @app.job
+    async def slow() -> Thumb | None:
+        return await thumbnail.enqueue().result()  # type: ignore[no-any-return]
+
+    @app.job
+    def response() -> Thumb | Response:
+        return Response("whole", 201)
+
+    app.get("/then", lambda: thumbnail.enqueue().result().then(shown_thumb, title="x"))
+    app.get("/bare", lambda: thumbnail.enqueue().result().then(shown_bare, title="x"))
+    app.get("/wrong", lambda: thumbnail.enqueue().result().then(wrong_thumb))
+    app.get("/response", lambda: response.enqueue().result().then(shown_thumb, title="x"))
+
+    @app.get("/await")
+    async def awaited() -> object:
+        thumb = await thumbnail.enqueue().result()
+        later = await slow.enqueue().result()
+        whole = await response.enqueue().result()
+        early = await thumbnail.enqueue().result(timeout=0)
+        return [type(thumb).__name__, thumb, thumb == later, type(whole).__name__, early]
+
+    told = {"name": "t", "price": "1.50", "made": "2030-01-01T00:00:00Z", "size": 1}
+    with Client(app) as client:
+
+        def got(path: str) -> Any:
+            parked = client.get(path)
+            for _ in range(4):
+                client.run_jobs()
+            return parked
+
+        assert got("/then").json() == ["Thumb", told, "x"]
+        assert got("/bare").json() == ["dict", told, "x"]
+        assert got("/response").status == 500, "a Response within JSON"
+        assert got("/wrong").status == 500
+        assert "wrong_thumb: its parameter result: a value of type dict cannot become Mail" in capsys.readouterr().err
+        assert got("/await").json() == ["Thumb", told, True, "Response", None]
+
+
 def test_arguments_that_do_not_fit_are_a_failure_and_unreadable_ones_are_discarded() -> None:
-    assert "argument line: Expected `str`, got `int`" in str(ran(line, 7, retries=0).error)
+    app = App()
+    job = app.job(retries=0)(line)
+    with Client(app) as client:
+        job.enqueue("x")
+        client.jobs[0].told = msgspec.structs.replace(client.jobs[0].told, arguments=encode_arguments("line", (7,), {}))
+        client.run_jobs()
+        assert "argument line: Expected `str`, got `int`" in str(client.jobs[0].error)
 
 
 def shout(text: str, job: Job) -> str:
@@ -747,7 +893,7 @@ def test_a_coroutine_awaits_a_result_and_that_a_job_is_stored() -> None:
             seen.append(await first.result())
         except JobError as error:
             seen.append((error.reason, error.id == first.id, str(error)))
-        return 204
+        return Status(204)
 
     with Client(app) as client:
         one = client.get("/5")
@@ -796,11 +942,11 @@ def test_threads_may_enqueue_too() -> None:
     app = App()
     job = app.job(line)
 
-    def handler() -> int:
+    def handler() -> Status:
         thread = threading.Thread(target=job.enqueue, args=("x",))
         thread.start()
         thread.join()
-        return 202
+        return Status(202)
 
     app.post("/", handler)
     with Client(app) as client:

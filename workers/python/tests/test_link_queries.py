@@ -12,7 +12,7 @@ from parkade._wire import frames as f
 
 SOURCE = """
 import asyncio
-from parkade import App, query, transaction
+from parkade import App, Status, query, transaction
 
 app = App()
 
@@ -24,7 +24,7 @@ async def awaited():
 async def block():
     async with transaction(isolation="serializable") as t:
         await t.query("update lots set sold = $1", True)
-    return 204
+    return Status(204)
 
 @app.get("/pause")
 async def pause():

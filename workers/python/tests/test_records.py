@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from parkade import App, Request, channel
+from parkade import App, Request, Status, channel
 from parkade._validation.records import whole
 from parkade.testing import Client
 
@@ -89,9 +89,9 @@ def test_a_body_is_published_and_returned_with_its_defaults() -> None:
     app = App()
 
     @app.post("/publish")
-    def publish(body: Bid) -> int:
+    def publish(body: Bid) -> Status:
         channel("c").publish(body)
-        return 202
+        return Status(202)
 
     @app.post("/json")
     def json(request: Request) -> Any:

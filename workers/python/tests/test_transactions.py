@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from parkade import App, QueryError, Transaction, WaitError, after, query, transaction
+from parkade import App, QueryError, Status, Transaction, WaitError, after, query, transaction
 from parkade.testing import Client
 
 
@@ -260,12 +260,12 @@ def test_it_is_its_requests_own() -> None:
 
 
 def test_sqlite_carries_it_out() -> None:
-    async def handler(fail: bool) -> int:
+    async def handler(fail: bool) -> Status:
         async with transaction() as t:
             await t.query("insert into lots values ($1)", 1)
             if fail:
                 raise KeyError
-        return 201
+        return Status(201)
 
     app = App()
     app.get("/{fail}", handler)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -18,12 +19,15 @@ from parkade import (
     Message,
     Request,
     Response,
+    Rows,
     SignatureError,
+    Status,
     Wait,
     WaitError,
     after,
     channel,
     html,
+    query,
 )
 from parkade.testing import Client
 
@@ -74,7 +78,14 @@ def app_with(wait: Wait | Callable[[], Any]) -> Client:
 
 @pytest.mark.parametrize(
     ("response", "status", "text"),
-    [("later", 200, "later"), (html("<p>"), 200, "<p>"), (None, 204, ""), (202, 202, ""), ({"a": 1}, 200, '{"a":1}')],
+    [
+        ("later", 200, "later"),
+        (html("<p>"), 200, "<p>"),
+        (None, 204, ""),
+        (Status(202), 202, ""),
+        (202, 200, "202"),
+        ({"a": 1}, 200, '{"a":1}'),
+    ],
 )
 def test_a_timer_answers_when_its_time_has_passed(response: object, status: int, text: str) -> None:
     client = app_with(after(2, response))
@@ -106,9 +117,9 @@ def test_the_next_message_is_the_answer_to_everybody_who_waits() -> None:
     app.get("/next", lambda: channel("a").next(timeout=30))
     app.post("/", lambda body: channel("a").publish(body))
 
-    def publish(body: dict[str, int]) -> int:
+    def publish(body: dict[str, int]) -> Status:
         channel("a").publish(body)
-        return 202
+        return Status(202)
 
     app.put("/", publish)
     client = Client(app)
@@ -411,3 +422,119 @@ def test_a_wait_cannot_be_awaited_outside_a_request() -> None:
 
     with pytest.raises(WaitError, match="answers a request"):
         asyncio.run(outside())
+
+
+# The outcome is what the function's annotation says
+
+
+@dataclass
+class Sale:
+    id: int
+    amount: Decimal
+    note: str = "none"
+
+
+def sales(rows: list[Sale]) -> object:
+    return [[type(each).__name__, each] for each in rows]
+
+
+def sale(row: Sale | None, n: int = 0) -> object:
+    return [type(row).__name__, row]
+
+
+def amount(value: float) -> object:
+    return [type(value).__name__, value]
+
+
+def plain_rows(rows: Rows) -> object:
+    return [type(rows).__name__, rows.columns[0][0]]
+
+
+def any_rows(rows: list[dict[str, Any]]) -> object:
+    return [type(rows).__name__]
+
+
+def sale_message(sent: Sale | None) -> object:
+    return [type(sent).__name__, sent]
+
+
+def text_message(sent: str | None) -> object:
+    return [sent]
+
+
+def bytes_message(sent: bytes) -> object:
+    return list(sent)
+
+
+def either_message(sent: Message | Sale) -> object:
+    return [type(sent).__name__]
+
+
+ROWS = [{"id": 1, "amount": Decimal("1.50")}]
+SALE = {"id": 1, "amount": "1.50", "note": "none"}
+
+
+@pytest.mark.parametrize(
+    ("wait", "told"),
+    [
+        (query("a").then(sales), [["Sale", SALE]]),
+        (query("a").one().then(sale), ["Sale", SALE]),
+        (query("a").one().then(sale, n=2), ["Sale", SALE]),
+        (query("select amount").value().then(amount), ["float", 1.5]),
+        (query("a").then(plain_rows), ["Rows", "id"]),
+        (query("a").then(any_rows), ["Rows"]),
+    ],
+)
+def test_rows_become_what_the_function_is_annotated_with(wait: Wait, told: object) -> None:
+    client = app_with(wait)
+    client.database(lambda asked: [{"amount": Decimal("1.50")}] if "amount" in asked.text else ROWS)
+    assert client.get("/").json() == told
+
+
+@pytest.mark.parametrize(
+    ("function", "sent", "told"),
+    [
+        (sale_message, {"id": 1, "amount": "1.50"}, ["Sale", SALE]),
+        (text_message, "hi", ["hi"]),
+        (bytes_message, b"\x01\xff", [1, 255]),
+        (either_message, {"id": 1}, ["Message"]),
+    ],
+)
+def test_so_does_a_message(function: Callable[..., Any], sent: object, told: object) -> None:
+    with app_with(channel("c").next(timeout=1).then(function)) as client:
+        parked = client.get("/")
+        client.publish("c", sent)
+        assert parked.json() == told
+
+
+def test_what_cannot_become_that_is_500_and_the_log_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    with app_with(channel("c").next(timeout=1).then(sale_message)) as client:
+        parked = client.get("/")
+        client.publish("c", {"id": "x"})
+        assert parked.status == 500
+        assert "sale_message: its parameter sent: a value of type dict cannot become Sale" in capsys.readouterr().err
+        timed_out = client.get("/")
+        client.advance(1)
+        assert timed_out.json() == ["NoneType", None]
+
+
+def test_awaited_rows_and_messages_become_the_type_that_is_asked_for() -> None:
+    app = App()
+
+    @app.get("/")
+    async def handler() -> object:
+        rows = await query("a").rows(Sale)
+        row = await query("a").one(Sale)
+        value = await query("select amount").value(float)
+        message = await channel("c").next(timeout=1)
+        assert message is not None
+        sent = message.json(Sale)
+        with pytest.raises(InvalidMessage, match="array"):
+            message.json(list[int])
+        return [rows, row, value, sent, [type(each).__name__ for each in (*rows, row, value, sent)]]
+
+    with Client(app) as client:
+        client.database(lambda asked: [{"amount": Decimal("1.50")}] if "amount" in asked.text else ROWS)
+        parked = client.get("/")
+        client.publish("c", SALE)
+        assert parked.json() == [[SALE], SALE, 1.5, SALE, ["Sale", "Sale", "float", "Sale"]]

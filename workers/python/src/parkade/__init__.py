@@ -11,8 +11,10 @@ from ._requests.forms import Upload
 from ._requests.request import Request
 from ._responses.redirects import redirect
 from ._responses.response import Response, html
+from ._responses.status import Status
 from ._responses.templates import Templates
 from ._router import Router
+from ._routing.markers import Cookie, Header
 from ._sql.placeholders import Json
 from ._sql.queries import Query, query
 from ._sql.rows import Row, Rows
@@ -44,9 +46,11 @@ __all__ = [
     "App",
     "Channel",
     "ConnectError",
+    "Cookie",
     "Discard",
     "Fields",
     "HTTPError",
+    "Header",
     "Headers",
     "InvalidChannel",
     "InvalidJobId",
@@ -69,6 +73,7 @@ __all__ = [
     "Row",
     "Rows",
     "SignatureError",
+    "Status",
     "StoredJob",
     "Templates",
     "Transaction",

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from ._requests.request import Request
+from ._validation.returned import check_returned
 from .errors import HTTPError, SignatureError
 
 
@@ -27,6 +28,7 @@ def make_hook(function: Callable[..., Any], arguments: int, what: str) -> Hook:
         inspect.signature(function).bind(*[None] * arguments)
     except TypeError as error:
         raise SignatureError(f"{_name(function)}{inspect.signature(function)}: {what}") from error
+    check_returned(function)
     return Hook(function, is_asynchronous(function))
 
 
@@ -56,6 +58,7 @@ class ErrorHandlers:
         Raises `SignatureError` for parameters that are neither request nor error.
         """
         hook = ErrorHook(function, is_asynchronous(function), tuple(_takes(function)))
+        check_returned(function)
         if isinstance(key, int):
             self.by_status[key] = hook
         elif isinstance(key, type) and issubclass(key, Exception):

@@ -47,5 +47,9 @@ URLENCODED_MAX = 4_194_304  # then: 413
 # Half of what CPython's stack takes at the least, less what stands on it: an application may walk such a value by a
 # function that calls itself. Other readers of JSON take 64 to 512.
 JSON_DEPTH_MAX = 200  # levels of arrays and objects in a body; then: 400
+# Enough to correct a form at once; to find them costs a few times what it takes to read the body.
+FAULTS_MAX = 20  # faults of a body that are named; then: the first ones
+FAULT_DEPTH_MAX = 4  # records in records that are searched for more than their first fault, since each is read again
+FAULT_VALUE_MAX = 1_000  # bytes of a wrong value that is shown to whoever sent it; then: null
 # To make an int of text takes the square of its length: CPython refuses more than 4,300 digits, from 3.10.7 on.
 DIGITS_MAX = 4_000  # of an int or a float; of a Decimal before and after its point; then: 422

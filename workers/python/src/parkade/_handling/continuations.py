@@ -51,7 +51,10 @@ class Continuations:
 
         def prepare() -> Callable[[], Any]:
             arguments = {name: found.decoders[name](value) for name, value in values.items()}
-            arguments |= _given(found, value_of(outcome, kept.shape), request, job)
+            value = value_of(outcome, kept.shape)
+            if found.convert is not None:
+                value = found.convert(value)
+            arguments |= _given(found, value, request, job)
             return partial(found.call, **arguments)
 
         if job is not None:

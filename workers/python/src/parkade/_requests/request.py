@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
 from .._mappings import Fields, Headers
-from .._validation.json import json_decoder
+from .._validation.json import decoder_of
 from .._wire import payloads as p
 from ..errors import HTTPError
 from .charsets import decode_text
@@ -145,7 +144,7 @@ class Request:
         Raises `HTTPError`: 400 not JSON or deeper than 200, 422 not of that type.
         """
         try:
-            return _decoder(type)(self.body)
+            return decoder_of(type)(self.body)
         except msgspec.ValidationError as error:
             raise HTTPError(422, str(error)) from error
 
@@ -186,15 +185,3 @@ class Request:
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {self.raw_path}>"
-
-
-def _decoder(kind: Any) -> Callable[[bytes], Any]:
-    try:
-        return _made_decoder(kind)
-    except TypeError:  # an annotation that is not hashable, or that JSON cannot become: then the error is raised again
-        return _made_decoder.__wrapped__(kind)
-
-
-@lru_cache(maxsize=1_024)
-def _made_decoder(kind: Any) -> Callable[[bytes], Any]:
-    return json_decoder(kind)

@@ -10,7 +10,7 @@ import msgspec
 
 from .._limits import HEADERS_MAX, INLINE_MAX
 from .._link.answers import AsyncChunks, Chunks, Streamed
-from .._waits.message import encode_message
+from .._waits.message import encode_other
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from .response import BYTES, JSON, TEXT, InvalidResult, Response, shortened
@@ -122,7 +122,7 @@ SHORT_TEXT = INLINE_MAX // 4  # characters; each has at most four bytes
 
 _WHOLE = frozenset({str, bytes, dict, list, type(None)})  # no iterators: to ask an abstract class takes 0.3 µs
 
-_json = msgspec.json.Encoder(enc_hook=encode_message).encode
+_json = msgspec.json.Encoder(enc_hook=encode_other).encode
 
 
 def _content(body: object) -> tuple[bytes | str | None, str | None]:
@@ -144,7 +144,7 @@ def _content(body: object) -> tuple[bytes | str | None, str | None]:
                 ) from error
 
 
-_MAY_BE = "it may be str, bytes, None, a status, JSON, Response, html(...), an iterator of str or bytes, or a wait"
+_MAY_BE = "it may be str, bytes, None, JSON, Status, Response, html(...), an iterator of str or bytes, or a wait"
 
 
 _Flat: TypeAlias = tuple[int, list[str] | None, bytes | str | None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any
 
 from .._mappings import Headers
@@ -125,11 +126,7 @@ def normalise(result: object, status: int) -> Response | Wait:
             return result
         case None:
             return Response(None, 204 if status == 200 else status)
-        case bool():
-            return Response(result, status)
-        case int():
-            if not 200 <= result <= 599:
-                raise InvalidResult(f"returned {result!r}: a number is a status, between 200 and 599")
+        case HTTPStatus():  # also a number; any other is JSON
             return Response(None, result)
         case Message():
             return Response(result.body, status, {"content-type": result.content_type, "etag": f'"{result.cursor}"'})

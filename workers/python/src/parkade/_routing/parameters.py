@@ -1,22 +1,23 @@
 """Gives a handler its arguments by name and annotation. A signature is compiled once, when the application loads.
 
-A parameter is, by the first of these that fits: in the path pattern; annotated `Request`; named `body`, or annotated
-with a dataclass, `msgspec.Struct`, `TypedDict` or `dict` (the body, one at most); annotated `Upload` (a form's file);
-else a field, of the form when the request has one, then of the query.
+A parameter is, by the first of these that fits: in the path pattern; annotated `Request`; annotated with `Header` or
+`Cookie`; named `body`, or annotated with a dataclass, `msgspec.Struct`, `TypedDict`, `dict` or pydantic model (the
+body, one at most); annotated `Upload` (a form's file, or a list of them); else a field, of the form when the request
+has one, then of the query.
 """
 
 from __future__ import annotations
 
 import inspect
-import typing
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from .._requests.request import Request
-from .._validation.converters import Convert, converter, without_none
+from .._validation.annotations import EMPTY, hints_of, name_of, without_none
+from .._validation.converters import Convert, converter
 from .._wire import payloads as p
 from ..errors import InvalidParameter, SignatureError
-from .sources import EMPTY, Problem, Take, is_body, source
+from .sources import Parameter, Problem, Take, place_of, source
 
 Call = Callable[[p.Request, Request | None], Any]
 """A bound handler: takes the request as it came, and the `Request` if one was made already."""
@@ -37,59 +38,72 @@ def bind(
     Raises `SignatureError` for a parameter that no request has, and for a path parameter that the handler does not
     take.
     """
-    parameters = _parameters(handler)
-    if missing := [name for name in names if name not in parameters and name not in optional]:
-        raise SignatureError(f"{_told(handler)} has no parameter for {', '.join(missing)} in the path")
-    if tuple(parameters) == tuple(names):
-        converts = [_path_convert(handler, parameters[name], kind) for name, kind in zip(names, types, strict=True)]
-        return _path_only(handler, tuple(names), converts, parameters)
-    takes = []
-    for name, (annotation, default, _) in parameters.items():
-        if name in names:
-            at = list(names).index(name)
-            takes.append((name, _from_path(name, _path_convert(handler, parameters[name], types[at]))))
-        else:
-            takes.append((name, source(_told(handler), name, annotation, default)))
-    _check_one_body(handler, parameters, names)
-    positional = [name for name, (_, _, kind) in parameters.items() if kind is inspect.Parameter.POSITIONAL_ONLY]
+    parameters = parameters_of(handler, names, types)
+    told = _told(handler)
+    taken = {each.name for each in parameters}
+    if missing := [name for name in names if name not in taken and name not in optional]:
+        raise SignatureError(f"{told} has no parameter for {', '.join(missing)} in the path")
+    bodies = [each.name for each in parameters if each.place == "body"]
+    if len(bodies) > 1:
+        raise SignatureError(f"{told}: {' and '.join(bodies)} cannot both be the body")
+    if [each.name for each in parameters] == list(names):
+        return _path_only(handler, parameters, [_path_convert(told, each) for each in parameters])
+    takes = [
+        (each.name, _from_path(each.name, _path_convert(told, each)) if each.place == "path" else source(told, each))
+        for each in parameters
+    ]
+    positional = [each for each in parameters if each.kind is inspect.Parameter.POSITIONAL_ONLY]
     return _general(handler, takes, len(positional), make)
 
 
-_Parameter = tuple[Any, Any, Any]  # annotation, default, kind
+def parameters_of(handler: Callable[..., Any], names: Sequence[str], types: Sequence[type]) -> list[Parameter]:
+    """The parameters of a handler, and where in a request each is found. Raises `SignatureError`."""
+    return list(_parameters(handler, dict(zip(names, types, strict=True))))
 
 
-def _parameters(handler: Callable[..., Any]) -> dict[str, _Parameter]:
+def _parameters(handler: Callable[..., Any], in_path: dict[str, type]) -> Iterator[Parameter]:
     try:
-        hints = typing.get_type_hints(handler if inspect.isroutine(handler) else type(handler).__call__)
+        hints = hints_of(handler if inspect.isroutine(handler) else type(handler).__call__)
     except NameError as error:
         raise SignatureError(f"{_told(handler)}: {error}; annotations are read when the application loads") from error
-    parameters = {}
     for name, parameter in inspect.signature(handler).parameters.items():
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
             raise SignatureError(
                 f"{_told(handler)} takes {parameter}: parameters are passed by name, so each must be declared"
             )
-        parameters[name] = (hints.get(name, EMPTY), parameter.default, parameter.kind)
-    return parameters
+        annotation = hints.get(name, EMPTY)
+        if annotation is EMPTY:
+            annotation = in_path.get(name, _type_of(parameter.default))
+        place = "path" if name in in_path else place_of(name, annotation)
+        yield Parameter(name, place, annotation, parameter.default, parameter.kind)
+
+
+def _type_of(default: Any) -> Any:
+    """The type of a parameter without an annotation: that of its default, `n=5`, where text can become that."""
+    if default is EMPTY or default is None or converter(type(default)) is None:
+        return EMPTY
+    return type(default)
 
 
 def _told(handler: Callable[..., Any]) -> str:
     return f"{getattr(handler, '__qualname__', repr(handler))}{inspect.signature(handler)}"
 
 
-def _path_convert(handler: Callable[..., Any], parameter: _Parameter, kind: type) -> Convert:
-    annotation = kind if parameter[0] is EMPTY else without_none(parameter[0])[0]
-    convert = converter(annotation)
+def _path_convert(told: str, parameter: Parameter) -> Convert:
+    annotation, _ = without_none(parameter.annotation)
+    try:
+        convert = converter(annotation)
+    except TypeError as error:
+        raise SignatureError(f"{told}: {error} (the parameter {parameter.name})") from error
     if convert is None:
-        raise SignatureError(f"{_told(handler)}: a path's parameter cannot be {annotation!r}")
+        raise SignatureError(f"{told}: a path's parameter cannot be {name_of(annotation)}")
     return convert
 
 
-def _path_only(
-    handler: Callable[..., Any], names: tuple[str, ...], converts: list[Convert], parameters: dict[str, _Parameter]
-) -> Call:
+def _path_only(handler: Callable[..., Any], parameters: list[Parameter], converts: list[Convert]) -> Call:
     """Binds the most common kind of handler: one that takes only path parameters, and needs no `Request`."""
-    if any(kind is inspect.Parameter.KEYWORD_ONLY for _, _, kind in parameters.values()):
+    names = tuple(each.name for each in parameters)
+    if any(each.kind is inspect.Parameter.KEYWORD_ONLY for each in parameters):
         return lambda raw, request: handler(
             **dict(zip(names, _converted(names, converts, raw.parameters), strict=True))
         )
@@ -109,7 +123,7 @@ def _converted(names: tuple[str, ...], converts: list[Convert], values: list[str
         try:
             found.append(convert(value))
         except ValueError as error:
-            problems.append(Problem(name, "path", str(error), value).told)
+            problems.extend(Problem(name, "path", str(error), value).told)
     if problems:
         raise InvalidParameter(problems)
     return found
@@ -127,7 +141,7 @@ def _general(
             try:
                 values[name] = take(request)
             except Problem as problem:
-                problems.append(problem.told)
+                problems.extend(problem.told)
         if problems:
             raise InvalidParameter(problems)
         if positional:
@@ -147,11 +161,3 @@ def _from_path(name: str, convert: Convert) -> Take:
             raise Problem(name, "path", str(error), value) from error
 
     return take
-
-
-def _check_one_body(handler: Callable[..., Any], parameters: dict[str, _Parameter], names: Sequence[str]) -> None:
-    bodies = [
-        name for name, (kind, _, _) in parameters.items() if name not in names and is_body(name, without_none(kind)[0])
-    ]
-    if len(bodies) > 1:
-        raise SignatureError(f"{_told(handler)}: {' and '.join(bodies)} cannot both be the body")

@@ -16,11 +16,13 @@ from .._responses.encoding import SHORT_TEXT, TEXT_HEAD, encode_kept, encode_str
 from .._responses.response import InvalidResult, Response, normalise
 from .._sql.outcomes import shape_of
 from .._sql.transactions import Statement
+from .._validation.returned import check_returned
 from .._waits.functions import encode_state
 from .._waits.wait import Wait, encode_park
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from .._wire.ready import Route as ReadyRoute
+from ..errors import SignatureError
 from .parameters import Call, bind
 from .patterns import Pattern, join, parse
 
@@ -100,10 +102,16 @@ def make_route(
     Raises `SignatureError` for a handler that cannot be bound, `InvalidResult` for a constant that is not an answer.
     """
     if not is_handler(target):
+        if type(target) is int and 100 <= target <= 599:
+            raise SignatureError(
+                f"{pattern.path}: a number is JSON; write Status({target}) for the status, "
+                f"Response({target}) for the JSON"
+            )
         made = _response(target) if not isinstance(target, Wait) else target
         if isinstance(made, Wait):
             park(made, None)  # refuses an answer that the core cannot keep, now rather than at the first request
         return Route(methods, pattern, made, deadline, name or pattern.path, None, (scope,))
+    check_returned(target)
     name = name or str(getattr(target, "__name__", pattern.path))
     call = _bound(target, pattern, name, optional)
     return Route(methods, pattern, target, deadline, name, call, (scope,))

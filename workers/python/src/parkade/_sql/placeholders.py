@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from .._waits.message import encode_message
+from .._waits.message import encode_other
 from .._wire.payloads import ARRAY_DEPTH_MAX
 from ..errors import InvalidText
 
@@ -59,7 +59,7 @@ def carried(values: Iterable[Any]) -> list[Parameter]:
 _PLAIN = frozenset({type(None), bool, float, bytes})  # most values are these, str and int: the way below takes 1 µs
 _INT8 = range(-(2**63), 2**63)
 
-_json = msgspec.json.Encoder(enc_hook=encode_message).encode
+_json = msgspec.json.Encoder(enc_hook=encode_other).encode
 
 
 def _carried(value: object, depth: int = 0) -> Parameter:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from .._validation.values import Conversion, conversion
 from .._waits.wait import Wait, check_seconds
 from .._wire import payloads as p
 from .outcomes import value_of_query
@@ -47,19 +48,23 @@ class Query(Wait):
 
     wait: p.Query
 
-    def rows(self) -> Query:
-        """All rows: returned `[{…}, {…}]`, awaited `Rows`. This is the default."""
-        return self._shaped("rows")
-
-    def one(self) -> Query:
-        """One row: returned `{…}`, or 404 when there is none; awaited a dict or None. A second row is an error."""
-        return self._shaped("one")
-
-    def value(self) -> Query:
-        """The first column of the only row: returned as JSON, or 404 when there is none; awaited the value or None. A
-        second row is an error.
+    def rows(self, type: Any = None) -> Query:
+        """All rows: returned `[{…}, {…}]`, awaited `Rows`; with a `type`, a list of that (a dataclass, for instance).
+        This is the default.
         """
-        return self._shaped("value")
+        return self._shaped("rows", None if type is None else list[type])
+
+    def one(self, type: Any = None) -> Query:
+        """One row: returned `{…}`, or 404 when there is none; awaited a dict, or a `type`, or None. A second row is an
+        error.
+        """
+        return self._shaped("one", type)
+
+    def value(self, type: Any = None) -> Query:
+        """The first column of the only row: returned as JSON, or 404 when there is none; awaited the value, as a `type`
+        if that is given, or None. A second row is an error.
+        """
+        return self._shaped("value", type)
 
     def shared(self, key: str, ttl: float = 0) -> Query:
         """Requests that wait with the same key (1 to 200 bytes) share one execution, which is cancelled when the last
@@ -70,7 +75,7 @@ class Query(Wait):
         if not isinstance(key, str):
             raise TypeError(f"a shared key is text, not a {type(key).__name__}")
         known = msgspec.structs.asdict(self.wait.options)
-        return self._with(p.QueryOptions(**known | {"shared": key, "ttl": check_seconds(ttl)}))
+        return self._with(p.QueryOptions(**known | {"shared": key, "ttl": check_seconds(ttl)}), self.convert)
 
     def then(self, function: Callable[..., Any], /, **state: Any) -> Query:
         """As `Wait.then`: the first parameter of `function` gets what awaiting would give. It is not called when the
@@ -82,15 +87,16 @@ class Query(Wait):
     def _value(self, outcome: p.Outcome) -> Any:
         return value_of_query(outcome, self.wait.options.shape)
 
-    def _shaped(self, shape: Shape) -> Query:
+    def _shaped(self, shape: Shape, type: Any) -> Query:
         usual = self.wait.options is _USUAL["rows"]
-        return self._with(_USUAL[shape] if usual else msgspec.structs.replace(self.wait.options, shape=shape))
+        options = _USUAL[shape] if usual else msgspec.structs.replace(self.wait.options, shape=shape)
+        return self._with(options, None if type is None else conversion(type))
 
-    def _with(self, options: p.QueryOptions) -> Query:
-        return self._copied(p.Query(self.wait.text, self.wait.parameters, options))
+    def _with(self, options: p.QueryOptions, convert: Conversion | None) -> Query:
+        return self._copied(p.Query(self.wait.text, self.wait.parameters, options), convert)
 
-    def _copied(self, wait: p.Query) -> Query:
-        return Query(wait, None, self.function, self.state)
+    def _copied(self, wait: p.Query, convert: Conversion | None) -> Query:
+        return Query(wait, None, self.function, self.state, convert)
 
     def __repr__(self) -> str:
         """Without its parameters, which may be secrets."""

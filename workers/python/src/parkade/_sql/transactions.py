@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Literal, NoReturn
 
 from .._link import port
+from .._validation.values import Conversion
 from .._waits.wait import AWAIT, encode_park
 from .._wire import payloads as p
 from ..errors import HTTPError, WaitError
@@ -149,8 +150,8 @@ class Statement(Query):
 
     __slots__ = ("_transaction",)
 
-    def __init__(self, wait: p.Query, transaction: Transaction) -> None:
-        super().__init__(wait)
+    def __init__(self, wait: p.Query, transaction: Transaction, convert: Conversion | None = None) -> None:
+        super().__init__(wait, convert=convert)
         self._transaction = transaction
 
     def shared(self, key: str, ttl: float = 0) -> NoReturn:
@@ -163,8 +164,8 @@ class Statement(Query):
         self._transaction.check()
         return await super()._outcome()
 
-    def _copied(self, wait: p.Query) -> Query:
-        return Statement(wait, self._transaction)
+    def _copied(self, wait: p.Query, convert: Conversion | None) -> Query:
+        return Statement(wait, self._transaction, convert)
 
 
 class _State(Enum):

@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import enum
 import math
-import types
 import typing
 from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any, Literal, Union
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
 
 from .._limits import DIGITS_MAX
+from .annotations import bare, unwrapped
+from .constraints import constrained
 from .decimals import is_reasonable
+from .models import is_pydantic, text_converter
 
 Convert = Callable[[str], Any]
 
@@ -24,33 +26,32 @@ Convert = Callable[[str], Any]
 def converter(annotation: Any) -> Convert | None:
     """Makes text into a value of that type; the function raises `ValueError` with a reason for people.
 
-    None when text cannot become one.
+    None when text cannot become one. Raises `TypeError` for what `Annotated` demands and nothing enforces.
     """
-    if annotation in (str, Any):
+    if is_pydantic(annotation):
+        return text_converter(annotation)
+    kind, added = unwrapped(annotation)
+    convert = _converter(kind)
+    return convert if convert is None else constrained(convert, kind, added)
+
+
+def _converter(kind: Any) -> Convert | None:
+    if kind in (str, Any):
         return str
-    if annotation in _OWN:
-        return _OWN[annotation]
-    if annotation in _BY_MSGSPEC or _is_enum(annotation) or typing.get_origin(annotation) is Literal:
-        return _by_msgspec(annotation)
+    if kind in _OWN:
+        return _OWN[kind]
+    if kind in _BY_MSGSPEC or _is_enum(kind) or typing.get_origin(kind) is Literal:
+        return _by_msgspec(kind)
     return None
-
-
-def without_none(annotation: Any) -> tuple[Any, bool]:
-    """`X` and whether None was allowed: (X, True) for `X | None`."""
-    if typing.get_origin(annotation) not in (Union, types.UnionType):
-        return annotation, False
-    kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
-    if len(kinds) == len(typing.get_args(annotation)):
-        return annotation, False
-    return (kinds[0] if len(kinds) == 1 else Union[tuple(kinds)]), True  # noqa: UP007 (made of values)
 
 
 def item_of_list(annotation: Any) -> Any | None:
     """`X` for `list[X]` (Any for a bare list), else None."""
-    if annotation is list:
+    kind = bare(annotation)
+    if kind is list:
         return Any
-    if typing.get_origin(annotation) is list:
-        return typing.get_args(annotation)[0]
+    if typing.get_origin(kind) is list:
+        return typing.get_args(kind)[0]
     return None
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
 import msgspec
-from msgspec import inspect
 
-from .._limits import JSON_DEPTH_MAX
+from .._limits import FAULTS_MAX, JSON_DEPTH_MAX
 from ..errors import HTTPError
+from .annotations import is_record, parts_in
 from .decimals import check_decimals
-from .records import kinds_in, whole
+from .decodable import check_decodable
+from .faults import Fault, Mismatch, faults_of
+from .models import decode_model, is_model, is_no_json, is_pydantic, json_validator, problems_of
+from .records import whole
 
 Decode = Callable[[bytes], Any]
 
@@ -22,11 +27,10 @@ def json_decoder(annotation: Any) -> Decode:
     """What decodes a body as that type.
 
     It raises `HTTPError` 400 for a body that is not JSON or too deep, `msgspec.ValidationError` for one that is not of
-    the type. Raises `TypeError` itself for a type that JSON cannot become.
+    the type; where that has several faults, a `Mismatch`. Raises `TypeError` itself for a type that JSON cannot become.
     """
-    decode = msgspec.json.Decoder(annotation).decode
-    complete = whole(_as_it_is, annotation)
-    has_decimals = any(isinstance(kind, inspect.DecimalType) for kind in kinds_in(annotation))
+    decode = _decoder_of_models(annotation) if is_pydantic(annotation) else _decoder(annotation)
+    has_decimals = any(kind is Decimal for kind, _ in parts_in(annotation, _has_fields))
 
     def decode_body(body: bytes) -> Any:
         has_many = body.count(b"[") + body.count(b"{") > JSON_DEPTH_MAX
@@ -34,15 +38,52 @@ def json_decoder(annotation: Any) -> Decode:
             raise HTTPError(400, _TOO_DEEP)
         try:
             value = _uncollected(decode, body) if has_many else decode(body)
-        except msgspec.ValidationError:
-            raise
+        except msgspec.ValidationError as error:
+            raise error if type(error) is Mismatch else Mismatch(faults_of(annotation, body, error)) from error
         except (msgspec.DecodeError, UnicodeError) as error:
             raise HTTPError(400, f"the body is not JSON: {error}") from error
         if has_decimals:
             check_decimals(value)
-        return complete(value)
+        return value
 
     return decode_body
+
+
+def _decoder(annotation: Any) -> Decode:
+    decode = msgspec.json.Decoder(annotation, dec_hook=decode_model).decode
+    check_decodable(annotation)
+    return whole(decode, annotation)
+
+
+def _decoder_of_models(annotation: Any) -> Decode:
+    validate = json_validator(annotation)
+
+    def decode(body: bytes) -> Any:
+        try:
+            return validate(body)
+        except ValueError as error:
+            if (reason := is_no_json(error)) is not None:
+                raise msgspec.DecodeError(reason) from error
+            raise Mismatch([Fault(*each) for each in problems_of(error)[:FAULTS_MAX]]) from error
+
+    return decode
+
+
+def _has_fields(kind: Any) -> bool:
+    return is_record(kind) or is_model(kind)
+
+
+def decoder_of(annotation: Any) -> Decode:
+    """As `json_decoder`, made once for a type. Raises `TypeError`."""
+    try:
+        return _made_decoder(annotation)
+    except TypeError:  # an annotation that cannot be a key, or none that JSON can become: that is said again
+        return _made_decoder.__wrapped__(annotation)
+
+
+@lru_cache(maxsize=1_024)
+def _made_decoder(annotation: Any) -> Decode:
+    return json_decoder(annotation)
 
 
 def depth(body: bytes) -> int:
@@ -73,7 +114,3 @@ def _uncollected(decode: Decode, body: bytes) -> Any:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _as_it_is(value: Any) -> Any:
-    return value

@@ -16,6 +16,8 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 from msgspec import inspect
 
+from .models import is_model
+
 D = TypeVar("D")
 
 _Classes: TypeAlias = dict[type, tuple[str, ...]]  # dataclasses that may lack something, with all their fields
@@ -108,6 +110,8 @@ def named_parts_of(value: object) -> Iterator[tuple[object, object]]:
     if dataclasses.is_dataclass(value):
         fields = (field.name for field in dataclasses.fields(value))
         return ((f".{name}", getattr(value, name)) for name in fields if hasattr(value, name))
+    if is_model(type(value)):
+        return ((f".{name}", part) for name, part in vars(value).items())
     return enumerate(parts_of(value))
 
 
@@ -122,4 +126,6 @@ def _reader(kind: type) -> Callable[[Any], Iterable[object]]:
     if dataclasses.is_dataclass(kind):
         names = tuple(field.name for field in dataclasses.fields(kind))
         return lambda value: [getattr(value, name) for name in names if hasattr(value, name)]
+    if is_model(kind):
+        return lambda value: vars(value).values()
     return lambda value: ()

@@ -8,7 +8,7 @@ from .._limits import MESSAGE_MAX, NAME_MAX
 from .._link import port
 from .._wire import payloads as p
 from ..errors import InvalidChannel
-from .message import Message, encode_message
+from .message import Message, encode_other
 from .wait import Wait, check_seconds
 
 
@@ -67,7 +67,7 @@ class Channel:
         port.port().publish(self.name, content_type, body)
 
 
-_json = msgspec.json.Encoder(enc_hook=encode_message).encode
+_json = msgspec.json.Encoder(enc_hook=encode_other).encode
 
 
 def _encode(value: object) -> tuple[bytes, str]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw
@@ -16,10 +16,14 @@ from msgspec import Raw
 from .._job import Job, JobState
 from .._limits import INLINE_MAX, NAME_MAX
 from .._requests.request import Request
-from .._validation.converters import without_none
+from .._validation.annotations import bare, hints_of, members, without_none
+from .._validation.decodable import check_decodable
+from .._validation.models import decode_model, is_pydantic, json_validator, validated
 from .._validation.records import whole
+from .._validation.values import Conversion, conversion
 from .._wire import payloads as p
 from ..errors import SignatureError
+from .message import Message, encode_other
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Function:
     request: str | None
     job: str | None
     decoders: Mapping[str, Callable[[Raw], Any]]
+    convert: Conversion | None = None  # makes the outcome what its parameter is annotated with
 
     @property
     def kind(self) -> Literal["sync", "async"]:
@@ -72,8 +77,27 @@ def describe(function: Callable[..., Any], state: frozenset[str]) -> Function:
         raise SignatureError(
             f"{name}{inspect.signature(function)} needs {', '.join(missing)}, which the state does not have"
         )
-    decoders = {key: value_decoder(hints.get(key, Any)) for key in named}
-    return Function(name, function, inspect.iscoroutinefunction(function), outcome, request, job, decoders)
+    decoders = {key: _decoder(name, key, hints.get(key, Any)) for key in named}
+    convert = None if outcome is None else _conversion(name, outcome, hints.get(outcome, Any))
+    return Function(name, function, inspect.iscoroutinefunction(function), outcome, request, job, decoders, convert)
+
+
+def _conversion(name: str, outcome: str, annotation: Any) -> Conversion | None:
+    convert = conversion(annotation)
+    is_bytes = without_none(annotation)[0] is bytes
+    if convert is None:
+        return None
+
+    def convert_outcome(value: Any) -> Any:
+        if isinstance(value, Message) and not takes_messages:
+            value = value.body if is_bytes else value.value
+        try:
+            return convert(value)
+        except TypeError as error:
+            raise TypeError(f"{name}: its parameter {outcome}: {error}") from error
+
+    takes_messages = any(bare(member) is Message for member in members(annotation))
+    return convert_outcome
 
 
 def find(name: str, state: frozenset[str]) -> Function:
@@ -116,7 +140,7 @@ def encode_state(
     """
     try:
         told = [state, request] if shape == "rows" and job is None else [state, request, shape, job]
-        encoded = msgspec.msgpack.encode(told)
+        encoded = msgspec.msgpack.encode(told, enc_hook=encode_other)
     except TypeError as error:
         raise TypeError(f"the state of {function} cannot be encoded as MessagePack: {error}") from error
     if len(encoded) > INLINE_MAX:
@@ -155,7 +179,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
-        return get_type_hints(function)
+        return hints_of(function)
     except NameError as error:
         raise SignatureError(f"{function.__qualname__}: {error}") from error
 
@@ -172,9 +196,24 @@ def _is_job_type(annotation: Any) -> bool:
     return without_none(annotation)[0] is Job
 
 
-def value_decoder(annotation: Any) -> Callable[[Raw], Any]:
-    """Makes what was carried as MessagePack a value of that type."""
+def _decoder(name: str, parameter: str, annotation: Any) -> Callable[[Raw], Any]:
     try:
-        return whole(msgspec.msgpack.Decoder(annotation).decode, annotation)
-    except TypeError:  # a type that MessagePack cannot tell: the value comes as it was written
-        return msgspec.msgpack.Decoder().decode
+        return value_decoder(annotation)
+    except TypeError as error:
+        raise SignatureError(f"{name}: its parameter {parameter}: {error}") from error
+
+
+def value_decoder(annotation: Any) -> Callable[[Raw], Any]:
+    """Makes what was carried as MessagePack a value of that type.
+
+    Raises `TypeError` for a type that nothing can become.
+    """
+    if is_pydantic(annotation):
+        validate = json_validator(annotation)
+        return lambda raw: validated(validate, _plain(raw))
+    decode = msgspec.msgpack.Decoder(annotation, dec_hook=decode_model).decode
+    check_decodable(annotation)
+    return whole(decode, annotation)
+
+
+_plain = msgspec.msgpack.Decoder().decode

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import msgspec
 
-from ..errors import InvalidMessage
+from .._validation.json import decoder_of
+from .._validation.models import encode_model
+from ..errors import HTTPError, InvalidMessage
+
+T = TypeVar("T")
 
 
 class Message:
@@ -42,6 +46,20 @@ class Message:
             raise InvalidMessage(f"what was published as {self.content_type} ({self.cursor}): {why}") from error
         return self._value
 
+    @overload
+    def json(self) -> Any: ...
+    @overload
+    def json(self, type: type[T]) -> T: ...
+    def json(self, type: Any = Any) -> Any:
+        """The body decoded from JSON, as `type` when given (a dataclass, `msgspec.Struct`, pydantic model, …).
+
+        Raises `InvalidMessage` for a body that is not JSON, or not of that type.
+        """
+        try:
+            return decoder_of(type)(self.body)
+        except (HTTPError, ValueError) as error:
+            raise InvalidMessage(f"what was published as {self.content_type} ({self.cursor}): {error}") from error
+
     @property
     def text(self) -> str:
         """The body as UTF-8; invalid bytes become U+FFFD."""
@@ -51,11 +69,13 @@ class Message:
         return f"<Message {self.cursor} {self.content_type} {len(self.body)} bytes>"
 
 
-def encode_message(value: object) -> Any:
-    """For JSON encoders: a message inside an answer stands for its value."""
+def encode_other(value: object) -> Any:
+    """For encoders of msgspec: a message inside an answer stands for its value; a model of pydantic for what that makes
+    of it. Raises `TypeError` for anything else.
+    """
     if isinstance(value, Message):
         return value.text if isinstance(value.value, bytes) else value.value
-    raise TypeError(f"{type(value).__name__} is not JSON-able")
+    return encode_model(value)
 
 
 _TOO_DEEP = "its arrays and objects are nested too deeply for Python; body and text can still be read"

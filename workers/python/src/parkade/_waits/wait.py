@@ -8,6 +8,7 @@ from typing import Any
 from .._limits import FRAME_MAX
 from .._link import port
 from .._link.exchange import AWAITED
+from .._validation.values import Conversion
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from ..errors import Refused, WaitError
@@ -31,7 +32,7 @@ _NO_STATE: Mapping[str, Any] = {}
 class Wait:
     """What a request waits for, and what happens then. Make it with `after`, `channel` or `query`. It is immutable."""
 
-    __slots__ = ("function", "response", "state", "wait")
+    __slots__ = ("convert", "function", "response", "state", "wait")
 
     def __init__(
         self,
@@ -39,11 +40,13 @@ class Wait:
         response: object = None,
         function: Function | None = None,
         state: Mapping[str, Any] | None = None,
+        convert: Conversion | None = None,
     ) -> None:
         self.wait = wait
         self.response = response  # a timer's
         self.function = function
         self.state: Mapping[str, Any] = state or _NO_STATE
+        self.convert = convert  # makes what awaiting gives a value of a type
 
     def then(self, function: Callable[..., Any], /, **state: Any) -> Wait:
         """Returned, this has any worker call `function` when the wait is over; what that returns is the answer.
@@ -70,7 +73,10 @@ class Wait:
         if exchange is None:
             raise WaitError(AWAITED)
         outcome = await exchange.wait(encode_park(self.wait, AWAIT))
-        return self.response if isinstance(outcome, p.Elapsed) else self._value(outcome)
+        if isinstance(outcome, p.Elapsed):
+            return self.response
+        value = self._value(outcome)
+        return value if self.convert is None else self.convert(value)
 
     def _value(self, outcome: p.Outcome) -> Any:
         """What awaiting gives. Queries and results of jobs have outcomes of their own."""

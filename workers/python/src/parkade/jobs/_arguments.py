@@ -9,15 +9,19 @@ import hashlib
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from inspect import Parameter
-from typing import Any, get_type_hints
+from itertools import chain
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from .._job import Job
 from .._limits import JOB_VALUE_MAX
+from .._validation.annotations import hints_of
 from .._waits.functions import is_job, value_decoder
+from .._waits.message import encode_other
 from .._wire.values import Array
 from ..errors import Discard, SignatureError
 from ._options import RESERVED
@@ -52,7 +56,7 @@ class Signature:
         self._whole = inspect.signature(function)
         told = f"{function.__qualname__}{self._whole}"
         try:
-            hints = get_type_hints(function)
+            hints = hints_of(function)
         except NameError as error:
             raise SignatureError(f"{told}: {error}; annotations are read when the application loads") from error
         parameters = self._whole.parameters
@@ -64,13 +68,33 @@ class Signature:
         self._job = own[0] if own else None
         taken = [parameter for name, parameter in parameters.items() if name != self._job]
         self._taken = self._whole.replace(parameters=taken)
-        self._decoders = {name: value_decoder(hints.get(name, Any)) for name in parameters if name != self._job}
-        self._direct = _Direct(parameters, self._job, self._decoders)
+        self._decoders = {name: _decoder(told, name, hints.get(name, Any)) for name in parameters if name != self._job}
+        self._direct = _Direct(parameters, self._job, self._decoders, hints)
+        self.returned: Any = hints.get("return", Any)
 
     def check(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Raises `TypeError` for arguments that the function does not take."""
+        """Raises `TypeError` for arguments that the function does not take, by their number and names."""
         if not self._direct.takes(len(args), kwargs):
             self._bind(name, args, kwargs)
+
+    def encode(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+        """The arguments, encoded. Raises `TypeError` for those that the function does not take, also by their types;
+        otherwise as `encode_arguments`.
+        """
+        self.check(name, args, kwargs)
+        encoded = encode_arguments(name, args, kwargs)
+        if not self._direct.fits(args, kwargs):
+            self._check_types(name, encoded)
+        return encoded
+
+    def _check_types(self, name: str, encoded: bytes) -> None:
+        """Decodes them as the worker will that runs the job: what fails here would fail there, at every attempt."""
+        told = _whole(encoded)
+        if self._direct.takes(len(told.args), told.kwargs):
+            with suppress(msgspec.MsgspecError, ValueError):  # the slow path says what is wrong
+                self._direct.decode(told.args, told.kwargs, _NO_JOB)
+                return
+        self.named(name, encoded)
 
     def key(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """The same for the same arguments, in whatever way they are given. Raises `TypeError`."""
@@ -125,7 +149,7 @@ class Signature:
             if isinstance(value, dict):
                 return {each: decode(raw) for each, raw in value.items()}
             return decode(value)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, ValueError) as error:
             raise TypeError(f"{name}: its argument {key}: {error}") from error
 
 
@@ -137,12 +161,17 @@ class _Direct:
     """
 
     def __init__(
-        self, parameters: Mapping[str, Parameter], job: str | None, decoders: Mapping[str, Callable[[Raw], Any]]
+        self,
+        parameters: Mapping[str, Parameter],
+        job: str | None,
+        decoders: Mapping[str, Callable[[Raw], Any]],
+        hints: Mapping[str, Any],
     ) -> None:
         taken = [parameter for name, parameter in parameters.items() if name != job]
         places = [parameter.name for parameter in taken if parameter.kind in _BY_PLACE]
         self._job = job
         self._places = places
+        self._kinds = {name: hints.get(name, Any) for name in parameters if hints.get(name, Any) in _EXACT}
         self._by_place = [decoders[name] for name in places]
         self._by_name = {each.name: decoders[each.name] for each in taken if each.kind in _BY_NAME}
         self._required = {each.name for each in taken if each.default is Parameter.empty and each.kind not in _VARIADIC}
@@ -168,6 +197,17 @@ class _Direct:
             and self._required <= names | places
         )
 
+    def fits(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
+        """Whether all values have, without a doubt, the types of their parameters: most are text and numbers."""
+        if len(args) > len(self._places):
+            return False
+        kinds = self._kinds
+        for name, value in chain(zip(self._places, args, strict=False), named.items()):
+            kind = kinds.get(name)
+            if kind is not Any and type(value) is not kind:
+                return False
+        return True
+
     def decode(self, args: list[Raw], named: Mapping[str, Raw], job: Job) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Only what it takes. Raises `MsgspecError` for an argument that is not of its parameter's type."""
         values = [decode(raw) for decode, raw in zip(self._by_place, args, strict=False)]
@@ -186,17 +226,27 @@ class _Arguments(Array, frozen=True):
     kwargs: dict[str, Raw]
 
 
+_EXACT = (Any, str, int, float, bool, bytes)
+_NO_JOB: Any = None
+
 _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
-_encode = msgspec.msgpack.Encoder().encode
-_encode_sorted = msgspec.msgpack.Encoder(order="deterministic").encode
+_encode = msgspec.msgpack.Encoder(enc_hook=encode_other).encode
+_encode_sorted = msgspec.msgpack.Encoder(order="deterministic", enc_hook=encode_other).encode
 _whole = msgspec.msgpack.Decoder(_Arguments).decode
 _parts = msgspec.msgpack.Decoder(list[Raw]).decode
 _version = msgspec.msgpack.Decoder(int).decode
 _positional = msgspec.msgpack.Decoder(list[Raw]).decode
 _named = msgspec.msgpack.Decoder(dict[str, Raw]).decode
+
+
+def _decoder(told: str, name: str, annotation: Any) -> Callable[[Raw], Any]:
+    try:
+        return value_decoder(annotation)
+    except TypeError as error:
+        raise SignatureError(f"{told}: its parameter {name}: {error}") from error
 
 
 def _is_encodable(value: object) -> bool:

@@ -15,10 +15,11 @@ from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from .._wire.ready import Job as ReadyJob
 from ..errors import SignatureError
-from ._arguments import Signature, encode_arguments
+from ._arguments import Signature
 from ._handle import Handle
 from ._options import checked_text, options
 from ._policy import Policy
+from ._values import result_conversion
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,6 +37,7 @@ class JobFunction(Generic[P, R]):
         self.function = function
         self.signature = Signature(function)
         self.policy = policy
+        self._convert = result_conversion(self.name, self.signature.returned)
         self.asynchronous = inspect.iscoroutinefunction(function)
 
     @property
@@ -76,16 +78,16 @@ class JobFunction(Generic[P, R]):
         524,288 bytes, `WaitError` where there is no core.
         """
         name = self.name
-        self.signature.check(name, args, kwargs)
+        arguments = self.signature.encode(name, args, kwargs)
         transaction = open_transaction()
         key = key if key is not None else self.key(args, kwargs)
         policy = self.policy
         told = options(delay, at, priority, key, queue, transaction is not None, policy.usual)
         encoded = policy.encoded if told is policy.usual else told
         id = new_id()
-        job = encode_payload((id, name, encode_arguments(name, args, kwargs), encoded))
+        job = encode_payload((id, name, arguments, encoded))
         port.port().enqueue(id, job, told.within)
-        return Handle(id, transaction)
+        return Handle(id, transaction, self._convert)
 
     def ready(self) -> ReadyJob:
         """For READY."""

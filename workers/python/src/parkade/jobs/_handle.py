@@ -9,6 +9,7 @@ from uuid import UUID
 from .._job import text_of_id
 from .._link import port
 from .._sql.transactions import Transaction
+from .._validation.values import Conversion
 from .._waits.wait import Wait, check_seconds
 from .._wire import payloads as p
 from ..errors import InvalidJobId, WaitError
@@ -18,11 +19,12 @@ from ._values import ResultWait
 class Handle:
     """A job that was enqueued."""
 
-    __slots__ = ("_asked", "_id", "_transaction")
+    __slots__ = ("_asked", "_convert", "_id", "_transaction")
 
-    def __init__(self, id: bytes, transaction: Transaction | None = None) -> None:
+    def __init__(self, id: bytes, transaction: Transaction | None = None, convert: Conversion | None = None) -> None:
         self._asked = self._id = id  # the id that it was enqueued with, and the one that it has
         self._transaction = transaction
+        self._convert = convert  # makes the result what the job's function says that it returns
 
     @classmethod
     def of(cls, id: str | UUID) -> Handle:
@@ -49,7 +51,8 @@ class Handle:
         awaited it gives what the job returned (also None when the time is up), and raises `JobError` for a job that
         has failed for good, was cancelled, or does not exist.
         """
-        return ResultWait(p.UntilResult(self._id, p.ResultOptions(None if timeout is None else check_seconds(timeout))))
+        options = p.ResultOptions(None if timeout is None else check_seconds(timeout))
+        return ResultWait(p.UntilResult(self._id, options), convert=self._convert)
 
     def __await__(self) -> Generator[Any, None, Handle]:
         """Waits until the job is stored; then `id` is its id, or that of the existing job with its key. Several handles

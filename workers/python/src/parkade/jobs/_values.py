@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from typing import Any
 
 import msgspec
@@ -12,7 +13,9 @@ from .._limits import JOB_VALUE_MAX
 from .._responses.encoding import flat_of
 from .._responses.response import InvalidResult, Response
 from .._sql.outcomes import value_of_query
-from .._waits.message import encode_message
+from .._validation.annotations import bare, members, union
+from .._validation.values import Conversion, conversion
+from .._waits.message import encode_other
 from .._waits.wait import Wait
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
@@ -56,6 +59,32 @@ def value_of(outcome: p.Outcome, shape: str = "rows") -> Any:
             return value_of_query(outcome, shape)
 
 
+def result_conversion(name: str, annotation: Any) -> Conversion | None:
+    """Makes a result what the job says that it returns. A wait that it returns gives what awaiting that would give."""
+    told = [each for member in members(annotation) for each in members(_awaited(member))]
+    convert = conversion(union(told))
+    if convert is None:
+        return None
+
+    def convert_result(value: Any) -> Any:
+        if isinstance(value, Response):
+            return value
+        try:
+            return convert(value)
+        except TypeError as error:
+            raise TypeError(f"the result of the job {name}: {error}") from error
+
+    return convert_result
+
+
+def _awaited(annotation: Any) -> Any:
+    kind = bare(annotation)
+    wait = typing.get_origin(kind) or kind
+    if not (isinstance(wait, type) and issubclass(wait, Wait)):
+        return annotation
+    return next(iter(typing.get_args(kind)), Any)
+
+
 class ResultWait(Wait):
     """A wait for the end of a job."""
 
@@ -75,7 +104,7 @@ def _read_extension(code: int, data: memoryview) -> object:
 
 def _plain(value: object) -> Any:
     """The value as for JSON, so with times as text, which MessagePack has its own type for; bytes stay bytes."""
-    return msgspec.to_builtins(value, builtin_types=(bytes, bytearray, memoryview), enc_hook=encode_message)
+    return msgspec.to_builtins(value, builtin_types=(bytes, bytearray, memoryview), enc_hook=encode_other)
 
 
 def _tellable(plain: Any) -> Any:
