@@ -1,7 +1,5 @@
 //! Ids for jobs that were enqueued without one.
 
-use rustix::rand::{GetRandomFlags, getrandom};
-
 use crate::store::wall;
 
 /// A UUID of version 7 (RFC 9562, section 5.7). A client that knows it may ask for the job, so it must not be
@@ -14,10 +12,10 @@ pub fn minted() -> u128 {
 
 fn random() -> u128 {
     let mut bytes = [0; 16];
-    // The kernel delivers that few bytes at once; a kernel without the call is too old for this program.
-    match getrandom(&mut bytes, GetRandomFlags::empty()) {
-        Ok(16) => u128::from_be_bytes(bytes),
-        Ok(_) | Err(_) => fastrand::u128(..),
+    // A kernel without them is older than any that this runs on.
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => u128::from_be_bytes(bytes),
+        Err(_) => fastrand::u128(..),
     }
 }
 

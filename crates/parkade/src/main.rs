@@ -15,6 +15,7 @@ mod http;
 mod job_id;
 mod job_values;
 mod log;
+mod platform;
 mod poll;
 mod queries;
 mod routing;

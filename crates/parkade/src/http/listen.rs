@@ -10,6 +10,7 @@ use socket2::{Domain, Protocol, Socket as Socket2, TcpKeepalive, Type};
 
 use super::socket::{ClientSocket, Peer};
 use crate::config::{Group, Mode};
+use crate::platform;
 use crate::unix_socket::{self, SocketFile};
 
 /// Connections that the kernel holds while the core is busy; it reduces this to `net.core.somaxconn`.
@@ -51,9 +52,7 @@ impl HttpListener {
         socket.set_tcp_keepalive(
             &TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL).with_retries(3),
         )?;
-        // Without it, a lost heartbeat would be waited for for a quarter of an hour: keepalive is silent while data is
-        // unacknowledged.
-        socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_TIME_MAX))?;
+        platform::limit_unacknowledged(&socket, UNACKNOWLEDGED_TIME_MAX)?;
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         Ok(Self::Tcp(TcpListener::from_std(socket.into())))

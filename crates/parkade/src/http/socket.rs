@@ -9,10 +9,11 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use mio::net::{TcpStream, UnixStream};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::RecvFlags;
 
 use super::limits::time_to_take;
 use super::tick::Tick;
+use crate::platform;
 
 #[derive(Debug)]
 pub enum ClientSocket {
@@ -60,7 +61,7 @@ impl ClientSocket {
     /// The number of bytes written; 0 if the socket takes none now.
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
-            return match rustix::net::send(self, bytes, SendFlags::NOSIGNAL) {
+            return match rustix::net::send(self, bytes, platform::SEND_FLAGS) {
                 Err(Errno::WOULDBLOCK) => Ok(0),
                 Err(Errno::INTR) => continue,
                 outcome => Ok(outcome?),

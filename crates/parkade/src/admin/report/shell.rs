@@ -11,6 +11,7 @@ use super::{
     Memory, QueryTimes, Report, Totals, TurnsReport, WaitReport, WorkerReport,
 };
 use crate::admin::EndedRequests;
+use crate::platform;
 use crate::words;
 
 /// What the shell knows in addition to the core.
@@ -91,7 +92,7 @@ impl Shell {
             connections: self.connections,
             turns: self.turns,
             memory: Memory {
-                resident_bytes: resident_bytes(),
+                resident_bytes: platform::resident_bytes(std::process::id()),
                 parked_bytes: self.parked_bytes,
                 request_bytes: self.request_bytes,
                 result_bytes: self.result_bytes,
@@ -208,14 +209,6 @@ fn tally<K: Copy + PartialEq>(tally: &Tally<K>, word: fn(K) -> &'static str) -> 
 #[expect(clippy::cast_precision_loss, reason = "exact up to 285,000 years")]
 fn seconds(duration: Duration) -> f64 {
     duration.as_millis() as f64 / 1_000.0
-}
-
-/// Of this process; unknown where there is no `/proc`.
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 #[cfg(test)]

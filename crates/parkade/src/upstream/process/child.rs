@@ -1,6 +1,5 @@
 //! One worker process: starts it, signals it, measures it, and reports its end.
 
-use std::fs;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -17,6 +16,7 @@ use super::link::Ends;
 use super::output;
 use super::report::{News, Post, Started};
 use super::starter::{Starter, Wanted};
+use crate::platform;
 
 /// How a worker is started.
 #[derive(Debug, Clone)]
@@ -101,7 +101,7 @@ impl Process {
     /// Resident memory, as the kernel counts it now.
     pub fn resident_bytes(&self) -> Option<u64> {
         let pid = self.running.as_ref()?.living()?;
-        resident(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+        platform::resident_bytes(pid.as_raw_nonzero().get().unsigned_abs())
     }
 }
 
@@ -175,8 +175,7 @@ fn command(launch: &Launch) -> Command {
 /// One direction of a link.
 fn link_pipe() -> io::Result<(PipeReader, PipeWriter)> {
     let (reader, writer) = io::pipe()?;
-    // The kernel's default size is enough to work with.
-    let _ = rustix::pipe::fcntl_setpipe_size(&writer, limits::PIPE_BYTES);
+    platform::widen_pipe(&writer, limits::PIPE_BYTES);
     Ok((reader, writer))
 }
 
@@ -217,13 +216,6 @@ fn signal_name(number: i32) -> &'static str {
     NAMED.iter().find(|(signal, _)| signal.as_raw() == number).map_or("unnamed", |(_, name)| name)
 }
 
-/// `VmRSS` of `/proc/<pid>/status`: in kB whatever the page size, and 20 µs to read; `smaps_rollup` would walk the page
-/// tables.
-fn resident(status: &str) -> Option<u64> {
-    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
-    kilobytes.parse::<u64>().ok()?.checked_mul(1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,11 +226,5 @@ mod tests {
         assert_eq!(describe(ExitStatus::from_raw(9)), "signal 9 (SIGKILL)");
         assert_eq!(describe(ExitStatus::from_raw(11)), "signal 11 (SIGSEGV)");
         assert_eq!(describe(ExitStatus::from_raw(45)), "signal 45 (unnamed)");
-    }
-
-    #[test]
-    fn resident_memory_is_read_from_the_status() {
-        assert_eq!(resident("Name:\tpython\nVmRSS:\t   10240 kB\nThreads:\t1\n"), Some(10_485_760));
-        assert_eq!(resident("Name:\tzombie\n"), None);
     }
 }

@@ -1,6 +1,5 @@
 //! The thread that starts workers.
 
-use std::fs;
 use std::io::{self, PipeReader};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -11,6 +10,7 @@ use tokio::runtime::Handle;
 
 use super::limits;
 use super::report::{News, Post, Started};
+use crate::platform;
 
 /// Starts processes, one after the other. Starting one blocks the thread until the program is loaded: 1 ms on a quiet
 /// machine and 50 ms on a busy one.
@@ -67,7 +67,7 @@ impl Wanted {
 fn spawn(mut command: Command) -> io::Result<Child> {
     let child = command.spawn()?;
     if let Some(pid) = child.id() {
-        let _ = fs::write(format!("/proc/{pid}/oom_score_adj"), limits::OOM_SCORE_ADJUST.to_string());
+        platform::offer_to_oom_killer(pid, limits::OOM_SCORE_ADJUST);
     }
     Ok(child)
 }

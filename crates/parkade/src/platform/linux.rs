@@ -1,0 +1,53 @@
+use std::os::fd::AsFd;
+use std::time::Duration;
+use std::{fs, io};
+
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use socket2::Socket;
+
+/// A client that has left is an error of the call, not a signal to the process.
+pub const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
+
+/// The process that uses most memory is killed first when memory is short; `score` (up to 1,000) is added to its share.
+pub fn offer_to_oom_killer(pid: u32, score: u16) {
+    let _ = fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string());
+}
+
+/// The resident memory of a process. `VmRSS` is in kB whatever the page size and takes 20 µs to read; `smaps_rollup` would walk the page tables.
+pub fn resident_bytes(pid: u32) -> Option<u64> {
+    parsed(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+}
+
+fn parsed(status: &str) -> Option<u64> {
+    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
+    kilobytes.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The kernel's own size is enough to work with, so an error is ignored.
+pub fn widen_pipe(pipe: &impl AsFd, bytes: usize) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, bytes);
+}
+
+/// Breaks a connection whose peer has not acknowledged what was sent for so long. Keepalive alone does not: it is silent while something is
+/// unacknowledged, and the kernel would try again for a quarter of an hour.
+pub fn limit_unacknowledged(socket: &Socket, time: Duration) -> io::Result<()> {
+    socket.set_tcp_user_timeout(Some(time))
+}
+
+/// accept(2): the machine of a client that was about to be accepted is not on the network any more.
+pub fn is_network_missing(error: Errno) -> bool {
+    error == Errno::NONET
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resident_memory_is_read_from_the_status() {
+        assert_eq!(parsed("Name:\tpython\nVmRSS:\t   10240 kB\nThreads:\t1\n"), Some(10_485_760));
+        assert_eq!(parsed("Name:\tzombie\n"), None);
+        assert!(resident_bytes(std::process::id()).is_some_and(|bytes| bytes > 1 << 20));
+    }
+}
