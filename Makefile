@@ -7,7 +7,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.to
 PYTHON_SOURCES := $(shell find workers/python/src -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check soak bench fmt clean
+.PHONY: help setup demo test check soak bench wheels fmt clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,10 +65,13 @@ bench: $(VENV)/.parkade ## Measure parkade and its peers; writes bench/results a
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/figures.py
 
+wheels: ## Build and check wheels for Linux (x86-64 and ARM, glibc and musl) and the source distribution, in dist/; takes about 20 minutes
+	packaging/wheels.sh
+
 fmt: setup ## Format everything
 	cargo fmt --all
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove what was built
-	rm -rf $(VENV) target
+	rm -rf $(VENV) .venv-wheels target dist

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Builds wheels and the source distribution into dist/ and checks them: packaging/wheels.sh [TARGET...]
+# Without targets it builds for all of them. A target takes several minutes: the whole program is optimized at once.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+declare -A PLATFORMS=(
+    [x86_64-unknown-linux-gnu]=manylinux_2_28
+    [aarch64-unknown-linux-gnu]=manylinux_2_28
+    [x86_64-unknown-linux-musl]=musllinux_1_2
+    [aarch64-unknown-linux-musl]=musllinux_1_2
+)
+TARGETS=("$@")
+[ $# -gt 0 ] || TARGETS=(x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
+
+TOOLS=.venv-wheels
+[ -x $TOOLS/bin/python ] || "${PYTHON:-python3}" -m venv $TOOLS
+$TOOLS/bin/python -m pip install --quiet --upgrade pip -r packaging/requirements.txt
+export PATH="$PWD/$TOOLS/bin:$PATH"
+
+rm -rf dist
+for target in "${TARGETS[@]}"; do
+    platform=${PLATFORMS[$target]:-}
+    [ -n "$platform" ] || { echo "$target is not a target: ${!PLATFORMS[*]}" >&2; exit 2; }
+    echo "$target: building, which takes several minutes"
+    rustup target add "$target"
+    # What is built here shares no folder with `make setup`: other compilers, other flags.
+    maturin build --release --locked --zig --target "$target" --compatibility "$platform" --target-dir target/wheels --out dist
+done
+maturin sdist --out dist
+
+twine check --strict dist/*
+for wheel in dist/*.whl; do
+    # auditwheel names the oldest platform that the binary runs on, which must be the one that the file claims.
+    auditwheel show "$wheel" | tee /dev/stderr | grep -qE '(manylinux_2_28|manylinux_2_17|musllinux_1_2|musllinux_1_1)_' \
+        || { echo "$wheel does not run where its name says" >&2; exit 1; }
+done
+case " ${TARGETS[*]} " in *" $(uname -m)-unknown-linux-gnu "*)
+    packaging/first_request.sh "dist/"*"manylinux"*"$(uname -m)"*.whl
+esac
+ls -l dist
