@@ -5,9 +5,13 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{SEND_FLAGS, is_network_missing, limit_unacknowledged, offer_to_oom_killer, resident_bytes, widen_pipe};
+pub use linux::{
+    SEND_FLAGS, is_network_missing, limit_unacknowledged, offer_to_oom_killer, resident_bytes, widen_pipe,
+};
 
 #[cfg(not(target_os = "linux"))]
 mod other_unix;
 #[cfg(not(target_os = "linux"))]
-pub use other_unix::{SEND_FLAGS, is_network_missing, limit_unacknowledged, offer_to_oom_killer, resident_bytes, widen_pipe};
+pub use other_unix::{
+    SEND_FLAGS, is_network_missing, limit_unacknowledged, offer_to_oom_killer, resident_bytes, widen_pipe,
+};
