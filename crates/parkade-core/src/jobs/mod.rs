@@ -4,15 +4,14 @@
 //! becomes of the job when that life ends is its [`Verdict`](parkade_model::Verdict).
 
 mod cancels;
-mod claiming;
 mod enqueued;
 mod job_waits;
 mod pressure;
 mod pull;
 mod queues;
 mod recurring;
+mod run;
 mod run_ends;
-mod verdict;
 mod visitors;
 mod watchers;
 
@@ -28,40 +27,28 @@ pub use enqueued::EnqueuedJobs;
 pub use job_waits::{Found, Granted, JobWaits, NewJobWait};
 use parkade_model::{Ending, Failure, JobId, QueueId, Refusal, RequestId, Verdict};
 pub use pressure::PressureEvent;
-pub(crate) use pressure::{Pressure, Reading};
-pub(crate) use pull::Pull;
-pub(crate) use queues::Queues;
-pub(crate) use recurring::Recurring;
+pub use pressure::{Pressure, Reading};
+pub use pull::Pull;
+pub use queues::Queues;
+pub use recurring::Recurring;
 pub use recurring::{RecurringEffect, RecurringEvent, RecurringJob};
+pub use run::{Fate, Run};
 use run_ends::RunEnds;
-pub(crate) use verdict::Fate;
-
-/// A job that is being run, or is about to be.
-#[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) job: JobId,
-    pub(crate) attempt: u32,
-    /// The queue in which it has a place, until an abandoned stream keeps that.
-    pub(crate) place: Option<QueueId>,
-    pub(crate) retries: u32,
-    /// How it went, as soon as that is known.
-    pub(crate) fate: Option<Fate>,
-}
 
 #[derive(Debug, Default)]
-pub(crate) struct Jobs {
+pub struct Jobs {
     runs: HashMap<RequestId, Run>,
     by_job: HashMap<JobId, RequestId>,
-    pub(crate) pull: Pull,
-    pub(crate) queues: Queues,
-    pub(crate) recurring: Recurring,
+    pub pull: Pull,
+    pub queues: Queues,
+    pub recurring: Recurring,
     cancels: Cancels,
     run_ends: RunEnds,
-    pub(crate) pressure: Pressure,
+    pub pressure: Pressure,
 }
 
 impl Jobs {
-    pub(crate) fn begin_run(&mut self, request: RequestId, run: Run) {
+    pub fn begin_run(&mut self, request: RequestId, run: Run) {
         if let Some(queue) = run.place {
             self.queues.begin(queue);
         }
@@ -70,7 +57,7 @@ impl Jobs {
     }
 
     /// The life of the request has ended. Whether it was a run, and the job is completed by it.
-    pub(crate) fn end_run(&mut self, cx: &mut Context, request: RequestId, ending: Ending) -> bool {
+    pub fn end_run(&mut self, cx: &mut Context, request: RequestId, ending: Ending) -> bool {
         let Some(run) = self.remove_run(request) else { return false };
         let verdict = run.verdict(ending, &mut cx.random);
         if verdict == Verdict::HandedBack {
@@ -97,13 +84,13 @@ impl Jobs {
     }
 
     /// Its code has returned, and all that it enqueued is stored. Returns whether the request is a run.
-    pub(crate) fn run_returned(&mut self, request: RequestId) -> bool {
+    pub fn run_returned(&mut self, request: RequestId) -> bool {
         let run = self.runs.get_mut(&request);
         run.map(|run| run.fate = Some(Fate::Returned)).is_some()
     }
 
     /// Its worker has given it up.
-    pub(crate) fn run_errored(&mut self, request: RequestId, error: WorkerError) {
+    pub fn run_errored(&mut self, request: RequestId, error: WorkerError) {
         let Some(run) = self.runs.get_mut(&request) else { return };
         let failed = |why| Fate::Failed { why, after: None };
         run.fate = Some(match error {
@@ -117,12 +104,12 @@ impl Jobs {
     }
 
     /// What it waited for failed; the shell has what is said of it.
-    pub(crate) fn run_failed(&mut self, request: RequestId) {
+    pub fn run_failed(&mut self, request: RequestId) {
         self.fail(request, Failure::Raised);
     }
 
     /// The core could not give the run what it needs.
-    pub(crate) fn run_refused(&mut self, request: RequestId, refusal: Refusal) {
+    pub fn run_refused(&mut self, request: RequestId, refusal: Refusal) {
         self.fail(request, Failure::Refused(refusal));
     }
 
@@ -133,42 +120,42 @@ impl Jobs {
     }
 
     /// A worker still holds the run that is about to end: its place in its queue is not free before that lets it go.
-    pub(crate) fn keep_place(&mut self, request: RequestId) -> Option<QueueId> {
+    pub fn keep_place(&mut self, request: RequestId) -> Option<QueueId> {
         if self.runs.is_empty() {
             return None;
         }
         self.runs.get_mut(&request)?.place.take()
     }
 
-    pub(crate) fn leave(&mut self, queue: QueueId) {
+    pub fn leave(&mut self, queue: QueueId) {
         if self.queues.end(queue) {
             self.pull.hint();
         }
     }
 
-    pub(crate) fn is_run(&self, request: RequestId) -> bool {
+    pub fn is_run(&self, request: RequestId) -> bool {
         !self.runs.is_empty() && self.runs.contains_key(&request)
     }
 
-    pub(crate) fn run_of(&self, job: JobId) -> Option<RequestId> {
+    pub fn run_of(&self, job: JobId) -> Option<RequestId> {
         self.by_job.get(&job).copied()
     }
 
-    pub(crate) fn runs(&self) -> impl Iterator<Item = RequestId> {
+    pub fn runs(&self) -> impl Iterator<Item = RequestId> {
         self.runs.keys().copied()
     }
 
-    pub(crate) fn runs_count(&self) -> usize {
+    pub fn runs_count(&self) -> usize {
         self.runs.len()
     }
 
     /// When something is to be done about jobs that somebody ends, and about runs of which the store could not note how they ended.
-    pub(crate) fn next_due(&self) -> Option<Moment> {
+    pub fn next_due(&self) -> Option<Moment> {
         [self.cancels.next_due(), self.run_ends.next_due()].into_iter().flatten().min()
     }
 
     /// The time has come.
-    pub(crate) fn look(&mut self, cx: &mut Context) -> Decided {
+    pub fn look(&mut self, cx: &mut Context) -> Decided {
         self.run_ends.look(cx);
         let mut decided = Decided::default();
         for job in self.cancels.due(cx.now) {
@@ -179,17 +166,17 @@ impl Jobs {
     }
 
     /// The server has ended. The store may still answer; what it refuses now, the server has it note again as long as it waits for that.
-    pub(crate) fn stop(&mut self, cx: &mut Context) -> Decided {
+    pub fn stop(&mut self, cx: &mut Context) -> Decided {
         self.cancels.stop(cx)
     }
 
     /// Somebody who may wants the job to end.
-    pub(crate) fn want_to_end(&mut self, cx: &mut Context, job: JobId, by: Canceller) -> Decided {
+    pub fn want_to_end(&mut self, cx: &mut Context, job: JobId, by: Canceller) -> Decided {
         let seen = self.seen(job);
         self.cancels.want(cx, job, by, seen)
     }
 
-    pub(crate) fn cancel(&mut self, cx: &mut Context, event: CancelEvent) -> Decided {
+    pub fn cancel(&mut self, cx: &mut Context, event: CancelEvent) -> Decided {
         match event {
             CancelEvent::Wanted { job, by } => self.want_to_end(cx, job, Canceller::Operator(by)),
             CancelEvent::Answered { job, answer } => {
@@ -205,13 +192,19 @@ impl Jobs {
     }
 
     /// What the store has given is begun, or it could not give anything.
-    pub(crate) fn claim_answered(&mut self, cx: &mut Context) -> Decided {
+    pub fn claim_answered(&mut self, cx: &mut Context) -> Decided {
         let seen = self.cancels.jobs().into_iter().map(|job| (job, self.seen(job))).collect();
         self.cancels.claim_answered(cx, seen)
     }
 
+    /// Asks the store for jobs.
+    pub fn ask(&mut self, cx: &mut Context, count: u32) {
+        let limited = self.queues.allowances(cx.now);
+        self.pull.ask(cx, count, limited);
+    }
+
     /// A run has ended: the store is told what becomes of its job.
-    pub(crate) fn tell_verdict(&mut self, cx: &mut Context, request: RequestId, job: JobId, verdict: Verdict) {
+    pub fn tell_verdict(&mut self, cx: &mut Context, request: RequestId, job: JobId, verdict: Verdict) {
         let count = match verdict {
             Verdict::Completed => &mut cx.counts.jobs_completed,
             Verdict::Retry { .. } => &mut cx.counts.jobs_retried,
@@ -225,7 +218,7 @@ impl Jobs {
     }
 
     /// `is_stale`: the job had been taken from the run, and has not ended by it.
-    pub(crate) fn run_noted(&mut self, cx: &mut Context, request: RequestId, is_stale: bool) -> Decided {
+    pub fn run_noted(&mut self, cx: &mut Context, request: RequestId, is_stale: bool) -> Decided {
         match self.run_ends.noted(request) {
             Some((job, _)) if is_stale => self.cancels.end_noted(cx, job, Next::Waits),
             Some((job, next)) => self.cancels.end_noted(cx, job, next),
@@ -234,17 +227,17 @@ impl Jobs {
     }
 
     /// Whoever wants the job to end waits until it is.
-    pub(crate) fn run_not_noted(&mut self, cx: &mut Context, request: RequestId) {
+    pub fn run_not_noted(&mut self, cx: &mut Context, request: RequestId) {
         self.run_ends.not_noted(cx, request);
     }
 
     /// Jobs that somebody wants to end.
-    pub(crate) fn cancels_count(&self) -> usize {
+    pub fn cancels_count(&self) -> usize {
         self.cancels.count()
     }
 
     /// Runs that have ended, and the store has not noted how.
-    pub(crate) fn unnoted_count(&self) -> usize {
+    pub fn unnoted_count(&self) -> usize {
         self.run_ends.count()
     }
 
@@ -255,7 +248,7 @@ impl Jobs {
         }
         match self.run_ends.next_of(job) {
             Some(next) => Seen::Ends(next),
-            None if self.pull.asked.is_some() => Seen::Claimed,
+            None if self.pull.is_asked() => Seen::Claimed,
             None => Seen::Nowhere,
         }
     }

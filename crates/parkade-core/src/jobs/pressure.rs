@@ -24,14 +24,14 @@ pub enum PressureEvent {
 
 /// Whether a worker is heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub enum Reading {
     Paused(WorkerId),
     Resumed(WorkerId),
 }
 
 /// Whose pipes are not read, and why.
 #[derive(Debug, Default)]
-pub(crate) struct Pressure {
+pub struct Pressure {
     workers: BTreeMap<WorkerId, Load>,
     /// When the workers that wait for the store are looked at.
     look_at: Option<Moment>,
@@ -63,11 +63,11 @@ impl Load {
 }
 
 impl Pressure {
-    pub(crate) fn next_due(&self) -> Option<Moment> {
+    pub fn next_due(&self) -> Option<Moment> {
         self.look_at
     }
 
-    pub(crate) fn handle(&mut self, now: Moment, event: PressureEvent) -> Option<Reading> {
+    pub fn handle(&mut self, now: Moment, event: PressureEvent) -> Option<Reading> {
         match event {
             PressureEvent::WriteBegan { worker, bytes } => {
                 let reading = self.change(worker, |load| load.write_began(bytes));
@@ -84,7 +84,7 @@ impl Pressure {
 
     /// A store that says nothing for a second, or for long, must not silence workers that have more to say than jobs: each second a part of that is
     /// heard, until as much waits for the store as may.
-    pub(crate) fn look(&mut self, now: Moment) -> Vec<Reading> {
+    pub fn look(&mut self, now: Moment) -> Vec<Reading> {
         if self.look_at.is_none_or(|at| at > now) {
             return Vec::new();
         }

@@ -7,7 +7,7 @@ use crate::moment::Moment;
 use parkade_model::{Allowance, QueueBounds, QueueId, Rate};
 
 #[derive(Debug, Default)]
-pub(crate) struct Queues {
+pub struct Queues {
     /// Those that have bounds, or of which jobs run.
     queues: BTreeMap<QueueId, Queue>,
 }
@@ -32,7 +32,7 @@ struct Bucket {
 
 impl Queues {
     /// Those that are not named have no bounds any more.
-    pub(crate) fn configure(&mut self, bounds: &[QueueBounds]) {
+    pub fn configure(&mut self, bounds: &[QueueBounds]) {
         for (id, queue) in &mut self.queues {
             if !bounds.iter().any(|bounds| bounds.queue == *id) {
                 queue.bound(None, None);
@@ -45,16 +45,16 @@ impl Queues {
     }
 
     /// Whether it has bounds, or jobs of it run.
-    pub(crate) fn knows(&self, queue: QueueId) -> bool {
+    pub fn knows(&self, queue: QueueId) -> bool {
         self.queues.contains_key(&queue)
     }
 
-    pub(crate) fn begin(&mut self, queue: QueueId) {
+    pub fn begin(&mut self, queue: QueueId) {
         self.of(queue).running += 1;
     }
 
     /// Whether the place that is free now may be wanted.
-    pub(crate) fn end(&mut self, id: QueueId) -> bool {
+    pub fn end(&mut self, id: QueueId) -> bool {
         let queue = self.of(id);
         queue.running -= 1;
         let is_wanted = queue.is_pressed && queue.concurrency.is_some();
@@ -65,13 +65,13 @@ impl Queues {
     }
 
     /// For every queue that has a bound.
-    pub(crate) fn allowances(&self, now: Moment) -> Vec<Allowance<QueueId>> {
+    pub fn allowances(&self, now: Moment) -> Vec<Allowance<QueueId>> {
         let bounded = self.queues.iter().filter(|(_, queue)| queue.is_bounded());
         bounded.map(|(id, queue)| queue.allowance(*id, now)).collect()
     }
 
     /// So many were claimed of what was allowed, and have begun. Answers when more may be of one that was pressed.
-    pub(crate) fn claimed(
+    pub fn claimed(
         &mut self,
         now: Moment,
         allowed: &[Allowance<QueueId>],

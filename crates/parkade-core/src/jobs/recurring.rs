@@ -51,7 +51,7 @@ pub struct RecurringJob {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Recurring {
+pub struct Recurring {
     jobs: Vec<Schedule>,
     last: Last,
     /// Jobs of which the store has been given a time and has not answered.
@@ -86,11 +86,11 @@ impl Default for Last {
 
 impl Recurring {
     /// When [`Self::look`] has something to do. Every turn asks, so it is not looked for here.
-    pub(crate) fn next_due(&self) -> Option<Moment> {
+    pub fn next_due(&self) -> Option<Moment> {
         self.next_due
     }
 
-    pub(crate) fn handle(&mut self, now: Moment, event: RecurringEvent, effects: &mut Vec<RecurringEffect>) {
+    pub fn handle(&mut self, now: Moment, event: RecurringEvent, effects: &mut Vec<RecurringEffect>) {
         match event {
             RecurringEvent::Configured { jobs } => {
                 self.jobs = jobs.into_iter().map(|job| Schedule { job, due: Some(now) }).collect();
@@ -117,7 +117,7 @@ impl Recurring {
     }
 
     /// Asks for what is to be known by now.
-    pub(crate) fn look(&mut self, now: Moment, effects: &mut Vec<RecurringEffect>) {
+    pub fn look(&mut self, now: Moment, effects: &mut Vec<RecurringEffect>) {
         self.ask(now, effects);
         self.next_due = match &self.last {
             Last::Unknown { ask_at } => (!self.jobs.is_empty()).then_some(*ask_at),

@@ -1,5 +1,5 @@
 //! What can be seen: the status of a moment, totals since the start.
 
-pub(crate) mod counts;
-pub(crate) mod reporting;
-pub(crate) mod status;
+pub mod counts;
+pub mod reporting;
+pub mod status;

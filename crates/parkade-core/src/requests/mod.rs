@@ -15,6 +15,7 @@
 //! | who is taken in | `admission` |
 //! | what waits for a worker, and who is next | `queue`, `dispatch` |
 //! | coroutines that go on | `resumed` |
+//! | what waits, workers and jobs mean for requests | `waking`, `supervision`, `runs` |
 //! | what can be seen | `status` |
 
 mod accepted;
@@ -31,10 +32,13 @@ mod reply;
 mod resumed;
 mod routed;
 mod running;
+pub mod runs;
 mod sequel;
 mod status;
 mod step;
+pub mod supervision;
 mod times;
+pub mod waking;
 mod work;
 
 use std::time::Duration;

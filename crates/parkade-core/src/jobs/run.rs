@@ -1,15 +1,26 @@
-//! What becomes of a job when a run of it has ended.
+//! A run of a job, and what becomes of the job when it has ended.
 
 use std::time::Duration;
 
-use super::Run;
 use crate::limits::{JOB_RETRY_MAX, JOB_RETRY_MIN};
 use crate::structures::random::Random;
-use parkade_model::{Ending, Failure, Reason, Refusal, Verdict};
+use parkade_model::{Ending, Failure, JobId, QueueId, Reason, Refusal, Verdict};
+
+/// A job that is being run, or is about to be.
+#[derive(Debug)]
+pub struct Run {
+    pub job: JobId,
+    pub attempt: u32,
+    /// The queue in which it has a place, until an abandoned stream keeps that.
+    pub place: Option<QueueId>,
+    pub retries: u32,
+    /// How it went, as soon as that is known.
+    pub fate: Option<Fate>,
+}
 
 /// How a run went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub enum Fate {
     Returned,
     /// `after`: when the code wants to be tried again.
     Failed {
@@ -22,7 +33,7 @@ pub(crate) enum Fate {
 }
 
 impl Run {
-    pub(crate) fn verdict(&self, ending: Ending, random: &mut Random) -> Verdict {
+    pub fn verdict(&self, ending: Ending, random: &mut Random) -> Verdict {
         match (ending, self.fate) {
             (Ending::Done, Some(Fate::Returned)) => Verdict::Completed,
             (Ending::Done, Some(Fate::Unknown)) => Verdict::Unknown,
@@ -57,7 +68,6 @@ fn pause(attempt: u32, random: &mut Random) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parkade_model::{JobId, QueueId};
 
     fn run(attempt: u32, retries: u32, fate: Option<Fate>) -> Run {
         Run { job: JobId::new(1), attempt, place: Some(QueueId(0)), retries, fate }

@@ -1,0 +1,86 @@
+//! What happens to workers, and what it means for requests: one that dies, new code, the end of the server.
+
+use std::time::Duration;
+
+use super::happening::Happening;
+use super::{Components, Requests, runs, waking};
+use crate::effect::{Effect, ExitReason, ServerEffect};
+use crate::fleet::{Consequence, Demand, Orphans, PerRole};
+use parkade_model::Reason;
+
+/// A worker is gone: what it may have begun is lost, what it did not touch goes to another one.
+pub fn resolve(requests: &mut Requests, with: &mut Components<'_>, orphans: Orphans) {
+    for queue in orphans.queues {
+        with.jobs.leave(queue);
+    }
+    for request in orphans.lost {
+        requests.turn(with, request, Happening::Cancelled(Reason::WorkerDied));
+    }
+    for request in orphans.untouched.into_iter().rev() {
+        requests.turn(with, request, Happening::Returned);
+    }
+}
+
+/// The workers are looked over, and requests hear what that means for them.
+pub fn supervise(requests: &mut Requests, with: &mut Components<'_>) {
+    for run in with.fleet.review_workers(with.cx) {
+        requests.turn(with, run, Happening::Cancelled(Reason::Stopping));
+    }
+    let demand = demand(requests, with);
+    match with.fleet.reconcile(with.cx, &demand) {
+        Some(Consequence::NewCode(Some(table))) => requests.reroute(with, table),
+        Some(Consequence::NoApplication) => requests.refuse_queued(with),
+        Some(Consequence::GraceOver) => end_by_force(requests, with),
+        Some(Consequence::NewCode(None)) | None => {}
+    }
+    if requests.count() == 0
+        && with.waits.queries.have_ended(with.cx.now)
+        && let Some(reason) = with.fleet.exit()
+    {
+        exit(requests, with, reason);
+    }
+    let demand = self::demand(requests, with);
+    with.fleet.schedule(with.cx, &demand);
+}
+
+/// The server stops: politely within its grace, then at once.
+pub fn drain(requests: &mut Requests, with: &mut Components<'_>, grace: Duration) {
+    if !with.fleet.drain(with.cx, grace) {
+        return;
+    }
+    waking::drain(requests, with);
+    requests.hand_back_waiting(with);
+    let over = with.cx.now + grace.min(with.cx.config.query_grace);
+    with.waits.queries.stop_at(with.cx, over);
+}
+
+/// What the number of workers depends on.
+fn demand(requests: &Requests, with: &Components<'_>) -> Demand {
+    let (all, runs) = (requests.count(), with.jobs.runs_count());
+    // What runs is in its worker.
+    let outside = all - requests.running_count();
+    let to_come = PerRole { requests: all.saturating_sub(runs).min(outside), jobs: runs.min(outside) };
+    let is_queued = PerRole { requests: requests.are_queued(), jobs: requests.are_runs_resuming() };
+    Demand { to_come, is_queued, queries_end: with.waits.queries.end_due(with.cx.now) }
+}
+
+/// The grace is over.
+fn end_by_force(requests: &mut Requests, with: &mut Components<'_>) {
+    let mut last = with.fleet.stop_runs(with.cx);
+    for run in std::mem::take(&mut last.runs) {
+        requests.turn(with, run, Happening::Cancelled(Reason::Stopping));
+    }
+    let were_left = requests.cancel_all(with, Reason::Stopping);
+    with.fleet.end_workers(with.cx, &last, were_left);
+    with.waits.queries.bound_the_end(with.cx.now);
+}
+
+/// Nothing is left.
+fn exit(requests: &mut Requests, with: &mut Components<'_>, reason: ExitReason) {
+    with.waits.queries.forget_all(with.cx);
+    with.jobs.pull.silence(with.cx);
+    let decided = with.jobs.stop(with.cx);
+    runs::carry_out(requests, with, decided);
+    with.waits.drop_unheld(with.cx);
+    with.cx.effects.push(Effect::Server(ServerEffect::Exit { reason }));
+}

@@ -1,0 +1,123 @@
+//! What requests wait for has changed: it is carried to the requests.
+
+use super::happening::Happening;
+use super::{Components, Requests, runs};
+use crate::effect::Outcome;
+use crate::event::Publisher;
+use crate::jobs::{Canceller, Found};
+use crate::waits::Drained;
+use crate::woken::Woken;
+use parkade_model::{ChannelName, JobId, JobLookup, MessageId, QueryId, Reason, Refusal, RequestId};
+
+/// A message wakes the requests that wait for it.
+pub fn publish(
+    requests: &mut Requests,
+    with: &mut Components<'_>,
+    channel: &ChannelName,
+    (message, bytes): (MessageId, usize),
+    by: Option<Publisher>,
+) {
+    let Ok(publication) = with.waits.channels.publish(with.cx, channel, message, bytes) else {
+        if let Some(by) = by {
+            hold_against(requests, with, by, Refusal::NotPublished);
+        }
+        return;
+    };
+    // Their alarms were mostly set in the order of arrival: from the last one back each is at the bottom of the heap, where it is
+    // taken out in one step instead of fifteen.
+    for woken in publication.woken().rev() {
+        requests.silence(with.cx, woken.request);
+    }
+    requests.wake(with, publication.woken());
+}
+
+/// A client that gets the answer of this request would believe that its message is in the channel.
+pub fn hold_against(requests: &Requests, with: &mut Components<'_>, by: Publisher, refusal: Refusal) {
+    let Publisher { worker, request } = by;
+    if requests.is_held_by(worker, request) || requests.is_awaited_by(worker, request) {
+        with.waits.channels.hold_against(request, refusal);
+    }
+}
+
+/// Nothing more comes on this channel: its streams have had all that there is.
+pub fn end_streams(requests: &mut Requests, with: &mut Components<'_>, channel: &ChannelName) {
+    let streams = with.waits.channels.streams_of(channel);
+    requests.wake(with, streams.into_iter().map(|request| Woken { request, outcome: Outcome::Elapsed }));
+}
+
+/// The first rows of a query have come.
+pub fn begin_rows(requests: &mut Requests, with: &mut Components<'_>, query: QueryId) {
+    if let Some(request) = with.waits.queries.rows_came(with.cx, query) {
+        requests.turn(with, request, Happening::RowsBegan);
+    }
+}
+
+pub fn end_query(requests: &mut Requests, with: &mut Components<'_>, query: QueryId, completed: bool, bytes: usize) {
+    let Some(ended) = with.waits.queries.end(with.cx, query, completed, bytes) else { return };
+    requests.wake(with, ended.woken());
+    with.waits.queries.forget(with.cx, &ended);
+    // The last one ends a drain.
+    with.fleet.note_end();
+}
+
+/// An operator ends a query.
+pub fn cancel_query(requests: &mut Requests, with: &mut Components<'_>, query: QueryId) {
+    let waiters = with.waits.queries.cancel_by_operator(with.cx, query);
+    give_query_up(requests, with, waiters, Reason::Operator);
+}
+
+/// The server stops: queries have had their time.
+pub fn end_queries(requests: &mut Requests, with: &mut Components<'_>) {
+    for query in with.waits.queries.close() {
+        let waiters = with.waits.queries.cancel_for_all(with.cx, query);
+        give_query_up(requests, with, waiters, Reason::Stopping);
+    }
+}
+
+/// A job has ended.
+pub fn end_job(requests: &mut Requests, with: &mut Components<'_>, job: JobId) {
+    let woken = with.waits.jobs.ended(job);
+    requests.wake(with, woken);
+}
+
+/// A job will never end, because it is no more.
+pub fn drop_job(requests: &mut Requests, with: &mut Components<'_>, job: JobId) {
+    let woken = with.waits.jobs.dropped(job);
+    requests.wake(with, woken);
+}
+
+/// The store has said how it stands with the job that the request asked for.
+pub fn find_job(requests: &mut Requests, with: &mut Components<'_>, request: RequestId, standing: JobLookup) {
+    match with.waits.jobs.found(with.cx, request, standing) {
+        Some(Found::Woken(woken)) => requests.wake(with, [woken]),
+        Some(Found::Ends { request, job }) => {
+            // Its client wants the job to end, and may.
+            let decided = with.jobs.want_to_end(with.cx, job, Canceller::Client(request));
+            runs::carry_out(requests, with, decided);
+        }
+        None => {}
+    }
+}
+
+/// The store could not say it.
+pub fn miss_job(requests: &mut Requests, with: &mut Components<'_>, request: RequestId) {
+    let woken = with.waits.jobs.not_found(with.cx, request);
+    requests.wake(with, woken);
+}
+
+/// The server stops: waits that may last for ever end now.
+pub fn drain(requests: &mut Requests, with: &mut Components<'_>) {
+    for (request, drained) in with.waits.drain() {
+        let happening = match drained {
+            Drained::Over(outcome) => Happening::Woken(outcome),
+            Drained::Cancelled(reason) => Happening::Cancelled(reason),
+        };
+        requests.turn(with, request, happening);
+    }
+}
+
+fn give_query_up(requests: &mut Requests, with: &mut Components<'_>, waiters: Vec<RequestId>, reason: Reason) {
+    for request in waiters {
+        requests.turn(with, request, Happening::QueryGivenUp(reason));
+    }
+}
