@@ -48,7 +48,9 @@ def test_every_flag_that_a_document_names_exists() -> None:
         (path.name, flag)
         for path in documents()
         if path.name in ("README.md", "operations.md", "guide.md")
-        for line in re.findall(r"parkade (?:serve|dev|status|publish|cancel|routes|reload|stop)[^`\n|]*", path.read_text())
+        for line in re.findall(
+            r"parkade (?:serve|dev|status|publish|cancel|routes|reload|stop)[^`\n|]*", path.read_text()
+        )
         for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", line)
     }
     assert {(name, flag) for name, flag in told if flag not in known} == set()

@@ -140,7 +140,10 @@ def test_a_store_that_takes_too_long_is_waited_for_until_the_deadline(serve: Ser
 def test_a_store_that_cannot_be_asked_is_not_said_to_store_nothing(serve: Serve, tmp_path: Path, method: str) -> None:
     server = serve("jobs", folder=tmp_path, environment=FAILING)
     answer = server.connect().ask(method, f"/jobs/{uuid4()}").answer()
-    assert (answer.status, answer.json()["detail"]) == (503, "the state of the job is unknown, because the job store is unavailable")
+    assert (answer.status, answer.json()["detail"]) == (
+        503,
+        "the state of the job is unknown, because the job store is unavailable",
+    )
 
 
 def test_an_answer_that_has_begun_is_broken_off_when_its_job_is_not_stored(serve: Serve, tmp_path: Path) -> None:
