@@ -1,4 +1,4 @@
-# The commands of this repository. `make` alone lists them; every other target does its own set-up.
+# The commands of this repository. `make` alone lists them; every other target does its own setup.
 
 PYTHON ?= python3
 VENV := .venv

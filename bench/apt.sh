@@ -1,4 +1,4 @@
-# Debian packages for scripts that go on without what cannot be had; to be sourced. `missing` gathers what was lacking.
+# Installs Debian packages for scripts that continue without those that are not available; to be sourced. `missing` collects the latter.
 missing=()
 lacks() { echo "  cannot be had: $1 ($2)"; missing+=("$1"); }
 runs() { command -v "$1" >/dev/null 2>&1; }

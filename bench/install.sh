@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the benchmarks need: the load generator and the peers. What cannot be had is named; its rows are skipped.
-# Safe to run again: each step looks first whether its result is already there.
+# Installs what the benchmarks need: the load generator and the peers. It names peers that are not available; their rows are skipped.
+# Safe to run again: each step first checks whether its result exists.
 set -uo pipefail
 cd "$(dirname "$0")"
 
@@ -8,7 +8,7 @@ source ./apt.sh
 
 echo "system packages"
 packages=(wrk apache2-utils nginx libnginx-mod-nchan twiggy starman libev-perl libdbd-pg-perl)
-# The package brings a cluster of its own, which nobody asked for; where an initdb is, it is not needed.
+# The package would create a cluster, which is not needed; if there is an initdb, the package is not needed either.
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || runs initdb || packages+=(postgresql)
 for package in "${packages[@]}"; do apt_package "$package"; done
 
@@ -20,7 +20,7 @@ echo "Python peers (bench/.venv)"
 
 echo "Redis, for arq"
 redis=peers/redis/target
-# Unpacked here, not installed: nothing of the system changes, and no service starts. Its libraries come along; what they need is in every Debian.
+# Unpacked here, not installed: the system is not changed, and no service starts. Its libraries are included; their dependencies are in every Debian.
 if ! runs redis-server && [ ! -x $redis/usr/bin/redis-server ]; then
   rm -rf $redis && mkdir -p $redis/packages
   if (cd $redis/packages && apt-get download -qq redis-server redis-tools libatomic1 libjemalloc2 liblzf1) >/dev/null 2>&1; then
@@ -57,5 +57,5 @@ if [ ! -d peers/tomcat/target/lib ] || [ ! -d peers/tomcat/target/classes ]; the
 fi
 
 if [ ${#missing[@]} -eq 0 ]; then echo "everything is installed"; else echo "without: ${missing[*]}"; fi
-# Only the load generator is indispensable: without it nothing can be measured.
+# Only the load generator is required: without it nothing can be measured.
 [ -x load/target/release/load ]

@@ -1,8 +1,9 @@
-// Seeded fuzzing for `cargo test`: inputs of a corpus, changed at random and joined with words of their language. Included by the crates that
-// read what strangers send (`#[path]`), so that it is no crate that anybody could depend on.
+// Seeded fuzzing for `cargo test`: inputs of a corpus are changed at random and combined with words of their language.
+// The crates that read untrusted input include this file (`#[path]`), so that it is not a crate on which others could
+// depend.
 //
-// A few thousand inputs by default; `PARKADE_FUZZ_SECONDS` fuzzes for so long, each time from another seed. What fails is printed: put it into
-// the corpus.
+// The default is a few thousand inputs; with `PARKADE_FUZZ_SECONDS` it runs for that long, each time with a new seed.
+// An input that fails is printed: add it to the corpus.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -23,7 +24,8 @@ impl Random {
     }
 }
 
-/// Calls `check` with inputs made of the files of `fuzz/corpus/<corpus>`, which come first as they are, and of `words`.
+/// Calls `check` with inputs made of `words` and of the files in `fuzz/corpus/<corpus>`; the unchanged files come
+/// first.
 pub fn fuzz(corpus: &str, words: &[&[u8]], check: impl Fn(&[u8])) {
     let seeds = read(corpus);
     for seed in &seeds {

@@ -23,7 +23,7 @@ def hola(name: str):
     return f"Hola {name}"
 APP
 
-# No cargo, no rustc, no C compiler: what is not in the wheel is missing.
+# No cargo, no rustc, no C compiler: everything must be in the wheel.
 bare() { env PATH=/nonexistent "$@"; }
 SECONDS=0
 bare "$python" -m venv venv

@@ -24,7 +24,7 @@ for target in "${TARGETS[@]}"; do
     [ -n "$platform" ] || { echo "$target is not a target: ${!PLATFORMS[*]}" >&2; exit 2; }
     echo "$target: building, which takes several minutes"
     rustup target add "$target"
-    # What is built here shares no folder with `make setup`: other compilers, other flags.
+    # These builds share no folder with `make setup`, because compilers and flags are different.
     maturin build --release --locked --zig --target "$target" --compatibility "$platform" --target-dir target/wheels --out dist
 done
 maturin sdist --out dist

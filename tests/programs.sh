@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the programs that some black-box tests need: nginx and Chromium. Needs root, or sudo without a password.
-# What cannot be had is named, and its tests are skipped. Safe to run again: what is there is left alone.
+# It names programs that are not available; their tests are skipped. Safe to run again: existing programs are kept.
 set -uo pipefail
 source "$(dirname "$0")/../bench/apt.sh"
 

@@ -1,4 +1,4 @@
-"""Granian's own interface (RSGI): the fastest way to answer from Python that it has."""
+"""Granian's own interface (RSGI): its fastest way to answer from Python."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Starlette's background tasks: they run in the process that has answered, behind the answer."""
+"""Starlette's background tasks: they run in the process that has answered, after the response."""
 
 import asyncio
 import os

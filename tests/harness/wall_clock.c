@@ -1,5 +1,5 @@
-/* A wall clock that a test moves. Preloaded into a process, it adds to the true time what the file tells that
- * WALL_CLOCK names: nanoseconds, and as many for each that has passed since a moment. Other clocks are left alone. */
+/* A wall clock that a test sets. Preloaded into a process, it adds an offset to the true time: nanoseconds, and a
+ * number of them for each that has passed since a moment, both from the file in WALL_CLOCK. Other clocks are unchanged. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 struct told {
     int64_t ahead;
-    /* So many further nanoseconds for each, by the monotonic clock, since that moment of it. */
+    /* This many additional nanoseconds for each one, by the monotonic clock, since that moment. */
     int64_t haste;
     int64_t since;
 };
@@ -24,7 +24,7 @@ __attribute__((constructor)) static void look(void) {
     const char *path = getenv("WALL_CLOCK");
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     void *page = file < 0 ? MAP_FAILED : mmap(NULL, sizeof(struct told), PROT_READ, MAP_SHARED, file, 0);
-    /* A clock that cannot be moved would make tests pass that prove nothing. */
+    /* With a clock that cannot be set, tests would pass without proving anything. */
     if (page == MAP_FAILED) abort();
     close(file);
     told = page;
@@ -38,7 +38,7 @@ static int64_t nanoseconds(clockid_t clock) {
 
 static int64_t now(void) {
     int64_t at = nanoseconds(CLOCK_REALTIME);
-    /* Whatever was loaded before this may ask before `look`. */
+    /* Libraries that were loaded before this one may read the clock before `look`. */
     if (!told) return at;
     int64_t more = told->haste ? (nanoseconds(CLOCK_MONOTONIC) - told->since) * told->haste : 0;
     return at + told->ahead + more;

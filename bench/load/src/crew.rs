@@ -1,7 +1,7 @@
-//! One process's share of the clients: opens them, sends when told, collects the answers.
+//! One process's share of the clients: opens them, sends on command, collects the responses.
 //!
-//! It talks with its lead in lines: it says `open`, is told `send`, says `sent`, and ends with its log as JSON.
-//! Held connections are let go when stdin closes.
+//! It communicates with its lead in lines: it writes `open`, reads `send`, writes `sent`, and ends with its log as
+//! JSON. Held connections are closed when stdin closes.
 
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ pub enum Task {
 /// What the clients of a process saw.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Log {
-    /// When each good answer's request was sent, and when it was answered.
+    /// When the request of each good answer was sent, and when it was answered.
     pub answers: Vec<(Nanos, Nanos)>,
     pub failures: Failures,
     /// Held connections on which something happened.
@@ -48,7 +48,7 @@ pub struct Log {
 }
 
 pub fn run(order: &Order) -> anyhow::Result<()> {
-    // An orphan would go on loading the machine.
+    // An orphan would continue to load the machine.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
     let mut crew = Crew::open(order)?;
     say("open")?;
@@ -80,7 +80,7 @@ struct Crew<'a> {
     order: &'a Order,
     poll: Poll,
     clients: Vec<Option<Client>>,
-    /// Requests that are sent or have to be, and are not answered.
+    /// Requests that were sent, or are due, and are not answered.
     open_requests: u64,
     log: Log,
 }
@@ -140,7 +140,7 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Until everything is answered or lost, or the moment has come.
+    /// Until everything is answered or lost, or until this moment.
     fn collect(&mut self, until: Nanos) -> anyhow::Result<()> {
         let mut events = Events::with_capacity(1024);
         let mut buffer = vec![0; 64 * 1024];
@@ -160,7 +160,7 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// Reads until the socket is empty, because an edge is told once.
+    /// Reads until the socket is empty, because an edge is reported once.
     fn receive(&mut self, index: usize, buffer: &mut [u8]) {
         while let Some(client) = &mut self.clients[index] {
             match client.stream.read(buffer) {
@@ -168,7 +168,8 @@ impl<'a> Crew<'a> {
                 Ok(count) => {
                     client.received.extend_from_slice(&buffer[..count]);
                     if self.take_answer(index, false) {
-                        // The next thing on this connection is a new edge; not asking saves a third of the calls.
+                        // The next event on this connection is a new edge; skipping this read saves a third of the
+                        // calls.
                         return;
                     }
                 }

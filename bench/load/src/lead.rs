@@ -1,4 +1,4 @@
-//! Deals the clients out to processes, gives the commands, puts the logs together.
+//! Distributes the clients over processes, sends the commands, merges the logs.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -108,11 +108,11 @@ struct Crews {
     lines: Receiver<Line>,
     log: Log,
     logs_missing: usize,
-    /// All crews end by themselves; this is when one is given up.
+    /// All crews end by themselves; this is for one that is abandoned.
     patience: Duration,
 }
 
-/// What a process said; `None` when it ended before its log.
+/// A line of a process; `None` if it ended before its log.
 type Line = Option<String>;
 
 impl Crews {

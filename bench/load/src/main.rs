@@ -64,13 +64,13 @@ pub struct Crowd {
     pub url: Target,
     #[arg(long, default_value_t = 100)]
     pub connections: usize,
-    /// The clients are dealt out to this many processes; more when a process could not hold its share.
+    /// Number of processes for the clients; more if a process cannot hold its share
     #[arg(long, default_value_t = 2)]
     pub processes: usize,
     /// The status that counts as an answer; any other is a failure.
     #[arg(long, default_value_t = 200)]
     pub expect: u16,
-    /// Seconds after which what is not answered is a failure.
+    /// Seconds after which a missing answer is a failure
     #[arg(long, default_value_t = 30.0)]
     pub timeout: f64,
     /// Seconds between the last connection and the first request, so that the server has accepted them all.
@@ -78,7 +78,7 @@ pub struct Crowd {
     pub settle: f64,
 }
 
-/// What a held connection has behind it.
+/// The history of a held connection.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Held {
     /// Nothing was sent.

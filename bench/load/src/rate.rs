@@ -1,5 +1,5 @@
-//! An open loop: requests are due at a constant rate, whatever the answers do. A slow server is not spared,
-//! and an answer's latency counts from the moment its request was due ("coordinated omission" would hide the queue).
+//! An open loop: requests are due at a constant rate, whatever the answers. A slow server is not spared, and an
+//! answer's latency counts from the moment when its request was due ("coordinated omission" would hide the queue).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
@@ -258,7 +258,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Handles what happens until a moment, or, if `or_quiet`, until everything is answered.
+    /// Handles events until a moment, or, if `or_quiet`, until everything is answered.
     fn work_until(&mut self, moment: Nanos, or_quiet: bool) -> anyhow::Result<()> {
         self.wake_at(moment)?;
         let mut events = Events::with_capacity(256);

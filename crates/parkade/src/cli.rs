@@ -41,7 +41,8 @@ const USUAL: [&str; 14] = [
     "log_format",
 ];
 
-/// What loading an application needs. `parkade routes` takes the other settings too, so that one settings file serves both, and ignores them.
+/// Settings that matter for loading an application. `parkade routes` accepts the others too, and ignores them, so that
+/// one settings file serves both.
 const OF_LOADING: [&str; 8] =
     ["target", "config", "directory", "python", "threads", "start_timeout", "log_level", "log_format"];
 
@@ -73,7 +74,7 @@ pub enum CliCommand {
     Routes(Box<ApplicationArgs>),
     /// Show what a running parkade is doing: what requests wait for, and how long
     Status(StatusArgs),
-    /// Have a running parkade load the application afresh; wait until the new code serves
+    /// Reload the application of a running parkade; wait until the new code serves
     Reload(ReloadArgs),
     /// Stop a running parkade; wait until it has ended
     Stop(StopArgs),
@@ -85,7 +86,7 @@ pub enum CliCommand {
     Jobs(Box<JobsArgs>),
     /// Enqueue a job on a running parkade, and print its id
     Enqueue(Box<EnqueueArgs>),
-    /// Print a script that completes parkade's words in a shell
+    /// Print a completion script for a shell
     #[command(after_help = "bash: parkade completions bash > ~/.local/share/bash-completion/completions/parkade\n\
                             zsh:  parkade completions zsh > ~/.zfunc/_parkade, with fpath+=~/.zfunc before compinit\n\
                             fish: parkade completions fish > ~/.config/fish/completions/parkade.fish")]
@@ -223,7 +224,7 @@ fn parse_from(
     Ok(command)
 }
 
-/// `-h` is for those who begin, `--help` for those who look something up.
+/// `-h` is for beginners, `--help` for looking something up.
 fn with_fitting_help(cli: clap::Command, arguments: &[OsString]) -> clap::Command {
     let is_short = arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "-h");
     let keep = |command: clap::Command, kept: &'static [&'static str]| {

@@ -1,4 +1,4 @@
-//! Socket files: only those who may can connect, from the first moment on; the file is removed with its listener.
+//! Socket files: only permitted users can connect, from the first moment on; the file is removed with its listener.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};

@@ -1,4 +1,5 @@
-//! The smallest axum server that asks PostgreSQL: a pool of 16, prepared statements, what an engineer would write in an afternoon.
+//! The smallest axum server with PostgreSQL: a pool of 16, prepared statements, what an engineer would write in an
+//! afternoon.
 
 use axum::Router;
 use axum::extract::State;

@@ -37,16 +37,16 @@ pub enum Ask {
         ask: JobAsk,
         reply: oneshot::Sender<JobAnswer>,
     },
-    /// As SIGHUP does.
+    /// Like SIGHUP.
     Reload {
         reply: oneshot::Sender<Result<ReloadId, ReloadRefused>>,
     },
-    /// Answered when that reload has ended; `None` if it is not known (any more).
+    /// Answered when that reload has ended; `None` if it is not known, or not any more.
     ReloadEnd {
         reload: ReloadId,
         reply: oneshot::Sender<Option<ReloadEnd>>,
     },
-    /// As SIGTERM does, or as SIGQUIT.
+    /// Like SIGTERM, or like SIGQUIT.
     Stop {
         at_once: bool,
         reply: oneshot::Sender<()>,
@@ -82,9 +82,9 @@ pub enum JobAnswer {
     Listed(Vec<JobRecord>),
     /// `None`: no such job.
     Shown(Option<Box<JobRecord>>),
-    /// Whether it was carried out.
+    /// Whether it was done.
     Changed(bool),
-    /// The store could not.
+    /// The store failed.
     Refused(Fault),
 }
 
@@ -154,7 +154,7 @@ impl AdminDoor {
         self.ask_for(JOB_ANSWER_TIME_MAX, |reply| Ask::Jobs { ask, reply }).await
     }
 
-    /// How a reload ended: `None` if it did not in this time, `Some(None)` if nobody knows it.
+    /// How a reload ended: `None` if it did not in this time, `Some(None)` if it is not known.
     pub async fn reload_end(&self, reload: ReloadId, time: Duration) -> Result<Option<Option<ReloadEnd>>, NoAnswer> {
         let (reply, answer) = oneshot::channel();
         self.asks.try_send(Ask::ReloadEnd { reload, reply }).map_err(|_| NoAnswer)?;

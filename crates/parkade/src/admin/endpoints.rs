@@ -84,7 +84,7 @@ async fn cancel(query: &str, headers: &HeaderMap, door: &AdminDoor) -> AdminAnsw
     }
 }
 
-/// Nobody is asked twice: it stops as after SIGTERM, or at once with `?now`.
+/// There is no confirmation: it stops as after SIGTERM, or at once with `?now`.
 async fn stop<B>(request: &Request<B>, door: &AdminDoor) -> AdminAnswer {
     if request.headers().contains_key(ORIGIN) {
         return fault(StatusCode::FORBIDDEN, "requests from browsers cannot stop the server; use `parkade stop`");

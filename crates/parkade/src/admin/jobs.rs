@@ -71,7 +71,7 @@ async fn retry(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> 
     Err(conflict(state, why))
 }
 
-/// A running job ends in a moment; its worker is told.
+/// A running job ends in a moment; its worker is notified.
 async fn cancel(id: JobId, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
     if changed(JobAsk::Cancel(id), door).await? {
         let state = find(id, door).await?.map_or(JobState::Cancelled, |job| job.state);

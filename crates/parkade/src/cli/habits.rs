@@ -1,12 +1,12 @@
-//! Flags of other servers, which people type by habit: what to write here instead.
+//! Flags of other servers, which people type by habit: says what to write here instead.
 
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// What is said of a flag that is none of ours.
+/// The advice for a flag that does not exist here.
 enum Advice {
-    /// `--port 9113`, `--host 0.0.0.0`: both are parts of one address.
+    /// `--port 9113`, `--host 0.0.0.0`: each is a part of one address.
     Address,
     /// The value goes to this flag of ours.
     Flag(&'static str),
@@ -79,7 +79,8 @@ pub fn explain(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     )
 }
 
-/// The value of the first of these flags that is there: the next word, or what stands after `=`, or, of a short one, at its letter.
+/// The value of the first of these flags that is present: the next argument, or the text after `=`, or, for a short
+/// flag, after its letter.
 fn value<'a>(words: &[&'a str], flags: &[&str]) -> Option<&'a str> {
     for (nth, word) in words.iter().enumerate() {
         for flag in flags {

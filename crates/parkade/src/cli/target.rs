@@ -1,8 +1,8 @@
-//! Which application is meant: what was typed, as it is passed to workers.
+//! The application: converts what was typed into what workers are given.
 
 use std::path::Path;
 
-/// Where an application is looked for if none is named, here or in a folder.
+/// Where an application is looked for if only a folder, or nothing, is given.
 pub const USUAL_FILE: &str = "app.py";
 
 /// `here`: the folder in which the application is loaded.
@@ -30,7 +30,7 @@ pub fn resolve(typed: &str, here: &Path) -> Result<String, String> {
     }
 }
 
-/// The folder that is meant, if it is one: a package is not.
+/// The folder of the application, if the text names one; a package is not.
 fn folder<'a>(typed: &'a str, here: &Path) -> Option<&'a str> {
     let path = here.join(typed);
     let is_package = path.join("__init__.py").exists() && !typed.contains('/');
@@ -38,7 +38,7 @@ fn folder<'a>(typed: &'a str, here: &Path) -> Option<&'a str> {
         .then_some(typed)
 }
 
-/// `ok.app`, where there is a module `ok` and it is no package with a module `app`.
+/// `ok.app`, if there is a module `ok` that is not a package with a module `app`.
 fn dotted_name<'a>(typed: &'a str, here: &Path) -> Option<(&'a str, &'a str)> {
     let is_file = Path::new(typed).extension().is_some_and(|ending| ending == "py");
     if is_file || typed.contains([':', '/']) {

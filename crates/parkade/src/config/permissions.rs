@@ -1,4 +1,4 @@
-//! Who may connect to a socket file: its mode and its group.
+//! The mode and the group of a socket file.
 
 use std::str::FromStr;
 

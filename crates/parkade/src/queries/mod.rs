@@ -247,7 +247,7 @@ impl Queries {
         let QueryEnd::Failed(failure) = end else { return };
         let (sqlstate, message, query) = (failure.sqlstate.as_deref().unwrap_or("-"), &failure.message, &running.text);
         let is_news = match failure.kind {
-            // It follows from what has been told before.
+            // It follows from an earlier failure, which has been logged.
             FailureKind::NoTransaction => false,
             FailureKind::Unreachable | FailureKind::QueueFull => self.may_warn(now),
             _ => true,

@@ -1,7 +1,7 @@
-//! Reloads that were asked for, their outcome, and who waits for it.
+//! Reloads, their outcomes, and who waits for them.
 //!
-//! The core carries them out, one after the other. A request during a reload causes one more, because the code may have changed since that one
-//! began; whoever asks meanwhile waits for that one.
+//! The core carries them out, one after the other. A request during a reload causes one more, because the code may have
+//! changed since the current one began; further requests in the meantime wait for that one.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::admin::{ReloadEnd, ReloadId};
 
 #[derive(Debug, Default)]
 pub struct Reloads {
-    /// The newest that was asked for; the first is 1.
+    /// The latest one that was requested; the first is 1.
     newest: u64,
     running: Option<u64>,
     failure: Option<LoadFailure>,
@@ -24,14 +24,14 @@ pub struct Reloads {
 /// Why new code did not load, as far as is known.
 #[derive(Debug)]
 enum LoadFailure {
-    /// What the worker said: a traceback.
+    /// The worker's message: a traceback.
     Said(String),
-    /// It said nothing and is gone.
+    /// It is gone without a message.
     Died(String),
 }
 
 impl Reloads {
-    /// Another one is asked for.
+    /// Another one is requested.
     pub fn request(&mut self) -> ReloadId {
         match self.running {
             None => {
@@ -51,7 +51,8 @@ impl Reloads {
         }
     }
 
-    /// A worker is gone. It may be an old one that had nothing to do with the reload, so this never hides what a worker has said.
+    /// A worker is gone. It may be an old one that had nothing to do with the reload, so this never replaces a worker's
+    /// message.
     pub fn note_death(&mut self, how: &str) {
         if self.running.is_some() && !matches!(self.failure, Some(LoadFailure::Said(_))) {
             self.failure = Some(LoadFailure::Died(shortened(how)));
@@ -72,14 +73,14 @@ impl Reloads {
             self.ended.pop_front();
         }
         for (_, waiting) in self.waiting.extract_if(.., |(awaited, _)| *awaited == reload) {
-            // Whoever waited may have given up.
+            // The client that waited may be gone.
             let _ = waiting.send(Some(end.clone()));
         }
         self.ended.push_back((reload, end));
         self.running = (self.newest > reload).then_some(self.newest);
     }
 
-    /// The server stops, and new code is not wanted any more.
+    /// The server stops, and the new code is not needed any more.
     pub fn stop(&mut self) {
         while self.running.is_some() {
             self.note_error("the server is stopping");
@@ -87,7 +88,7 @@ impl Reloads {
         }
     }
 
-    /// Tells how a reload ended, as soon as it has; nothing of one that is not known (any more).
+    /// Reports how a reload ended, as soon as it has; nothing if it is not known, or not any more.
     pub fn tell_end(&mut self, ReloadId(reload): ReloadId, tell: oneshot::Sender<Option<ReloadEnd>>) {
         self.waiting.retain(|(_, waiting)| !waiting.is_closed());
         if self.running.is_some_and(|running| (running..=self.newest).contains(&reload)) {
@@ -97,7 +98,7 @@ impl Reloads {
         }
     }
 
-    /// Why the last one was given up, unless it succeeded.
+    /// Why the last one was aborted, unless it succeeded.
     pub fn last_error(&self) -> Option<&str> {
         match self.ended.back()? {
             (_, ReloadEnd::Aborted { why }) => Some(why),
