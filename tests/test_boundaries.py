@@ -41,6 +41,7 @@ PYTHON_ORDER = [
     "_routing",
     "jobs",
     "_router",
+    "_openapi",
     "_app",
     "_handling",
     "testing",

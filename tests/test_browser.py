@@ -164,3 +164,27 @@ def test_a_query_leaves_the_list_when_its_tab_is_closed(shared: Browser, serve: 
     live.until('document.querySelector("#told").textContent === "Nothing runs."')
     postgres.until_idle()
     shared.close_all()
+
+
+TRY = """
+(() => {
+  const operation = [...document.querySelectorAll("details")].find(one => one.textContent.includes("PUT/points/{id}"));
+  operation.open = true;
+  operation.querySelector("input[name=id]").value = "00000000-0000-0000-0000-000000000007";
+  operation.querySelector("textarea").value = '{"x": 1, "y": 2}';
+  operation.querySelector("form").requestSubmit();
+  return true;
+})()
+"""
+
+
+def test_the_page_of_a_description_shows_every_operation_and_sends_requests(shared: Browser, serve: Serve) -> None:
+    page = shared.open(f"{url(serve('described'))}docs")
+    page.until('document.querySelector("h1")?.textContent === "Described & <tried>"')
+    assert page.run('document.querySelectorAll("details").length') == 18
+    assert page.run('[...document.querySelectorAll("h2")].map(one => one.textContent).join()') == "orders,jobs"
+    page.run(TRY)
+    page.until('document.querySelector("details[open] form pre").textContent.startsWith("200 OK")')
+    assert page.run('document.querySelector("details[open] form pre").textContent.endsWith(\'{"x":1.0,"y":2.0}\')')
+    assert shared.problems == []
+    shared.close_all()

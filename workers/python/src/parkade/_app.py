@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
 from ._hooks import Hook
 from ._limits import CONSTANTS_MAX
 from ._router import Router
-from ._routing.routes import Route
+from ._routing.patterns import parse
+from ._routing.routes import About, Route, make_route
 from ._wire.payloads import byte_length
 from ._wire.ready import Application
-from .errors import HTTPError
+from .errors import HTTPError, SignatureError
 from .jobs._registry import pattern_of_jobs
+
+if TYPE_CHECKING:
+    from ._openapi.document import Settings
 
 
 class App(Router):
@@ -34,14 +39,55 @@ class App(Router):
         self.redirect_slashes = redirect_slashes
         self.jobs_pattern = None if jobs_path is None else pattern_of_jobs(jobs_path)
         self._concurrent = concurrent
+        self._described: Settings | None = None
+        self._made_for = 0  # so many routes, when the description was made
 
     _is_application = True
+
+    # Its description
+
+    def openapi(
+        self,
+        title: str,
+        version: str = "1",
+        *,
+        description: str = "",
+        path: str = "/openapi.json",
+        page: str | None = "/docs",
+    ) -> None:
+        """Describes the application in OpenAPI 3.1 at `path`, and shows that as a page at `page` (None for no page).
+
+        It is off otherwise, because it tells everybody all routes that are not `hidden`, and what they take. The
+        annotations of handlers tell parameters, bodies and responses, their docstrings the texts, routers the tags.
+        Hooks of the application run for both. Raises `SignatureError` for a path that is taken.
+        """
+        from ._openapi.document import Settings  # most applications are not described
+
+        if self._described is not None:
+            raise SignatureError("the application is described already")
+        about = About(hidden=True)
+        self._described = Settings(title, version, description, path, page)
+        for one in filter(None, (path, page)):
+            self._add_route(make_route(("GET",), parse(one), "", None, one, self.hooks, (), about))
 
     # For workers
 
     @property
     def routes(self) -> list[Route]:
         """The routes of the application and of all its routers, in the order that gives them their numbers."""
+        if self._described is None or self._made_for == len(self._routes):
+            return self._routes
+        from ._openapi import document
+
+        made = document.document(self._described, self._routes, self.jobs_pattern if self.jobs else None)
+        answers = {self._described.path: document.response(made)}
+        if self._described.page is not None:
+            answers[self._described.page] = document.page(self._described)
+        self._routes = [
+            replace(route, target=answers[route.name]) if route.about.hidden and route.name in answers else route
+            for route in self._routes
+        ]
+        self._made_for = len(self._routes)
         return self._routes
 
     @property

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ._hooks import Hook, Hooks, make_hook
 from ._responses.templates import Templates
 from ._routing.patterns import Pattern, checked_prefix, join, parse
-from ._routing.routes import Route, make_route
+from ._routing.routes import About, Route, make_route
 from ._wire.payloads import fault_of_channel
 from ._wire.ready import ChannelOptions, ChannelPattern
 from .errors import HTTPError, SignatureError
@@ -40,6 +40,7 @@ class Router(JobRegistry):
             raise SignatureError(f"the name of a router is an identifier, as `orders`, not {name!r}")
         self.prefix = checked_prefix(prefix)
         self.name = name
+        self._tag = name or next((part for part in reversed(prefix.split("/")) if part and "{" not in part), None)
         self.hooks = Hooks()
         self._routes: list[Route] = []
         self._handled: dict[tuple[str, tuple[str, ...]], Route] = {}  # by method and place
@@ -52,7 +53,14 @@ class Router(JobRegistry):
     # Routes
 
     def get(
-        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
+        self,
+        path: str,
+        target: Any = _MISSING,
+        *,
+        deadline: float | None = None,
+        name: str | None = None,
+        responses: Mapping[int, Any] | None = None,
+        hidden: bool = False,
     ) -> Callable[[F], F]:
         """Registers what answers GET, and HEAD: `@app.get("/orders/{id:int}")` over a function.
 
@@ -60,34 +68,66 @@ class Router(JobRegistry):
         which needs no worker.
 
         `deadline`: seconds that a request may be queued or running (0 for none, None for the server's). `name` is for
-        `path` and `request.route`, by default the function's. Raises `SignatureError` for a malformed path, a second
+        `path` and `request.route`, by default the function's. `responses` and `hidden` are for the description of the
+        application (`App.openapi`): responses that annotations do not tell, by status, as a text or the body's type;
+        and whether to leave the route out.
+
+        Raises `SignatureError` for a malformed path, a second
         handler of the same path, and a function with a parameter that no request has.
         """
-        return self.route(path, target, methods=("GET",), deadline=deadline, name=name)
+        return self._register(path, target, ("GET",), deadline, name, responses, hidden)
 
     def post(
-        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
+        self,
+        path: str,
+        target: Any = _MISSING,
+        *,
+        deadline: float | None = None,
+        name: str | None = None,
+        responses: Mapping[int, Any] | None = None,
+        hidden: bool = False,
     ) -> Callable[[F], F]:
         """As `get`, for POST."""
-        return self.route(path, target, methods=("POST",), deadline=deadline, name=name)
+        return self._register(path, target, ("POST",), deadline, name, responses, hidden)
 
     def put(
-        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
+        self,
+        path: str,
+        target: Any = _MISSING,
+        *,
+        deadline: float | None = None,
+        name: str | None = None,
+        responses: Mapping[int, Any] | None = None,
+        hidden: bool = False,
     ) -> Callable[[F], F]:
         """As `get`, for PUT."""
-        return self.route(path, target, methods=("PUT",), deadline=deadline, name=name)
+        return self._register(path, target, ("PUT",), deadline, name, responses, hidden)
 
     def patch(
-        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
+        self,
+        path: str,
+        target: Any = _MISSING,
+        *,
+        deadline: float | None = None,
+        name: str | None = None,
+        responses: Mapping[int, Any] | None = None,
+        hidden: bool = False,
     ) -> Callable[[F], F]:
         """As `get`, for PATCH."""
-        return self.route(path, target, methods=("PATCH",), deadline=deadline, name=name)
+        return self._register(path, target, ("PATCH",), deadline, name, responses, hidden)
 
     def delete(
-        self, path: str, target: Any = _MISSING, *, deadline: float | None = None, name: str | None = None
+        self,
+        path: str,
+        target: Any = _MISSING,
+        *,
+        deadline: float | None = None,
+        name: str | None = None,
+        responses: Mapping[int, Any] | None = None,
+        hidden: bool = False,
     ) -> Callable[[F], F]:
         """As `get`, for DELETE."""
-        return self.route(path, target, methods=("DELETE",), deadline=deadline, name=name)
+        return self._register(path, target, ("DELETE",), deadline, name, responses, hidden)
 
     def route(
         self,
@@ -97,23 +137,11 @@ class Router(JobRegistry):
         methods: Sequence[str] = ("GET",),
         deadline: float | None = None,
         name: str | None = None,
+        responses: Mapping[int, Any] | None = None,
+        hidden: bool = False,
     ) -> Callable[[F], F]:
         """As `get`, for several methods: `@app.route("/orders", methods=["GET", "POST"])`."""
-        if not isinstance(path, str):
-            raise SignatureError(f"a path comes first: write @app.get('/path'), not @app.get ({path!r})")
-        verbs = tuple(method.upper() for method in methods)
-        if unknown := sorted(set(verbs) - _METHODS):
-            raise ValueError(f"{path}: no method {', '.join(unknown)}")
-        pattern = parse(join(self.prefix, path))
-        optional = parse(self.prefix).names if self.prefix else ()
-
-        def register(handler: F) -> F:
-            self._add_route(make_route(verbs, pattern, handler, deadline, name, self.hooks, optional))
-            return handler
-
-        if target is not _MISSING:
-            register(target)
-        return register
+        return self._register(path, target, tuple(methods), deadline, name, responses, hidden)
 
     def path(self, name: str, /, **parameters: object) -> str:
         """The path of the route of that name with these parameters, encoded. Names are those of this router, so a
@@ -237,6 +265,33 @@ class Router(JobRegistry):
         for router in self._routers:
             found |= dict.fromkeys(router._all_routers())
         return list(found)
+
+    def _register(
+        self,
+        path: str,
+        target: Any,
+        methods: tuple[str, ...],
+        deadline: float | None,
+        name: str | None,
+        responses: Mapping[int, Any] | None,
+        hidden: bool,
+    ) -> Callable[[F], F]:
+        if not isinstance(path, str):
+            raise SignatureError(f"a path comes first: write @app.get('/path'), not @app.get ({path!r})")
+        verbs = tuple(method.upper() for method in methods)
+        if unknown := sorted(set(verbs) - _METHODS):
+            raise ValueError(f"{path}: no method {', '.join(unknown)}")
+        pattern = parse(join(self.prefix, path))
+        optional = parse(self.prefix).names if self.prefix else ()
+        about = About(self._tag, dict(responses or {}), hidden)
+
+        def register(handler: F) -> F:
+            self._add_route(make_route(verbs, pattern, handler, deadline, name, self.hooks, optional, about))
+            return handler
+
+        if target is not _MISSING:
+            register(target)
+        return register
 
     def _add_route(self, route: Route) -> None:
         self._check_open()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,20 @@ from .patterns import Pattern, join, parse
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """What only the description of the application tells: the router's name, further responses by status (a text, or
+    the type of the body), and whether the route is left out.
+    """
+
+    tag: str | None = None
+    responses: Mapping[int, Any] = field(default_factory=dict)
+    hidden: bool = False
+
+
+_NOTHING_MORE = About()
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """`target` is a function, a wait, or a constant; `call` is the function, bound to its parameters (None for the
     others). `scopes` are the hooks around it: those of its router first, then those of the routers that this one is in.
@@ -40,6 +54,7 @@ class Route:
     name: str
     call: Call | None
     scopes: tuple[Hooks, ...] = ()
+    about: About = _NOTHING_MORE
 
     @property
     def asynchronous(self) -> bool:
@@ -96,6 +111,7 @@ def make_route(
     name: str | None,
     scope: Hooks,
     optional: Collection[str] = (),
+    about: About = _NOTHING_MORE,
 ) -> Route:
     """Checks and compiles. A handler need not take the parameters of the path that are `optional`.
 
@@ -110,11 +126,11 @@ def make_route(
         made = _response(target) if not isinstance(target, Wait) else target
         if isinstance(made, Wait):
             park(made, None)  # refuses an answer that the core cannot keep, now rather than at the first request
-        return Route(methods, pattern, made, deadline, name or pattern.path, None, (scope,))
+        return Route(methods, pattern, made, deadline, name or pattern.path, None, (scope,), about)
     check_returned(target)
     name = name or str(getattr(target, "__name__", pattern.path))
     call = _bound(target, pattern, name, optional)
-    return Route(methods, pattern, target, deadline, name, call, (scope,))
+    return Route(methods, pattern, target, deadline, name, call, (scope,), about)
 
 
 def _bound(handler: Callable[..., Any], pattern: Pattern, name: str, optional: Collection[str]) -> Call:

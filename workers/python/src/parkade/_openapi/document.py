@@ -1,0 +1,128 @@
+"""The whole document, and the routes that give it and its page."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from .._responses.encoding import json_encode
+from .._responses.response import JSON, Response, html
+from .._routing.patterns import Parameter as PathParameter
+from .._routing.patterns import Pattern
+from .._routing.routes import Route
+from .operations import operation
+from .schemas import resolved
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the application says of itself, and where the document and its page are."""
+
+    title: str
+    version: str
+    description: str
+    path: str
+    page: str | None
+
+
+def document(settings: Settings, routes: Sequence[Route], jobs_pattern: Pattern | None) -> dict[str, Any]:
+    """The OpenAPI Object. Of two routes whose paths differ only in the kinds of their parameters, the first is told."""
+    paths: dict[str, dict[str, Any]] = {}
+    names: dict[tuple[str, ...], tuple[str, ...]] = {}  # of the parameters, by the path without them
+    ids: set[str] = set()
+    for route in routes:
+        if route.about.hidden:
+            continue
+        shape = tuple("{}" if isinstance(segment, PathParameter) else segment for segment in route.pattern.segments)
+        own = route.pattern.names
+        told = names.setdefault(shape, own)
+        operations = paths.setdefault(_template(shape, told), {})
+        for method in route.methods:
+            if method.lower() not in operations:
+                id = _unused(route.name if len(route.methods) == 1 else f"{route.name}.{method.lower()}", ids)
+                operations[method.lower()] = _renamed(operation(route, method, id), dict(zip(own, told, strict=True)))
+    if jobs_pattern is not None:
+        paths[jobs_pattern.path.replace("{id:uuid}", "{id}")] = _JOBS
+    made, components = resolved({path: operations for path, operations in paths.items() if operations})
+    info = {"title": settings.title, "version": settings.version}
+    info |= {"description": settings.description} if settings.description else {}
+    whole = {"openapi": "3.1.0", "info": info, "paths": made}
+    tags = dict.fromkeys(route.about.tag for route in routes if route.about.tag and not route.about.hidden)
+    whole |= {"tags": [{"name": tag} for tag in tags]} if tags else {}
+    return whole | ({"components": {"schemas": components}} if components else {})
+
+
+def response(made: dict[str, Any]) -> Response:
+    """The document as a response."""
+    return Response(json_encode(made), headers={"content-type": JSON})
+
+
+def page(settings: Settings) -> Response:
+    """The page that shows the document. It needs nothing from elsewhere, and its headers allow nothing from there."""
+    text = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
+    allowed = "; ".join(
+        f"{name} '{_hash(text, tag)}'" for name, tag in (("script-src", "script"), ("style-src", "style"))
+    )
+    policy = f"default-src 'none'; connect-src 'self'; {allowed}; base-uri 'none'; frame-ancestors 'none'"
+    text = text.replace("%title%", escape(settings.title)).replace("%path%", escape(settings.path))
+    return html(text, headers={"content-security-policy": policy, "x-content-type-options": "nosniff"})
+
+
+def _hash(text: str, tag: str) -> str:
+    content = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
+    return "sha256-" + b64encode(sha256(content.encode()).digest()).decode()
+
+
+def _template(shape: tuple[str, ...], names: tuple[str, ...]) -> str:
+    left = iter(names)
+    return "/" + "/".join(f"{{{next(left)}}}" if segment == "{}" else segment for segment in shape)
+
+
+def _unused(id: str, ids: set[str]) -> str:
+    number, found = 1, id
+    while found in ids:
+        number, found = number + 1, f"{id}.{number + 1}"
+    ids.add(found)
+    return found
+
+
+def _renamed(described: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """With the names that the path's parameters have in the template."""
+    for parameter in described.get("parameters", ()):
+        if parameter["in"] == "path":
+            parameter["name"] = names[parameter["name"]]
+    return described
+
+
+_JOB_ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
+_JOBS: dict[str, Any] = {
+    "get": {
+        "operationId": "job",
+        "summary": "The result of a job, or how far it is",
+        "tags": ["jobs"],
+        "parameters": [_JOB_ID],
+        "responses": {
+            "200": {"description": "What the job returned"},
+            "202": {"description": "It has not ended yet", "content": {JSON: {"schema": {"type": "object"}}}},
+            "204": {"description": "It returned nothing"},
+            "404": {"description": "There is no such job"},
+            "default": {"description": "It failed, or was cancelled"},
+        },
+    },
+    "delete": {
+        "operationId": "job.cancel",
+        "summary": "Cancels a job",
+        "tags": ["jobs"],
+        "parameters": [_JOB_ID],
+        "responses": {
+            "200": {"description": "It is cancelled", "content": {JSON: {"schema": {"type": "object"}}}},
+            "404": {"description": "There is no such job"},
+            "default": {"description": "It had ended"},
+        },
+    },
+}
