@@ -157,7 +157,7 @@ def hola(name: str):
 
 @app.post("/enqueue-write")
 def enqueue_write(body: str):
-    return write.enqueue(body, delay=0.3).id
+    return write.options(delay=0.3).enqueue(body).id
 
 @app.post("/enqueue-other")
 def enqueue_other(body: str):
@@ -187,7 +187,7 @@ class Code:
     def write(self, version: str, has_other: bool = True) -> None:
         """Replaces it atomically, as a deployment does."""
         more = OTHER.format(version=version) if has_other else ""
-        code = CODE.format(other="other.enqueue(body, delay=0.2).id" if has_other else "None", more=more)
+        code = CODE.format(other="other.options(delay=0.2).enqueue(body).id" if has_other else "None", more=more)
         new = self.file.with_suffix(".new")
         new.write_text(code)
         new.replace(self.file)

@@ -27,7 +27,7 @@ def never():
 
 @app.post("/noted")
 def noted():
-    never.enqueue(delay=1_000_000)
+    never.options(delay=1_000_000).enqueue()
 
 @app.get("/hola/{{name}}")
 def hola(name: str):

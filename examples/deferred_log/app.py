@@ -14,7 +14,7 @@ app = App()
 
 
 @app.job(retries=5)
-def write_log(line: str, job: Job, seconds: float = 0.0) -> None:
+def write_log(job: Job, line: str, seconds: float = 0.0) -> None:
     """`seconds` stands for slow work. The id goes in front: a line that was written twice can be told by it."""
     time.sleep(seconds)
     with FILE.open("a", encoding="utf-8") as file:  # one write, which the kernel appends whole

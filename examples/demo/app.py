@@ -71,12 +71,12 @@ app.queue("wash", concurrency=3)  # bays; the other cars wait in the store
 
 
 @app.job(queue="wash")
-def wash(number: int, job: Job) -> Wait:
+def wash(job: Job, number: int) -> Wait:
     """No worker is busy while the brushes turn: each step is a wait, and any worker does what comes behind it."""
-    return wash_on(None, number, 0, job)
+    return wash_on(None, job, number, 0)
 
 
-def wash_on(_: object, number: int, done: int, job: Job) -> Wait:
+def wash_on(_: object, job: Job, number: int, done: int) -> Wait:
     job.progress(done / len(PROGRAMME), f"being {PROGRAMME[done]}")
     rest = after(STEP_SECONDS)
     if done + 1 == len(PROGRAMME):

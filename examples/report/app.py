@@ -20,7 +20,7 @@ app.queue("reports", concurrency=2)
 
 
 @app.job(queue="reports", retries=2, deadline=60)
-def write_report(year: int, job: Job) -> dict[str, object] | None:
+def write_report(job: Job, year: int) -> dict[str, object] | None:
     """A plain function. That somebody wants it to end is for it to ask."""
     sales: list[tuple[str, int]] = []
     for number, month in enumerate(MONTHS):

@@ -18,7 +18,7 @@ def child(number: int, load: str = "") -> None: ...
 def pour(count: int, bytes: int = 0) -> None:
     load = "x" * bytes
     for number in range(count):
-        child.enqueue(number, load, delay=LATER)
+        child.options(delay=LATER).enqueue(number, load)
 
 
 @app.job(retries=1)

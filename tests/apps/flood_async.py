@@ -18,7 +18,7 @@ def child(number: int) -> None: ...
 @app.job(retries=1)
 async def flood(count: int) -> None:
     for number in range(count):
-        handle = child.enqueue(number, delay=LATER)
+        handle = child.options(delay=LATER).enqueue(number)
         if number % 1_000 == 999:
             await handle
 
@@ -26,7 +26,7 @@ async def flood(count: int) -> None:
 @app.job(retries=1)
 def flood_plainly(count: int) -> None:
     for number in range(count):
-        child.enqueue(number, delay=LATER)
+        child.options(delay=LATER).enqueue(number)
 
 
 @app.post("/enqueue/{job}/{count:int}")

@@ -285,17 +285,17 @@ def hold_request(gate: str) -> str:
 
 @app.post("/enqueue")
 def enqueue(body: Asked) -> list[str]:
-    return [app.jobs[body.job].enqueue(*body.args, **body.options).id for _ in range(body.count)]
+    return [app.jobs[body.job].options(**body.options).enqueue(*body.args).id for _ in range(body.count)]
 
 
 @app.post("/returned")
 def returned(body: Asked) -> object:
-    return app.jobs[body.job].enqueue(*body.args, **body.options).result(body.timeout)
+    return app.jobs[body.job].options(**body.options).enqueue(*body.args).result(body.timeout)
 
 
 @app.post("/then")
 def then(body: Asked) -> object:
-    return app.jobs[body.job].enqueue(*body.args, **body.options).result(body.timeout).then(tell, word="got")
+    return app.jobs[body.job].options(**body.options).enqueue(*body.args).result(body.timeout).then(tell, word="got")
 
 
 def tell(result: Any, word: str) -> list[Any]:

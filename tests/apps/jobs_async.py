@@ -115,25 +115,25 @@ async def hola(name: str) -> str:
 
 @app.post("/enqueue")
 async def enqueue(body: Asked) -> list[str]:
-    return [app.jobs[body.job].enqueue(*body.args, **body.options).id for _ in range(body.count)]
+    return [app.jobs[body.job].options(**body.options).enqueue(*body.args).id for _ in range(body.count)]
 
 
 @app.post("/stored")
 async def stored(body: Asked) -> list[str]:
     """The ids of the jobs in the store."""
-    handles = [app.jobs[body.job].enqueue(*body.args, **body.options) for _ in range(body.count)]
+    handles = [app.jobs[body.job].options(**body.options).enqueue(*body.args) for _ in range(body.count)]
     return [(await handle).id for handle in handles]
 
 
 @app.post("/returned")
 async def returned(body: Asked) -> object:
-    return app.jobs[body.job].enqueue(*body.args, **body.options).result(body.timeout)
+    return app.jobs[body.job].options(**body.options).enqueue(*body.args).result(body.timeout)
 
 
 @app.post("/awaited")
 async def awaited(body: Asked) -> list[Any]:
     try:
-        return ["got", await app.jobs[body.job].enqueue(*body.args, **body.options).result(body.timeout)]
+        return ["got", await app.jobs[body.job].options(**body.options).enqueue(*body.args).result(body.timeout)]
     except JobError as error:
         return [error.reason, str(error)]
 

@@ -106,7 +106,7 @@ async def _other(step: Step, handles: list[Handle]) -> None:
     if step.gate is not None:
         await hold_async(step.gate)
     if step.enqueue is not None:
-        handles.append(write.enqueue(step.enqueue, **step.options))
+        handles.append(write.options(**step.options).enqueue(step.enqueue))
     if step.is_awaited:
         await handles[-1]
     if step.result:

@@ -96,8 +96,8 @@ def serve() -> Iterator[Callable[..., Admin]]:
 def test_a_script_enqueues_and_learns_the_id_that_the_job_has(serve: Callable[..., Admin]) -> None:
     admin = serve((201, {"id": ID, "state": "ready"}), (201, {"id": ID, "state": "scheduled"}))
     with jobs.connect(admin.url) as connection:
-        assert connection.enqueue("write_log", "x", key="k", flag=True) == ID
-        assert connection.enqueue("write_log", delay=2, priority=-1, queue="mail") == ID
+        assert connection.options(key="k").enqueue("write_log", "x", flag=True) == ID
+        assert connection.options(delay=2, priority=-1, queue="mail").enqueue("write_log") == ID
     (method, path, first), (_, _, second) = admin.asked
     assert (method, path) == ("POST", "/jobs")
     assert msgspec.msgpack.decode(b64decode(first.pop("arguments"))) == [1, ["x"], {"flag": True}]
@@ -175,7 +175,7 @@ def test_what_cannot_be_sent_is_refused_before_anybody_is_asked() -> None:
     with pytest.raises(TypeError, match="argument 1"):
         connection.enqueue("write_log", object())
     with pytest.raises(ValueError, match="priority"):
-        connection.enqueue("write_log", priority=9_999)
+        connection.options(priority=9_999).enqueue("write_log")
     for name in ("", "a\nb", "x" * 201):
         with pytest.raises(ValueError, match="a job's name has"):
             connection.enqueue(name)

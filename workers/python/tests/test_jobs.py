@@ -135,7 +135,6 @@ async def async_generator() -> AsyncIterator[int]:
     yield 1
 
 
-def reserved(delay: int) -> None: ...
 def two(job: Job, other: Job) -> None: ...
 def unknown(x: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
@@ -147,7 +146,6 @@ def unknown(x: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
         (lambda app: app.job(async_generator), "does not yield"),
         (lambda app: app.job(Mail), "a job is a function"),
         (lambda app: app.job(lambda: 1), "lambda"),
-        (lambda app: app.job(reserved), "enqueue uses delay"),
         (lambda app: app.job(two), "cannot both be the job"),
         (lambda app: app.job(unknown), "Nowhere"),
         (lambda app: app.job(name="")(nothing), "1 to 200 bytes"),
@@ -245,12 +243,46 @@ def test_a_recurring_job_has_the_key_of_one_that_is_enqueued_without_arguments()
 # Enqueued
 
 
+OPTIONS = ("delay", "at", "priority", "key", "queue")
+
+
+def enqueue(job: JobFunction[..., Any], *args: Any, **more: Any) -> Handle:
+    """Options and arguments of the job's function are given alike."""
+    options = {name: more.pop(name) for name in OPTIONS if name in more}
+    return (job.options(**options) if options else job).enqueue(*args, **more)
+
+
 def enqueued(register: Callable[[App], JobFunction[..., Any]], *args: Any, **kwargs: Any) -> Enqueued:
     app = App()
     job = register(app)
     with Client(app) as client:
-        job.enqueue(*args, **kwargs)
+        enqueue(job, *args, **kwargs)
         return client.jobs[-1]
+
+
+def test_arguments_may_have_the_names_of_options() -> None:
+    app = App()
+    seen: list[Any] = []
+
+    @app.job
+    def remind(at: int, delay: str = "") -> None:
+        seen.append((at, delay))
+
+    with Client(app) as client:
+        remind.options(delay=5, key="k").enqueue(7, delay="later")
+        assert client.jobs[0].options == {"delay": 5, "key": "k"}
+        client.run_jobs()
+    assert seen == [(7, "later")]
+
+
+def test_an_option_among_the_arguments_is_told_where_it_belongs() -> None:
+    with pytest.raises(TypeError, match=re.escape("options come first: .options(delay=…).enqueue(…)")):
+        App().job(line).enqueue("x", delay=5)
+
+
+def test_options_are_checked_where_they_are_given() -> None:
+    with pytest.raises(ValueError, match="delay"):
+        App().job(line).options(delay=-1)
 
 
 MOMENT = datetime(2030, 1, 1, tzinfo=timezone.utc)
@@ -348,7 +380,7 @@ def test_a_unique_job_is_the_one_that_has_not_ended(
     job = app.job(unique=unique)(by_first)
     with Client(app) as client:
         for args, kwargs in calls:
-            job.enqueue(*args, **kwargs)
+            enqueue(job, *args, **kwargs)
         assert len(client.jobs) == count
         client.run_jobs()
         job.enqueue(1)
@@ -886,7 +918,7 @@ def test_a_coroutine_awaits_a_result_and_that_a_job_is_stored() -> None:
 
     @app.get("/{n:int}")
     async def handler(n: int) -> object:
-        first, other = work.enqueue(n, key="k"), work.enqueue(n, key="k")
+        first, other = work.options(key="k").enqueue(n), work.options(key="k").enqueue(n)
         assert first.id != other.id
         assert (await other).id == (await first).id == first.id, "the one with the key"
         try:

@@ -25,7 +25,11 @@ def start(): write_log.enqueue("at the start")
 def warm(): pass
 
 @app.get("/warm")
-def warm_up(): warm.enqueue(); warm.enqueue(delay=1, priority=0); warm.enqueue(queue="default"); return "warming"
+def warm_up():
+    warm.enqueue()
+    warm.options(delay=1, priority=0).enqueue()
+    warm.options(queue="default").enqueue()
+    return "warming"
 
 @app.on_stop
 def stop(): write_log.enqueue("at the end")
@@ -74,7 +78,7 @@ def tell(job: Job):
 
 @app.get("/log/{line}")
 def log(line: str):
-    write_log.enqueue(line, delay=2, key="k")
+    write_log.options(delay=2, key="k").enqueue(line)
     thread = threading.Thread(target=write_log.enqueue, args=("thread",))
     thread.start(); thread.join()
     return "logged"
@@ -139,15 +143,15 @@ async def give_up():
 
 @app.get("/stored")
 async def stored():
-    first, second = write_log.enqueue("1", key="k"), write_log.enqueue("2")
+    first, second = write_log.options(key="k").enqueue("1"), write_log.enqueue("2")
     await second
-    third = write_log.enqueue("3", key="l")
+    third = write_log.options(key="l").enqueue("3")
     await third
     return [first.id, (await first).id, second.id, third.id]
 
 @app.get("/together")
 async def together():
-    handles = await asyncio.gather(*(write_log.enqueue(line, key=line) for line in "ab"))
+    handles = await asyncio.gather(*(write_log.options(key=line).enqueue(line) for line in "ab"))
     return [handle.id for handle in handles]
 
 @app.get("/result")

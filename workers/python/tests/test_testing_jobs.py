@@ -22,7 +22,7 @@ class Application:
         for job in (self.page, self.value, self.nothing, self.fails, self.waits, self.coroutine):
             self.app.job(name=job.__name__, retries=0)(job)
         self.app.get("/held/{name}", lambda name: self.app.jobs[name].enqueue().result(timeout=20))
-        self.app.get("/enqueued/{name}", lambda name: self.app.jobs[name].enqueue(delay=60).id)
+        self.app.get("/enqueued/{name}", lambda name: self.app.jobs[name].options(delay=60).enqueue().id)
 
     def page(self) -> object:
         return html("<p>")
@@ -82,7 +82,7 @@ def test_who_has_no_id_of_a_job_finds_nothing() -> None:
 def test_a_key_that_another_has_leaves_an_id_that_no_job_has() -> None:
     app = App()
     work = app.job(name="work")(lambda: None)
-    app.get("/", lambda: work.enqueue(key="k").id)
+    app.get("/", lambda: work.options(key="k").enqueue().id)
     with Client(app) as client:
         first, second = client.get("/").text, client.get("/").text
         assert [client.get(f"/jobs/{id}").status for id in (first, second)] == [202, 404]

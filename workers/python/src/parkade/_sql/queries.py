@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 import msgspec
 
 from .._validation.values import Conversion, conversion
-from .._waits.wait import Wait, check_seconds
+from .._waits.wait import T_co, Wait, check_seconds
 from .._wire import payloads as p
 from .outcomes import value_of_query
 from .placeholders import carried
+from .rows import Row, Rows
+
+T = TypeVar("T")
 
 Int8 = Literal["number", "string"]
 Shape = Literal["rows", "one", "value"]
@@ -24,7 +26,7 @@ def query(
     database: str = "default",
     deadline: float | None = None,
     int8: Int8 = "number",
-) -> Query:
+) -> Query[Rows]:
     """Waits until a database has executed one statement; `parameters` are the values for `$1`, `$2`…
 
     Returned, its rows go to the client as JSON while they arrive. With `.then` and awaited it gives `Rows`, or what
@@ -41,32 +43,47 @@ def query(
     return Query(statement(sql, parameters, options(database, deadline, int8)))
 
 
-class Query(Wait):
-    """A statement that a request waits for. Make it with `query`. It is immutable: each method returns another one."""
+class Query(Wait[T_co]):
+    """A statement that a request waits for. Make it with `query`. It is immutable: each method returns another one.
+
+    The function of `.then` gets what awaiting would give. It is not called when the query fails.
+    """
 
     __slots__ = ()
 
     wait: p.Query
 
-    def rows(self, type: Any = None) -> Query:
+    @overload
+    def rows(self) -> Query[Rows]: ...
+    @overload
+    def rows(self, type: type[T]) -> Query[list[T]]: ...
+    def rows(self, type: Any = None) -> Query[Any]:
         """All rows: returned `[{…}, {…}]`, awaited `Rows`; with a `type`, a list of that (a dataclass, for instance).
         This is the default.
         """
         return self._shaped("rows", None if type is None else list[type])
 
-    def one(self, type: Any = None) -> Query:
+    @overload
+    def one(self) -> Query[Row | None]: ...
+    @overload
+    def one(self, type: type[T]) -> Query[T | None]: ...
+    def one(self, type: Any = None) -> Query[Any]:
         """One row: returned `{…}`, or 404 when there is none; awaited a dict, or a `type`, or None. A second row is an
         error.
         """
         return self._shaped("one", type)
 
-    def value(self, type: Any = None) -> Query:
+    @overload
+    def value(self) -> Query[Any]: ...
+    @overload
+    def value(self, type: type[T]) -> Query[T | None]: ...
+    def value(self, type: Any = None) -> Query[Any]:
         """The first column of the only row: returned as JSON, or 404 when there is none; awaited the value, as a `type`
         if that is given, or None. A second row is an error.
         """
         return self._shaped("value", type)
 
-    def shared(self, key: str, ttl: float = 0) -> Query:
+    def shared(self, key: str, ttl: float = 0) -> Query[T_co]:
         """Requests that wait with the same key (1 to 200 bytes) share one execution, which is cancelled when the last
         of them has gone. A request that comes within `ttl` seconds after its end gets the same rows.
 
@@ -77,25 +94,18 @@ class Query(Wait):
         known = msgspec.structs.asdict(self.wait.options)
         return self._with(p.QueryOptions(**known | {"shared": key, "ttl": check_seconds(ttl)}), self.convert)
 
-    def then(self, function: Callable[..., Any], /, **state: Any) -> Query:
-        """As `Wait.then`: the first parameter of `function` gets what awaiting would give. It is not called when the
-        query fails.
-        """
-        called = super().then(function, **state)
-        return Query(self.wait, None, called.function, called.state)
-
     def _value(self, outcome: p.Outcome) -> Any:
         return value_of_query(outcome, self.wait.options.shape)
 
-    def _shaped(self, shape: Shape, type: Any) -> Query:
+    def _shaped(self, shape: Shape, type: Any) -> Query[Any]:
         usual = self.wait.options is _USUAL["rows"]
         options = _USUAL[shape] if usual else msgspec.structs.replace(self.wait.options, shape=shape)
         return self._with(options, None if type is None else conversion(type))
 
-    def _with(self, options: p.QueryOptions, convert: Conversion | None) -> Query:
+    def _with(self, options: p.QueryOptions, convert: Conversion | None) -> Query[Any]:
         return self._copied(p.Query(self.wait.text, self.wait.parameters, options), convert)
 
-    def _copied(self, wait: p.Query, convert: Conversion | None) -> Query:
+    def _copied(self, wait: p.Query, convert: Conversion | None) -> Query[Any]:
         return Query(wait, None, self.function, self.state, convert)
 
     def __repr__(self) -> str:

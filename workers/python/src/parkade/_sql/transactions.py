@@ -11,11 +11,12 @@ from typing import Any, Literal, NoReturn
 
 from .._link import port
 from .._validation.values import Conversion
-from .._waits.wait import AWAIT, encode_park
+from .._waits.wait import AWAIT, T_co, encode_park
 from .._wire import payloads as p
 from ..errors import HTTPError, WaitError
 from .outcomes import value_of_query
 from .queries import Int8, Query, named, options, statement
+from .rows import Rows
 
 Isolation = Literal["read committed", "repeatable read", "serializable"]
 
@@ -60,7 +61,9 @@ class Transaction:
         """Whether what is enqueued now belongs to it."""
         return self._state is _State.OPEN
 
-    def query(self, sql: str, /, *parameters: object, deadline: float | None = None, int8: Int8 = "number") -> Query:
+    def query(
+        self, sql: str, /, *parameters: object, deadline: float | None = None, int8: Int8 = "number"
+    ) -> Query[Rows]:
         """As `parkade.query`, in this transaction. Only to be awaited, one at a time."""
         within = options(self._begin.options.database, deadline, int8, within=True)
         return Statement(statement(sql, parameters, within), self)
@@ -145,7 +148,7 @@ def open_transaction() -> Transaction | None:
     return begun if begun is not None and begun.is_open else None
 
 
-class Statement(Query):
+class Statement(Query[T_co]):
     """A query in a transaction. It can only be awaited, and only while the transaction is open."""
 
     __slots__ = ("_transaction",)
@@ -157,14 +160,14 @@ class Statement(Query):
     def shared(self, key: str, ttl: float = 0) -> NoReturn:
         raise WaitError("a query of a transaction cannot be shared")
 
-    def then(self, function: Callable[..., Any], /, **state: Any) -> NoReturn:
+    def then(self, function: Callable[..., Any], /, *args: Any, **state: Any) -> NoReturn:
         raise WaitError("a query of a transaction is awaited: the transaction ends with its block")
 
     async def _outcome(self) -> Any:
         self._transaction.check()
         return await super()._outcome()
 
-    def _copied(self, wait: p.Query, convert: Conversion | None) -> Query:
+    def _copied(self, wait: p.Query, convert: Conversion | None) -> Query[Any]:
         return Statement(wait, self._transaction, convert)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any, NoReturn, TypeVar, overload
+
 import msgspec
 
 from .._limits import MESSAGE_MAX, NAME_MAX
@@ -10,6 +13,8 @@ from .._wire import payloads as p
 from ..errors import InvalidChannel
 from .message import Message, encode_other
 from .wait import Wait, check_seconds
+
+T = TypeVar("T")
 
 
 def channel(name: str) -> Channel:
@@ -33,21 +38,28 @@ class Channel:
     def __repr__(self) -> str:
         return f"channel({self.name!r})"
 
-    def next(self, timeout: float | None = None, since: str | None = None) -> Wait:
+    @overload
+    def next(self, timeout: float | None = None, since: str | None = None) -> Wait[Message | None]: ...
+    @overload
+    def next(self, timeout: float | None = None, since: str | None = None, *, type: type[T]) -> Wait[T | None]: ...
+    def next(self, timeout: float | None = None, since: str | None = None, *, type: Any = None) -> Wait[Any]:
         """Waits for the next message, or for `timeout` seconds.
 
         `since` is a cursor: the wait ends with the first message after it, at once if there is one.
 
         Returned, the message is the answer and its cursor the ETag; the answer is 204 when the time is up. Without
         `since` the client's own cursor counts (`request.cursor`). With `.then` and awaited, it gives a `Message`, or
-        None when the time is up; without `since` the wait begins now.
+        None when the time is up; without `since` the wait begins now. With a `type`, awaiting gives what the message
+        holds as that, as `Message.json` does; after `.then` the function's annotation says what it gets.
 
         Give the `timeout` here rather than with `asyncio.timeout`: then the core does all of the waiting, which saves
         two messages on the link.
         """
-        return Wait(p.Next(self.name, p.NextOptions(None if timeout is None else check_seconds(timeout), since)))
+        convert = None if type is None else partial(_as, type)
+        options = p.NextOptions(None if timeout is None else check_seconds(timeout), since)
+        return Wait(p.Next(self.name, options), convert=convert)
 
-    def stream(self, since: str | None = None) -> Wait:
+    def stream(self, since: str | None = None) -> Wait[NoReturn]:
         """Every message from now on, as server-sent events, until the client leaves. Only to be returned."""
         return Wait(p.Stream(self.name, p.StreamOptions(since)))
 
@@ -65,6 +77,10 @@ class Channel:
         if len(content_type.encode()) > NAME_MAX:
             raise ValueError(f"a content type has at most {NAME_MAX} bytes")
         port.port().publish(self.name, content_type, body)
+
+
+def _as(type: type[T], message: Message | None) -> T | None:
+    return None if message is None else message.json(type)
 
 
 _json = msgspec.json.Encoder(enc_hook=encode_other).encode

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from .._job import Job
 from .._limits import FRAME_MAX
 from .._link import port
 from .._link.exchange import AWAITED
+from .._requests.request import Request
 from .._validation.values import Conversion
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
@@ -15,11 +17,26 @@ from ..errors import Refused, WaitError
 from .functions import Function, describe
 from .message import Message
 
+if TYPE_CHECKING:  # only checkers know defaults before Python 3.13: `Wait` alone is `Wait[Any]`
+    from typing_extensions import Self
+    from typing_extensions import TypeVar as TypeVarWithDefault
 
-def after(seconds: float, response: object = None) -> Wait:
+    T_co = TypeVarWithDefault("T_co", covariant=True, default=Any)
+else:
+    T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+@overload
+def after(seconds: float) -> Wait[None]: ...
+@overload
+def after(seconds: float, response: T) -> Wait[T]: ...
+def after(seconds: float, response: Any = None) -> Wait[Any]:
     """Waits until `seconds` have passed.
 
-    Returned, the answer is then `response`, anything that a handler may return (204 for None); awaited, it gives None.
+    Returned, the answer is then `response`, anything that a handler may return (204 for None); awaited, it gives that
+    value.
 
     Raises `ValueError` for seconds that are negative or not finite.
     """
@@ -29,8 +46,10 @@ def after(seconds: float, response: object = None) -> Wait:
 _NO_STATE: Mapping[str, Any] = {}
 
 
-class Wait:
-    """What a request waits for, and what happens then. Make it with `after`, `channel` or `query`. It is immutable."""
+class Wait(Generic[T_co]):
+    """What a request waits for, and what happens then: `await` gives a `T`, and so does the wait to the function of
+    `.then`. Make it with `after`, `channel` or `query`. It is immutable.
+    """
 
     __slots__ = ("convert", "function", "response", "state", "wait")
 
@@ -48,7 +67,28 @@ class Wait:
         self.state: Mapping[str, Any] = state or _NO_STATE
         self.convert = convert  # makes what awaiting gives a value of a type
 
-    def then(self, function: Callable[..., Any], /, **state: Any) -> Wait:
+    # The function may take the request, or the job, before or after the outcome; checkers know no other places.
+    @overload
+    def then(self, function: Callable[Concatenate[T_co, P], object], /, *args: P.args, **state: P.kwargs) -> Self: ...
+    @overload
+    def then(
+        self, function: Callable[Concatenate[T_co, Request, P], object], /, *args: P.args, **state: P.kwargs
+    ) -> Self: ...
+    @overload
+    def then(
+        self, function: Callable[Concatenate[Request, T_co, P], object], /, *args: P.args, **state: P.kwargs
+    ) -> Self: ...
+    @overload
+    def then(
+        self, function: Callable[Concatenate[T_co, Job, P], object], /, *args: P.args, **state: P.kwargs
+    ) -> Self: ...
+    @overload
+    def then(
+        self, function: Callable[Concatenate[Job, T_co, P], object], /, *args: P.args, **state: P.kwargs
+    ) -> Self: ...
+    @overload
+    def then(self, function: Callable[P, object], /, *args: P.args, **state: P.kwargs) -> Self: ...
+    def then(self, function: Callable[..., Any], /, *args: Any, **state: Any) -> Any:
         """Returned, this has any worker call `function` when the wait is over; what that returns is the answer.
 
         It may return another wait. It must be defined at the top of a module. Its first parameter gets the outcome
@@ -56,12 +96,16 @@ class Wait:
         annotated `Request` gets the request, without its body. When a job waited, a parameter annotated `Job`, or
         called `job` without a type of its own, gets the job. `state` is passed by name, as MessagePack, and decoded by
         the annotations. Raises `SignatureError` for a function that is nested, a lambda, or does not take this state.
+
+        For type checkers, the request or the job is the first or the second parameter.
         """
+        if args:
+            raise TypeError(f"the state of {getattr(function, '__qualname__', function)} is passed by name")
         if isinstance(self.wait, p.Stream):
             raise WaitError("a stream of messages goes straight to the client: it has no .then")
-        return Wait(self.wait, self.response, describe(function, frozenset(state)), state)
+        return type(self)(self.wait, self.response, describe(function, frozenset(state)), state)
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[Any, None, T_co]:
         return self._outcome().__await__()
 
     async def _outcome(self) -> Any:

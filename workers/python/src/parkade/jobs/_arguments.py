@@ -24,7 +24,7 @@ from .._waits.functions import is_job, value_decoder
 from .._waits.message import encode_other
 from .._wire.values import Array
 from ..errors import Discard, SignatureError
-from ._options import RESERVED
+from ._options import NAMES
 
 VERSION = 1
 
@@ -60,8 +60,6 @@ class Signature:
         except NameError as error:
             raise SignatureError(f"{told}: {error}; annotations are read when the application loads") from error
         parameters = self._whole.parameters
-        if reserved := [name for name in parameters if name in RESERVED]:
-            raise SignatureError(f"{told}: enqueue uses {', '.join(reserved)} itself: rename the parameter")
         own = [name for name in parameters if is_job(parameters[name], hints)]
         if len(own) > 1:
             raise SignatureError(f"{told}: {' and '.join(own)} cannot both be the job")
@@ -139,7 +137,9 @@ class Signature:
         try:
             return self._taken.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{name}{self._taken}: {error}") from None
+            meant = sorted(NAMES & kwargs.keys() - self._taken.parameters.keys())
+            more = f"; options come first: .options({meant[0]}=…).enqueue(…)" if meant else ""
+            raise TypeError(f"{name}{self._taken}: {error}{more}") from None
 
     def _decoded(self, name: str, key: str, value: Any) -> Any:
         decode = self._decoders[key]

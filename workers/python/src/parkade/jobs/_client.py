@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from .._job import new_id, text_of_id
 from .._limits import RESULT_WAIT_SECONDS
+from .._wire import payloads as p
 from .._wire.jobs import fault_of_job
 from ..errors import ConnectError, JobError
 from ._arguments import encode_arguments
@@ -51,26 +52,29 @@ class Connection:
         """Closes the connection; the next call would connect again."""
         self._admin.close()
 
-    def enqueue(
+    def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> str:
+        """Enqueues the job of that name and returns its id, or that of the existing job with its key. By then it is
+        stored. `options(…)` says when and how it runs.
+
+        Only the worker sees whether the arguments fit. Raises `ValueError` for an invalid name, `ConnectError` when no
+        server answers, or when it cannot store the job.
+        """
+        return self._enqueue(_NO_OPTIONS, name, args, kwargs)
+
+    def options(
         self,
-        name: str,
-        /,
-        *args: Any,
+        *,
         delay: float | None = None,
         at: datetime | float | None = None,
         priority: int | None = None,
         key: str | None = None,
         queue: str | None = None,
-        **kwargs: Any,
-    ) -> str:
-        """Enqueues the job of that name and returns its id, or that of the existing job with its key. By then it is
-        stored.
+    ) -> Enqueuing:
+        """The options of a job function: `connection.options(delay=60).enqueue("send", 7)`."""
+        return Enqueuing(self, options(delay, at, priority, key, queue))
 
-        The options are those of a job function's `enqueue`, but only the worker sees whether the arguments fit. Raises
-        `ValueError` for an invalid name, `ConnectError` when no server answers, or when it cannot store the job.
-        """
+    def _enqueue(self, told: p.EnqueueOptions, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         _check_name(name)
-        told = options(delay, at, priority, key, queue)
         asked = {
             "id": text_of_id(new_id()),
             "name": name,
@@ -109,6 +113,23 @@ class Connection:
                     raise JobError(str(answer.get("error") or ""), reason=reason, id=id)
             if until is not None and time.monotonic() >= until:
                 raise TimeoutError(f"the job {id} has not ended after {timeout} seconds")
+
+
+class Enqueuing:
+    """A connection with the options of a job. Make it with `Connection.options`."""
+
+    __slots__ = ("_connection", "_options")
+
+    def __init__(self, connection: Connection, options: p.EnqueueOptions) -> None:
+        self._connection = connection
+        self._options = options
+
+    def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> str:
+        """As `Connection.enqueue`, with these options."""
+        return self._connection._enqueue(self._options, name, args, kwargs)
+
+
+_NO_OPTIONS = p.EnqueueOptions()
 
 
 def _check_name(name: Any) -> None:

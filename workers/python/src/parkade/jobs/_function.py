@@ -8,6 +8,8 @@ from datetime import datetime
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
+from msgspec.structs import replace
+
 from .._job import new_id
 from .._link import port
 from .._sql.transactions import open_transaction
@@ -28,7 +30,7 @@ R = TypeVar("R")
 class JobFunction(Generic[P, R]):
     """A function that is a job. A call runs it here and now, as before; `enqueue` has a worker run it."""
 
-    def __init__(self, function: Callable[P, R], policy: Policy) -> None:
+    def __init__(self, function: Callable[..., Any], policy: Policy) -> None:
         if not inspect.isroutine(function):
             raise SignatureError(f"a job is a function, not {function!r}")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -54,39 +56,49 @@ class JobFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return cast("R", self.function(*args, **kwargs))
 
-    def enqueue(
-        self,
-        *args: Any,
-        delay: float | None = None,
-        at: datetime | float | None = None,
-        priority: int | None = None,
-        key: str | None = None,
-        queue: str | None = None,
-        **kwargs: Any,
-    ) -> Handle:
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Has a worker run it with these arguments, encoded as MessagePack and decoded by the function's annotations.
+        The function's `Job` is not one of them. `options(…)` says when and how it runs.
 
         In a handler or a job it is stored before the response is sent; if it cannot be stored, the response is 507 or
         503. A hook, or a thread that a plain handler started, does not wait for that. In `transaction()` it is enqueued
         when the transaction commits.
 
-        `delay`: seconds from now. `at`: when, a datetime with its time zone or seconds since 1970. `priority`: -1,000
-        to 1,000, the higher first. `key`: 1 to 200 bytes; returns the existing job while one of this name with this key
-        is unfinished. `priority` and `queue` default to those of `App.job`.
-
-        Raises `TypeError` for arguments that the function does not take or MessagePack cannot encode, `ValueError` over
-        524,288 bytes, `WaitError` where there is no core.
+        Raises `TypeError` for arguments that the function does not take, by their number or types, or that MessagePack
+        cannot encode, `ValueError` over 524,288 bytes, `WaitError` where there is no core.
         """
-        name = self.name
+        return self._enqueue(self.policy.usual, args, kwargs)
+
+    def options(
+        self,
+        *,
+        delay: float | None = None,
+        at: datetime | float | None = None,
+        priority: int | None = None,
+        key: str | None = None,
+        queue: str | None = None,
+    ) -> JobWithOptions[P, R]:
+        """The same job with options: `send.options(delay=60).enqueue(order)`.
+
+        `delay`: seconds from now. `at`: when, a datetime with its time zone or seconds since 1970. `priority`: -1,000
+        to 1,000, the higher first. `key`: 1 to 200 bytes; enqueuing returns the existing job while one of this name
+        with this key is unfinished. `priority` and `queue` default to those of `App.job`.
+
+        Raises `TypeError` and `ValueError` for options that no job can have.
+        """
+        return JobWithOptions(self, options(delay, at, priority, key, queue, self.policy.usual))
+
+    def _enqueue(self, told: p.EnqueueOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[R]:
+        name, policy = self.name, self.policy
         arguments = self.signature.encode(name, args, kwargs)
         transaction = open_transaction()
-        key = key if key is not None else self.key(args, kwargs)
-        policy = self.policy
-        told = options(delay, at, priority, key, queue, transaction is not None, policy.usual)
+        if policy.unique and told.key is None:
+            told = replace(told, key=self.key(args, kwargs))
+        if transaction is not None:
+            told = replace(told, within=True)
         encoded = policy.encoded if told is policy.usual else told
         id = new_id()
-        job = encode_payload((id, name, arguments, encoded))
-        port.port().enqueue(id, job, told.within)
+        port.port().enqueue(id, encode_payload((id, name, arguments, encoded)), told.within)
         return Handle(id, transaction, self._convert)
 
     def ready(self) -> ReadyJob:
@@ -113,14 +125,31 @@ class JobFunction(Generic[P, R]):
         return f"<job {self.name}>"
 
 
-class AsyncJobFunction(JobFunction[P, Any]):
+class JobWithOptions(Generic[P, R]):
+    """A job with options. Make it with `JobFunction.options`."""
+
+    __slots__ = ("_job", "_options")
+
+    def __init__(self, job: JobFunction[P, R], options: p.EnqueueOptions) -> None:
+        self._job = job
+        self._options = options
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """As `JobFunction.enqueue`, with these options."""
+        return self._job._enqueue(self._options, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<job {self._job.name} with options>"
+
+
+class AsyncJobFunction(JobFunction[P, R]):
     """A job whose function is an async def. `inspect` sees a call of it as a coroutine function's, too."""
 
-    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        return await self.function(*args, **kwargs)
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # type: ignore[override]
+        return cast("R", await self.function(*args, **kwargs))
 
 
-def make_job(function: Callable[P, R], policy: Policy) -> JobFunction[P, R]:
+def make_job(function: Callable[..., Any], policy: Policy) -> JobFunction[..., Any]:
     """Makes a job of a function. Raises `SignatureError` for a function that cannot be one."""
     return (
         AsyncJobFunction(function, policy) if inspect.iscoroutinefunction(function) else JobFunction(function, policy)

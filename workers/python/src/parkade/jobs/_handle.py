@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
 from .._job import text_of_id
@@ -15,9 +15,16 @@ from .._wire import payloads as p
 from ..errors import InvalidJobId, WaitError
 from ._values import ResultWait
 
+if TYPE_CHECKING:  # only checkers know defaults before Python 3.13: `Handle` alone is `Handle[Any]`
+    from typing_extensions import TypeVar as TypeVarWithDefault
 
-class Handle:
-    """A job that was enqueued."""
+    R_co = TypeVarWithDefault("R_co", covariant=True, default=Any)
+else:
+    R_co = TypeVar("R_co", covariant=True)
+
+
+class Handle(Generic[R_co]):
+    """A job that was enqueued; its result is an `R`."""
 
     __slots__ = ("_asked", "_convert", "_id", "_transaction")
 
@@ -27,7 +34,7 @@ class Handle:
         self._convert = convert  # makes the result what the job's function says that it returns
 
     @classmethod
-    def of(cls, id: str | UUID) -> Handle:
+    def of(cls, id: str | UUID) -> Handle[Any]:
         """The handle of a job by its id. Raises `InvalidJobId`, a `ValueError` that answers 404, if it is no UUID."""
         try:
             return cls((id if isinstance(id, UUID) else UUID(id)).bytes)
@@ -44,17 +51,17 @@ class Handle:
         """
         return text_of_id(self._id)
 
-    def result(self, timeout: float | None = None) -> Wait:
+    def result(self, timeout: float | None = None) -> Wait[R_co | None]:
         """Waits until the job has ended, or for `timeout` seconds.
 
         Returned, the answer is what the job returned, or 202 with its `Location` when the time is up. With `.then` and
-        awaited it gives what the job returned (also None when the time is up), and raises `JobError` for a job that
-        has failed for good, was cancelled, or does not exist.
+        awaited it gives what the job returned, awaited as its function is annotated; None when the time is up. Both
+        raise `JobError` for a job that has failed for good, was cancelled, or does not exist.
         """
         options = p.ResultOptions(None if timeout is None else check_seconds(timeout))
         return ResultWait(p.UntilResult(self._id, options), convert=self._convert)
 
-    def __await__(self) -> Generator[Any, None, Handle]:
+    def __await__(self) -> Generator[Any, None, Handle[R_co]]:
         """Waits until the job is stored; then `id` is its id, or that of the existing job with its key. Several handles
         may be awaited at the same time.
 
@@ -62,7 +69,7 @@ class Handle:
         """
         return self._stored().__await__()
 
-    async def _stored(self) -> Handle:
+    async def _stored(self) -> Handle[R_co]:
         exchange = port.exchange.get()
         enqueued = None if exchange is None else exchange.enqueued
         if exchange is None or enqueued is None or self._asked not in enqueued:

@@ -9,8 +9,8 @@ from .._limits import PRIORITY_MAX
 from .._wire import payloads as p
 from .._wire.jobs import fault_of_length
 
-RESERVED = ("delay", "at", "priority", "key", "queue")
-"""Names that `enqueue` takes for itself."""
+NAMES = frozenset({"delay", "at", "priority", "key", "queue"})
+"""The names of the options."""
 
 _NONE = p.EnqueueOptions()
 
@@ -21,13 +21,12 @@ def options(
     priority: int | None,
     key: str | None,
     queue: str | None,
-    within: bool = False,
     usual: p.EnqueueOptions = _NONE,
 ) -> p.EnqueueOptions:
-    """Checked; `within` a transaction. Missing options are taken from `usual`, which is returned if all are missing.
+    """Checked. Missing options are taken from `usual`, which is returned if all are missing.
     Raises `TypeError` and `ValueError`.
     """
-    if delay is None and at is None and priority is None and key is None and queue is None and not within:
+    if delay is None and at is None and priority is None and key is None and queue is None:
         return usual
     if delay is not None and at is not None:
         raise ValueError("give either delay or at, not both")
@@ -37,7 +36,6 @@ def options(
         usual.priority if priority is None else checked_priority(priority),
         usual.queue if queue is None else checked_text("a queue", queue),
         None if key is None else checked_text("a key", key),
-        within,
     )
 
 

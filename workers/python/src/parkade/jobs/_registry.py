@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast, overload
 
+from .._job import Job
 from .._routing.patterns import Pattern, parse
+from .._waits.wait import Wait
 from .._wire import ready as r
 from ..errors import SignatureError
 from ._access import Access, make_access
 from ._arguments import encode_arguments
-from ._function import JobFunction, make_job
+from ._decorator import MakeJob
+from ._function import AsyncJobFunction, JobFunction, make_job
 from ._options import checked_text
 from ._policy import Policy, Unique
 from ._schedules import Missed, Schedule
@@ -34,6 +37,22 @@ class JobRegistry:
         self._recurring: dict[str, tuple[Schedule, JobFunction[..., Any]]] = {}
 
     @overload
+    def job(
+        self, function: Callable[Concatenate[object, P], Coroutine[Any, Any, R]], /
+    ) -> JobFunction[Concatenate[object, P], R]: ...
+    @overload
+    def job(self, function: Callable[Concatenate[object, P], R], /) -> JobFunction[Concatenate[object, P], R]: ...
+    @overload
+    def job(self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /) -> JobFunction[P, R]: ...
+    @overload
+    def job(self, function: Callable[Concatenate[Job, P], Wait[R]], /) -> JobFunction[P, R]: ...
+    @overload
+    def job(self, function: Callable[Concatenate[Job, P], R], /) -> JobFunction[P, R]: ...
+    @overload
+    def job(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncJobFunction[P, R]: ...
+    @overload
+    def job(self, function: Callable[P, Wait[R]], /) -> JobFunction[P, R]: ...
+    @overload
     def job(self, function: Callable[P, R], /) -> JobFunction[P, R]: ...
     @overload
     def job(
@@ -47,7 +66,7 @@ class JobRegistry:
         unique: Unique = ...,
         public: bool = ...,
         access: Access | None = ...,
-    ) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
+    ) -> MakeJob: ...
     def job(
         self,
         function: Any = None,
@@ -96,9 +115,7 @@ class JobRegistry:
             raise ValueError(f"the rate of a queue is a number above 0, not {rate!r}")
         self._queues[name] = r.QueueOptions(concurrency, rate)
 
-    def every(
-        self, period: str | float | timedelta, *, missed: Missed = "once", name: str | None = None
-    ) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
+    def every(self, period: str | float | timedelta, *, missed: Missed = "once", name: str | None = None) -> MakeJob:
         """Enqueues a job at regular intervals: `@app.every("5 minutes")`, or a number of seconds. Over or under
         `@app.job`; a function that is not a job becomes one.
 
@@ -110,9 +127,7 @@ class JobRegistry:
         """
         return self._recur(every_schedule(period, missed), name)
 
-    def cron(
-        self, fields: str, *, timezone: str = "UTC", missed: Missed = "once", name: str | None = None
-    ) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
+    def cron(self, fields: str, *, timezone: str = "UTC", missed: Missed = "once", name: str | None = None) -> MakeJob:
         """As `every`, at times of the day: minute, hour, day, month, weekday, in a zone of the IANA database.
 
         When the clocks change, a time that is skipped runs at the next one that exists; a time that occurs twice runs
@@ -143,7 +158,7 @@ class JobRegistry:
             return []
         return [r.Route(methods=["GET", "DELETE"], path=self.jobs_pattern.path, kind="job", name="job")]
 
-    def _add(self, function: Callable[P, R], policy: Policy) -> JobFunction[P, R]:
+    def _add(self, function: Callable[..., Any], policy: Policy) -> JobFunction[..., Any]:
         if isinstance(function, JobFunction):
             return self._say_more(function, policy)
         job = make_job(function, policy)
@@ -179,8 +194,8 @@ class JobRegistry:
             raise SignatureError(f"two jobs are named {job.name!r}: rename one of them with name=")
         self.jobs[job.name] = job
 
-    def _recur(self, schedule: Schedule, name: str | None) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
-        def register(function: Callable[P, R]) -> JobFunction[P, R]:
+    def _recur(self, schedule: Schedule, name: str | None) -> MakeJob:
+        def register(function: Any) -> Any:
             self._check_open()
             if isinstance(function, JobFunction):
                 job = function
@@ -194,7 +209,7 @@ class JobRegistry:
             self._recurring[self._name_of(schedule, job, name)] = (schedule, job)
             return job
 
-        return register
+        return cast(MakeJob, register)
 
     def _name_of(self, schedule: Schedule, job: JobFunction[P, R], name: str | None) -> str:
         if name is None:

@@ -16,7 +16,7 @@ from .._sql.outcomes import value_of_query
 from .._validation.annotations import bare, members, union
 from .._validation.values import Conversion, conversion
 from .._waits.message import encode_other
-from .._waits.wait import Wait
+from .._waits.wait import T_co, Wait
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from ..errors import JobError
@@ -85,7 +85,7 @@ def _awaited(annotation: Any) -> Any:
     return next(iter(typing.get_args(kind)), Any)
 
 
-class ResultWait(Wait):
+class ResultWait(Wait[T_co]):
     """A wait for the end of a job."""
 
     __slots__ = ()
