@@ -11,14 +11,14 @@ pub struct Config {
     pub workers: u32,
     /// The same for jobs, if the application declares any. 0: none is run here.
     pub job_workers: u32,
-    /// Of jitter: the same seed, the same decisions.
+    /// The seed of jitter. The same seed leads to the same decisions.
     pub seed: u64,
-    /// The epoch of the first channel; each later channel has the next. Take the wall clock, so that cursors from before a restart are known as such.
+    /// The epoch of the first channel; each later channel has the next one. Use the wall clock, so that cursors from before a restart are recognized.
     pub epoch: u64,
     pub queued_count_max: usize,
     pub running_count_max: usize,
     pub parked_count_max: usize,
-    /// How long a request may be queued and running at a time, where its route says nothing. `None`: for ever.
+    /// How long a request may be queued and running at a time, if its route does not say. `None`: for ever.
     pub deadline: Option<Duration>,
     pub kill_grace: Duration,
     pub start_timeout: Duration,
@@ -26,18 +26,18 @@ pub struct Config {
     pub ping_interval: Duration,
     pub reload_grace: Duration,
     pub recycle: Recycle,
-    /// Of channels for which nothing else was said.
+    /// The history of channels that no rule names.
     pub history: HistoryLimits,
     pub history_bytes_max: usize,
     pub channels_count_max: usize,
-    /// When the server stops, queries have this time to end. Then: they are cancelled.
+    /// When the server stops, queries have this long to end. Then they are cancelled.
     pub query_grace: Duration,
-    /// At the first start nobody is served yet: an application that does not load ends the server.
+    /// An application that does not load at the first start ends the server: no client is served yet.
     pub exit_when_the_first_start_fails: bool,
 }
 
 impl Config {
-    /// What is looked at again after no time at all would be looked at for ever.
+    /// An interval of zero would never let a turn end.
     pub(crate) fn sane(mut self) -> Self {
         self.workers = self.workers.max(1);
         self.kill_grace = self.kill_grace.max(TIME_MIN);
@@ -51,7 +51,7 @@ impl Config {
 pub struct Recycle {
     pub requests: Option<u64>,
     pub age: Option<Duration>,
-    /// Exact, without jitter: memory has jitter of its own.
+    /// Without jitter, because memory varies by itself.
     pub resident_bytes: Option<u64>,
     pub jitter_percent: u8,
 }

@@ -1,4 +1,4 @@
-//! What every decision may use, whatever it is about.
+//! What every decision may use.
 
 use crate::bell::Bell;
 use crate::config::Config;

@@ -6,7 +6,7 @@
 //! | question | where |
 //! |---|---|
 //! | what comes in, what goes out | `event`, `effect`, `moment` |
-//! | the door: one method for each event | `core` |
+//! | the door: one match over all events | `core` |
 //! | where a request is, what moves it and what that leads to; its deadline; the queue | `requests` |
 //! | the workers: which one gets a request, how many there should be, recycling, reloading, draining | `fleet` |
 //! | where a request goes | `routes` |

@@ -1,7 +1,7 @@
 //! Every kind of wait: how it begins, goes on, expires, is cancelled and drained. No other file of the core knows them all.
 //!
 //! A kind is a variant of [`Watch`], and a component that does the waiting. The components do not know each other. None of them changes a
-//! request: what becomes of it is returned, and [`Core`](crate::Core) carries it out.
+//! request: what becomes of it is returned, and `requests` carries it out.
 
 use std::time::Duration;
 
@@ -47,9 +47,9 @@ pub enum Watch {
 pub struct NewWait {
     pub request: RequestId,
     pub then: Then,
-    /// How long the request may be queued or running at a time: so long it waits where the wait itself has no bound and needs one.
+    /// How long the request may be queued or running at a time. It is also the bound of a wait that has none of its own and needs one.
     pub patience: Patience,
-    /// The server takes requests. In one that stops, a wait that a drain ends does not begin.
+    /// The server takes requests. If it stops, a wait that a drain would end does not begin.
     pub is_open: bool,
 }
 
@@ -76,14 +76,14 @@ pub enum WaitChange {
     QueryUnknown(Reason),
 }
 
-/// How a request goes on whose wait is over.
+/// How a request continues after its wait.
 #[derive(Debug, Clone)]
 pub enum Continuation {
     /// With this.
     Outcome(Outcome),
     /// Its answer has been sent as it came, and has its end.
     Sent,
-    /// There is such a job: it follows it on this channel, from this cursor on.
+    /// There is such a job: the request follows it on this channel, from this cursor on.
     Follows(ChannelName, Option<Cursor>),
 }
 
@@ -96,7 +96,7 @@ pub enum WaitAnswer {
     Refused(Refusal),
     /// The answer that was held until the store had all that the request enqueued.
     Held,
-    /// Whoever woke the request has sent it.
+    /// It was sent when the request was woken.
     Sent,
 }
 
@@ -137,7 +137,7 @@ pub fn brings_something(wait: &Wait, then: Then) -> bool {
     }
 }
 
-/// Whether a function is not called with it: the client is told instead.
+/// Whether the client is told instead of a function being called.
 pub fn is_failure(outcome: Outcome) -> bool {
     match outcome {
         Outcome::Queried { completed, late, .. } => !completed || late.is_some(),
@@ -186,7 +186,7 @@ impl Waits {
             Wait::Stream { channel, since } => self.stream(cx, new, &channel, since),
             Wait::Query(wait) => self.query(cx, new, &wait, source),
             Wait::Stored if then != Then::Await => refused(Refusal::BadAnswer),
-            // A store that does not answer is no reason to wait for ever.
+            // It must not wait for ever for a store that does not answer.
             Wait::Stored if self.enqueued.are_pending(request) => Begun::Waits(Watch::Stored, until(cx, patience)),
             Wait::Stored => Begun::Over(self.stored(request)),
             Wait::Job { job: id, timeout } => {
@@ -315,7 +315,7 @@ impl Waits {
         }
     }
 
-    /// What the request waits for is given up, though its client is there. Only a query is, of which it is told how it ended.
+    /// What the request waits for is given up, although its client is there. Only queries are: the request is told how its query ended.
     pub fn give_up(&mut self, cx: &mut Context, watch: Watch, reason: Reason) -> WaitChange {
         match watch {
             Watch::Query(waiter) => query_given_up(self.queries.give_up(cx, waiter, reason), cx.now, reason),
@@ -367,7 +367,7 @@ impl Waits {
         nexts.chain(streams).chain(self.jobs.drain().into_iter().map(over)).collect()
     }
 
-    /// Why the answer of this request may not say that all is well: a message of it was not published, or a job not stored.
+    /// Why the answer of this request must not report success: a message of it was not published, or a job was not stored.
     pub fn fault_of(&self, request: RequestId) -> Option<Refusal> {
         self.channels.held_against(request).or_else(|| self.enqueued.fault(request).map(Refusal::from))
     }

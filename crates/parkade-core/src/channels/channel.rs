@@ -37,16 +37,16 @@ pub struct NextWaiter {
     pub request: RequestId,
     /// The message is its answer.
     pub is_answer: bool,
-    /// The cursor it came with lay before what is held: the next message tells it so.
+    /// Its cursor lay before the oldest message that is held: the next message tells it so.
     pub gap: bool,
 }
 
-/// Where one who comes with a cursor goes on.
+/// Where a request with a cursor continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResumePoint {
-    /// Behind this one.
+    /// After this one.
     pub sequence: u64,
-    /// Messages between the cursor and what is held behind it are lost.
+    /// Messages between the cursor and the oldest one held are lost.
     pub gap: bool,
 }
 
@@ -102,7 +102,7 @@ impl Channel {
         }
     }
 
-    /// A cursor of another epoch, or from ahead of this one, says nothing about this channel: all that is held is new, and more may be lost.
+    /// A cursor of another epoch, or one that is ahead, says nothing about this channel: all messages held are new, and more may be lost.
     pub fn start(&self, since: Option<Cursor>) -> ResumePoint {
         let oldest_kept = self.sequence - self.history.count() as u64;
         match since {

@@ -47,7 +47,7 @@ impl History {
         self.entries.len() > limits.count || self.bytes > limits.bytes || now.since(oldest.at) >= limits.age
     }
 
-    /// Those behind `sequence`, with their numbers, when the last has the number `last`.
+    /// The messages after `sequence`, with their numbers. The last message has the number `last`.
     pub fn behind(&self, sequence: u64, last: u64) -> impl Iterator<Item = (u64, MessageId)> {
         let first = last + 1 - self.entries.len() as u64;
         let skipped = usize::try_from((sequence + 1).saturating_sub(first)).unwrap_or(usize::MAX);

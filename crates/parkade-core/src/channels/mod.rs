@@ -25,7 +25,7 @@ pub use table::ChannelsFull;
 #[derive(Debug)]
 pub struct Channels {
     table: ChannelTable,
-    /// Requests of which a message was not published, and why: their answers may not say that all is well.
+    /// Requests of which a message was not published, and why. Their answers must not report success.
     unpublished: HashMap<RequestId, Refusal>,
 }
 
@@ -44,7 +44,7 @@ pub enum NextBegan {
     Missed(Outcome),
 }
 
-/// A message, and who waited for it alone: those to whom it is an answer have been sent it, and all go on.
+/// A message, and the requests that waited for the next one. Those whose answer it is have been sent it; all of them continue.
 #[derive(Debug)]
 pub struct Publication {
     message: MessageId,
@@ -95,7 +95,7 @@ impl Channels {
         Ok(began)
     }
 
-    /// Every message after `since`: the head of the answer, what was missed, then whatever comes.
+    /// Every message after `since`: the head of the answer, what was missed, then every new message.
     pub fn stream(
         &mut self,
         cx: &mut Context,
@@ -152,7 +152,7 @@ impl Channels {
 
     // Publishing.
 
-    /// One effect for all whose answer the message is, and one for all streams. Those who wait stay where they are until each has been woken.
+    /// One effect is for all requests whose answer the message is, and one for all streams. A request stays on the channel until it has been woken.
     pub fn publish(
         &mut self,
         cx: &mut Context,
@@ -203,7 +203,7 @@ impl Channels {
         }
     }
 
-    /// What was published meanwhile is unknown: a request that waits for the next message is told with it, streams at once.
+    /// Nobody knows what was published meanwhile. Streams are told at once; a request that waits for the next message is told with it.
     pub fn lose(&mut self, cx: &mut Context, name: &ChannelName) {
         let Some(id) = self.table.named(name) else { return };
         self.table.restart(id);
@@ -231,7 +231,7 @@ impl Channels {
         self.table.sweep_due()
     }
 
-    /// A call that was woken by the message needs it.
+    /// A call needs the message that woke it.
     pub fn hold_message(&mut self, message: MessageId) {
         self.table.messages_mut().hold(message);
     }
@@ -240,7 +240,7 @@ impl Channels {
         self.table.messages_mut().release(message);
     }
 
-    /// At the end of an event: messages that are in no history and on no way to anybody any more.
+    /// At the end of an event: drops messages that no history and no request needs.
     pub fn drop_messages(&mut self, cx: &mut Context) {
         let effects = &mut cx.effects;
         let drop = |message| effects.push(Effect::Server(ServerEffect::DropMessage { message }));
@@ -266,7 +266,7 @@ impl Channels {
         self.table.named(name).map(|id| self.table.channel(id).cursor())
     }
 
-    /// Of so many channels at most, those on which most requests wait first; each with the first who waits on it.
+    /// At most `count` channels, those with most waiters first, each with the first request that waits on it.
     pub fn statuses(&self, count: usize) -> impl Iterator<Item = (ChannelStatus, Option<RequestId>)> {
         self.table.busiest(count).map(|channel| (channel.status(), channel.first_waiter()))
     }

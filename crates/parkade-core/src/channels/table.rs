@@ -1,4 +1,4 @@
-//! All channels, in slots: made when somebody names them, trimmed, and forgotten, so that nothing is held longer than its limits say.
+//! All channels, in slots. A channel is made when it is first named, trimmed to its limits, and forgotten when it is idle.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -49,11 +49,11 @@ struct Histories {
 #[derive(Debug, Default)]
 struct Sweep {
     due: Option<Moment>,
-    /// Where it goes on: it has looked at those before.
+    /// Where the sweep continues: the channels before this one have been checked.
     next: usize,
 }
 
-/// No more channels: somebody waits on each that there may be.
+/// There cannot be another channel: somebody waits on every one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelsFull;
 
@@ -117,7 +117,7 @@ impl ChannelTable {
         self.slots.iter().zip(0..).filter_map(|(channel, id)| channel.as_ref().map(|channel| (ChannelId(id), channel)))
     }
 
-    /// Those on which most requests wait come first, so many at most. A look at each, and an order of those alone.
+    /// At most `count` channels, those with most waiters first. Each channel is looked at, and only these are sorted.
     pub fn busiest(&self, count: usize) -> impl Iterator<Item = &Channel> {
         let mut busiest: Vec<_> = self.iter().map(|(id, channel)| (Reverse(channel.waiters_count()), id)).collect();
         if count < busiest.len() {
@@ -128,7 +128,7 @@ impl ChannelTable {
         busiest.into_iter().map(|(_, id)| self.channel(id))
     }
 
-    /// Finds the channel, or makes it; lets go what it holds too long.
+    /// Finds the channel, or makes it. Drops messages that it has held for too long.
     pub fn open(&mut self, now: Moment, name: &ChannelName) -> Result<ChannelId, ChannelsFull> {
         if let Some(&id) = self.by_name.get(name) {
             self.trim(now, id);
@@ -160,7 +160,7 @@ impl ChannelTable {
         channel.history.push(HistoryEntry { message, bytes, at: now, elder });
     }
 
-    /// Lets go what is more than the limits allow: those of this channel, then those of all histories.
+    /// Drops messages beyond the limits: first of this channel, then of all histories.
     pub fn bound(&mut self, now: Moment, id: ChannelId) {
         self.trim(now, id);
         while self.histories.bytes > self.histories.bytes_max {
@@ -171,7 +171,7 @@ impl ChannelTable {
         self.settle(now, id);
     }
 
-    /// The channel begins anew: nothing that was held counts any more, and cursors from before have a gap.
+    /// The channel begins anew: its messages are dropped, and earlier cursors have a gap.
     pub fn restart(&mut self, id: ChannelId) {
         self.clear(id);
         let epoch = self.new_epoch();
@@ -194,8 +194,8 @@ impl ChannelTable {
         }
     }
 
-    /// Lets go what is too old. A part of the channels is looked at at a time, and the next is due at once: whatever else has come is heard
-    /// between them.
+    /// Drops messages that are too old. Only some channels are checked at a time, and the next ones are due at once, so other events are heard in
+    /// between.
     pub fn sweep(&mut self, now: Moment) {
         if self.sweep.due.is_none_or(|due| due > now) {
             return;
@@ -258,8 +258,8 @@ impl ChannelTable {
         true
     }
 
-    /// Forgets a channel on which nobody waits: one that is idle, else the one that has been silent longest. So made-up names push out each
-    /// other, and nobody else for long; a client that comes back with a cursor of a forgotten channel is told of a gap.
+    /// Forgets a channel on which nobody waits: one that is idle, else the one that has been silent longest. So made-up names
+    /// push out each other, and other channels only for a short time. A client that comes back with a cursor of a forgotten channel is told of a gap.
     fn make_room(&mut self) -> Result<(), ChannelsFull> {
         let idle = self.idle.first().map(|(id, _)| id);
         let id = idle.or_else(|| self.quiet.values().next().copied()).ok_or(ChannelsFull)?;

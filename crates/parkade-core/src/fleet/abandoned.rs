@@ -14,7 +14,7 @@ pub struct Abandoned {
     pub queue: Option<QueueId>,
     /// When its deadline passed.
     pub overdue: Option<Moment>,
-    /// And that it runs was in doubt: its worker's stack is shown when it has not let go of it after a while.
+    /// It was in doubt then whether its code ran. If the worker still holds it after a while, the log shows the worker's stack.
     pub is_unshown: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Abandonment {
 }
 
 impl Abandoned {
-    /// Its deadline has passed, and its client is not what it waits for.
+    /// Its deadline has passed, and it does not wait for its client.
     pub fn is_in_the_way(&self) -> bool {
         self.overdue.is_some() && !self.is_unshown
     }

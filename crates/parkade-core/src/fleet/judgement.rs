@@ -1,4 +1,4 @@
-//! What becomes of a worker that holds abandoned streams: their deadlines hold on, or nobody would ever end what runs for nobody.
+//! What becomes of a worker that holds abandoned streams. Their deadlines still count: otherwise nothing would end code that runs for nobody.
 
 use std::time::Duration;
 
@@ -60,10 +60,10 @@ pub fn ring(worker: &mut Worker, cx: &mut Context, place: Place) {
     worker.streams.abandon(place, abandoned);
 }
 
-/// The deadline of what a worker holds has passed: from now on it has the grace.
+/// The deadline of a stream has passed: its worker has the grace from now on.
 fn grow_overdue(worker: &mut Worker, cx: &mut Context, place: Place, abandoned: Abandoned) -> Abandoned {
     let (now, grace) = (cx.now, cx.config.kill_grace);
-    // It may be one whose client does not read, and the worker at nothing, or at another: it lets go of such a one as soon as it is told.
+    // Its client may not be reading, and the worker runs nothing or something else: it closes such a stream as soon as it is told.
     let is_doubtful = worker.streams.has_put_aside();
     if !is_doubtful {
         show(worker, cx, place);
@@ -76,7 +76,7 @@ fn grow_overdue(worker: &mut Worker, cx: &mut Context, place: Place, abandoned: 
     Abandoned { alarm, overdue: Some(now), is_unshown: is_doubtful, ..abandoned }
 }
 
-/// It is in the way: where its code stands.
+/// The stream is in the way of others: the log shows where its code is.
 fn show(worker: &mut Worker, cx: &mut Context, place: Place) {
     worker.streams.note_overdue(place);
     // Many coroutines may pass their deadlines together: their one stack is shown once, until the loop turns again.
@@ -86,16 +86,16 @@ fn show(worker: &mut Worker, cx: &mut Context, place: Place) {
     }
 }
 
-/// Its grace is over as well. What stands in the way of others is killed; what only cleans up slowly next to them is not, for they would die with it:
-/// after ten graces its worker is replaced as one that has reached its limits. It is judged by itself, whatever queues after it. Returns the alarm for
-/// the next look.
+/// Its grace is over as well. A worker whose stream is in the way of others is killed. One that only cleans up slowly next to others is not, because
+/// they would die with it: after ten graces it is replaced like a worker that has reached its limits. What is queued after the stream does not
+/// matter. Returns the alarm for the next look.
 fn carry_out(worker: &mut Worker, cx: &mut Context, place: Place, since: Moment) -> Option<Alarm> {
     let (now, grace) = (cx.now, cx.config.kill_grace);
     let due = match judge(worker, place, now, since, grace) {
         Judgement::LookAgain(due) => due,
         Judgement::Replace => {
             worker.recycle.reach(now);
-            // Its loop may stand still after that as well.
+            // Its loop may stop turning later.
             now + grace
         }
         Judgement::Kill => {
@@ -111,13 +111,13 @@ fn judge(worker: &Worker, place: Place, now: Moment, since: Moment, grace: Durat
     match begun {
         Some(began) if occupies => judge_turn(worker, now, began, grace),
         Some(_) => judge_loop(worker, now, since, grace),
-        // Before its turn it is not to blame. A loop lets go of it at once, if it turns.
+        // It is not to blame before its turn. A loop that turns closes it at once.
         None if worker.streams.is_concurrent() => judge_loop(worker, now, since, grace),
         None => Judgement::LookAgain(now + grace),
     }
 }
 
-/// An event loop is stuck when it does not answer, and somebody listens; a coroutine in it may take its time, within bounds.
+/// An event loop is stuck when it does not answer pings although its link is read. A coroutine in it may take its time, within bounds.
 fn judge_loop(worker: &Worker, now: Moment, since: Moment, grace: Duration) -> Judgement {
     if !worker.liveness.is_paused() && worker.liveness.is_silent_for(now, grace) {
         Judgement::Kill
@@ -130,7 +130,7 @@ fn judge_loop(worker: &Worker, now: Moment, since: Moment, grace: Duration) -> J
 
 /// A worker, or the thread that a plain function has, is stuck when this one has had its turn for the whole grace.
 fn judge_turn(worker: &Worker, now: Moment, began: Moment, grace: Duration) -> Judgement {
-    // One that was put aside has had its turn only since another one ended.
+    // One that was put aside has its turn again since another one ended.
     let turn = if worker.streams.is_concurrent() { began } else { began.max(worker.streams.working_since()) };
     let over = turn + grace;
     if over > now { Judgement::LookAgain(over) } else { Judgement::Kill }

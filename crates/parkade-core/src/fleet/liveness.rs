@@ -13,7 +13,7 @@ pub struct Liveness {
     next: Moment,
     /// Whether its stack has been asked for since it last answered.
     is_stack_shown: bool,
-    /// Since when its link is not read: nobody hears what it says.
+    /// Since when its link has not been read.
     paused: Option<Moment>,
 }
 
@@ -45,7 +45,7 @@ impl Liveness {
         self.paused.get_or_insert(now);
     }
 
-    /// It is heard again. A ping that is not answered is as old as before the pause.
+    /// The link is read again. An unanswered ping is as old as it was before the pause.
     pub fn resume(&mut self, now: Moment) {
         if let Some(since) = self.paused.take() {
             self.unanswered = self.unanswered.map(|sent| sent + (now - since.max(sent)));
@@ -61,7 +61,7 @@ impl Liveness {
         self.paused.is_some()
     }
 
-    /// Whether it is asked whether its loop turns, and has not answered: then it is not at anything new.
+    /// Whether it has not answered a ping yet: then it has begun nothing new.
     pub fn is_silent(&self) -> bool {
         self.unanswered.is_some()
     }
@@ -84,7 +84,7 @@ impl Liveness {
         std::mem::replace(&mut self.is_stack_shown, true)
     }
 
-    /// Whether it has been silent for too long, while somebody listened.
+    /// Whether it has been silent for too long while its link was read.
     pub fn is_stuck(&self, now: Moment, stuck_after: Duration) -> bool {
         !self.is_paused() && self.is_silent_for(now, STUCK_MAX.max(stuck_after))
     }

@@ -56,8 +56,8 @@ pub use roles::PerRole;
 pub use status::FleetStatus;
 pub use supervisor::{Consequence, Demand, LastMoment};
 
-/// It has more than forty methods: it is the only door to all that is in this folder, and each method is one thing that happens to workers, or
-/// one question about them.
+/// It has more than forty methods, because it is the only way into this folder. Each method is one thing that happens to workers, or one question
+/// about them.
 #[derive(Debug, Default)]
 pub struct Fleet {
     workers: WorkerPool,
@@ -288,7 +288,7 @@ impl Fleet {
         }
     }
 
-    /// The request is over, and the worker still holds it: its deadline holds on.
+    /// The request is over, and the worker still holds it: its deadline still counts.
     pub fn abandon(&mut self, cx: &mut Context, worker: WorkerId, place: Place, left: &Abandonment) {
         judgement::abandon(self.workers.holder(worker), cx, place, left);
         if !self.workers.holder(worker).is_ready() || left.reason == Reason::Deadline {

@@ -1,17 +1,18 @@
 //! How fast a line of the queue moves: when a request that arrives now would be given to a worker, at the soonest.
 //!
-//! It never says later than what follows from requests that all take equally long: each worker may begin its next this very moment, and is
-//! counted as if it did. So nobody is refused who would have started in time at the rate that was seen; whoever is admitted and starts too
-//! late all the same is ended by the deadline. Four rules make it so:
+//! The estimate is never later than it would be if all requests took equally long: each worker may begin its next request this very moment, and is
+//! counted as if it did. So a request that would have started in time at the measured rate is never refused. One that is admitted and starts too
+//! late is ended by its deadline. There are four rules:
 //!
-//! * It says nothing before somebody has been queued for a second: a stampede has a second to arrive.
-//! * A pause of less than a second says nothing, for a worker may be busy: then it is as if it were the moment of the last start. In a longer one
-//!   those ahead take as long as the last 64 that each worker has answered and those that it is at, in the mean: one that was quick may be at a
-//!   slow one, and is not believed for ever. What it was counts for nothing once all hang: they do not answer, or their deadlines have passed.
-//! * Of all times up to now in which each worker has begun four requests the best counts, since those behind a pause are begun as quickly as
-//!   those before it. It looks back for three seconds, or further when so many starts take longer.
-//! * A worker that becomes ready begins it anew: what was seen of the line before is not its rate. How long requests take is known of the code:
-//!   a reload forgets it.
+//! * There is no estimate until a request has been queued for a second: a stampede has a second to arrive.
+//! * A pause of less than a second says nothing, because a worker may be busy: the estimate is that of the last start. In a longer pause, the
+//!   requests ahead are expected to take the mean of the last 64 that each worker has answered and of those that it runs now: a worker that was
+//!   quick may run a slow one, and is not trusted for ever. The past counts for nothing once all workers hang: they do not answer, or their
+//!   deadlines have passed.
+//! * Of all times up to now in which each worker has begun four requests, the best counts, because requests after a pause begin as quickly as
+//!   those before it. The measurement goes back three seconds, or further if so many starts take longer.
+//! * A worker that becomes ready starts the measurement anew, because the line moved at another rate before. How long requests take depends on the
+//!   code, so a reload forgets it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub struct QueueRates {
 /// The workers that take requests from a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Servers {
-    /// How many requests may be at their end this very moment.
+    /// How many requests may end this very moment.
     pub count: u64,
     /// Each of them is known to hang.
     pub all_hang: bool,
@@ -42,7 +43,7 @@ pub struct Servers {
 pub struct QueueRate {
     /// Since when requests have been queued in it for the present workers. `None`: it is empty.
     since: Option<Moment>,
-    /// Since then, the newest last.
+    /// The starts since then, the newest last.
     spells: VecDeque<Spell>,
     /// When the last of them was given to a worker.
     last: Moment,
@@ -102,7 +103,7 @@ impl QueueRate {
         }
     }
 
-    /// A worker has let go of one, which it was at for so long.
+    /// A worker has closed a request that it ran for so long.
     pub fn answered(&mut self, took: Duration) {
         let Answers { count, mean_nanos } = &mut self.answers;
         *count = count.saturating_add(1);
@@ -146,7 +147,7 @@ impl QueueRate {
         times.map(|(seen, starts)| seen.as_nanos() as f64 / (starts + servers) as f64).reduce(f64::min)
     }
 
-    /// Nanoseconds that one takes: those that were answered, and those that the servers have been at, for the whole pause at least.
+    /// Nanoseconds that a request takes: the mean of those answered and of those that run now, which have taken the whole pause at least.
     fn mean(&self, pause: Duration, servers: Servers) -> f64 {
         let most = if servers.all_hang { 0 } else { servers.count.saturating_mul(QUEUE_KNOWN_COUNT_MAX) };
         let (known, at) = (self.answers.count.min(most) as f64, servers.count as f64);
@@ -264,7 +265,7 @@ mod tests {
             let mut line = Line::new(servers, Duration::from_millis(takes), true);
             line.run(at(takes * 5), 100);
             (line.late, line.refused) = (0, 0);
-            // Those who stand in the queue already are let go by their deadlines: here they would only grow old.
+            // Requests that are queued already are ended by their deadlines; here they would only grow old.
             line.queued = line.queued.min(servers);
             line.run(at(takes * 5 + 60_000), 100);
             assert!(

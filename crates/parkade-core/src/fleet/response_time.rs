@@ -1,7 +1,7 @@
-//! How fast a worker answers: whether it may be sent requests ahead.
+//! How fast a worker answers, and so whether it may be sent requests ahead.
 //!
-//! Only a worker that is busy with one request at a time has a pace. What waits behind a slow request there cannot be taken back, so
-//! the rule is strict: quick on average, not slow right now, and never more than about a millisecond of work.
+//! This concerns workers that run one request at a time. A request that waits there for a slow one cannot be taken back, so the rule is strict:
+//! the worker is quick on average and not slow right now, and it never has more than about a millisecond of work.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Looking over one worker: whatever is due for it. Nothing here remembers steps; it may be called as often as one likes.
+//! The review of one worker: everything that is due for it. No step is remembered, so it may be called at any time.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn review_liveness(worker: &mut Worker, cx: &mut Context) -> Finding {
     Finding::Nothing
 }
 
-/// The grace of its drain is over: the jobs that it is at are handed back, their code is told, and has a moment to end.
+/// The grace of its drain is over: the jobs that it runs are handed back. Their code is told, and has a moment to end.
 fn stop_or_kill(worker: &mut Worker, cx: &mut Context) -> Finding {
     let runs = stop_runs(worker, cx, cx.config.kill_grace);
     if runs.is_empty() { kill(worker, cx, KillReason::GraceOver) } else { Finding::RunsStopped(runs) }
@@ -72,7 +72,7 @@ fn kill(worker: &mut Worker, cx: &mut Context, why: KillReason) -> Finding {
     Finding::Changed
 }
 
-/// The runs of jobs that it is at. If there are any, and a moment for them, it has that moment from now on.
+/// The runs of jobs that it holds. If there are any, and they are given a moment, it begins now.
 pub fn stop_runs(worker: &mut Worker, cx: &Context, moment: Duration) -> Vec<RequestId> {
     if worker.role != Role::Jobs || moment.is_zero() {
         return Vec::new();
@@ -84,7 +84,7 @@ pub fn stop_runs(worker: &mut Worker, cx: &Context, moment: Duration) -> Vec<Req
     runs
 }
 
-/// The core itself did not run for a while: what came meanwhile is unread, so nobody was silent or slow.
+/// The core itself did not run for a while. What came meanwhile has not been read, so no worker was silent or slow.
 pub fn forgive_a_pause(worker: &mut Worker, now: Moment) {
     worker.liveness.forgive(now);
     if let WorkerStage::Starting { until } = &mut worker.stage {

@@ -31,7 +31,7 @@ pub enum DrainStep {
     Begins,
     /// The grace may be shorter now.
     GoesOn,
-    /// The grace is over already, and now nobody is to be waited for.
+    /// The grace is over already, and the server waits for nothing any more.
     AtOnce,
     IsOver,
 }

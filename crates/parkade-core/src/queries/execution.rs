@@ -1,4 +1,4 @@
-//! Executions: what the databases were asked to do, each once, and who waits for it.
+//! Executions: what the databases were asked to do once, and the requests that wait for it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub struct Execution {
 pub enum ExecutionPhase {
     Running,
     Cancelled,
-    /// The database has said how; those who waited are being told.
+    /// The database has said how it ended, and the requests that waited are being told.
     Ended,
 }
 

@@ -1,8 +1,8 @@
-//! Queries: work that databases do for parked requests. What is asked, and what came of it, is opaque here.
+//! Queries: work that databases do for parked requests. Statements and results are opaque here.
 //!
-//! An execution is what a database was asked to do once. One request waits for it, or many that share a key; when the last of them has left
-//! it is cancelled, and it is remembered until the database has said how it ended. A request whose query is cancelled stays parked until then,
-//! so that nobody is told a guess.
+//! An execution is what a database was asked to do once. One request waits for it, or many that share a key. When the last of them has left, it
+//! is cancelled. It is remembered until the database has said how it ended, and a request whose query is cancelled stays parked until then, so that
+//! nobody is told a guess.
 
 mod execution;
 mod kept;
@@ -37,14 +37,14 @@ pub struct Queries {
     stop: QueryStop,
 }
 
-/// How far the stop of the server concerns queries.
+/// How far the queries have come with the stop of the server.
 #[derive(Debug, Default)]
 struct QueryStop {
     /// Rings when queries have had their time.
     over: Option<Alarm>,
-    /// They have had it: none is begun any more.
+    /// They have had it: no query begins any more.
     is_closed: bool,
-    /// The server ends then, whatever still runs.
+    /// The server ends then, even if queries still run.
     end_by: Option<Moment>,
 }
 
@@ -152,13 +152,13 @@ impl Queries {
         waiter
     }
 
-    /// The first rows have come of an answer that goes out as they come: of whose?
+    /// The first rows of a query have come. Returns the request whose answer they are, if it is sent row by row.
     pub fn rows_came(&self, cx: &mut Context, query: QueryId) -> Option<RequestId> {
         let execution = self.executions.find(query);
         if execution.is_none() {
             cx.counts.refused_events.add(Refused::Unknown);
         }
-        // Whoever wanted them may have left, which the database has been told.
+        // The request may have left; the database has been told.
         execution?.only_waiter()
     }
 
@@ -193,7 +193,7 @@ impl Queries {
         Some(EndedQuery { query, waiters, completed, bytes, was_wanted })
     }
 
-    /// Everybody who waited for it has gone on. Its result may be kept for those who come a little later.
+    /// All requests that waited for it have gone on. Its result may be kept for those that come a little later.
     pub fn forget(&mut self, cx: &mut Context, ended: &EndedQuery) {
         let Some(flight) = self.executions.end(ended.query) else { return };
         if !ended.completed || !ended.was_wanted || flight.ttl.is_zero() || self.stop.is_closed {
@@ -248,7 +248,7 @@ impl Queries {
         }
     }
 
-    /// Somebody ends it. Those who wait for it are to be told that they have to give it up. The end of a transaction is not cancelled.
+    /// An operator ends it. Returns the requests that have to give it up. The end of a transaction is not cancelled.
     pub fn cancel_by_operator(&mut self, cx: &mut Context, query: QueryId) -> Vec<RequestId> {
         match self.executions.find(query) {
             None => {
@@ -260,7 +260,7 @@ impl Queries {
         }
     }
 
-    /// Returns those who wait for it, and have to give it up.
+    /// Returns the requests that wait for it, and have to give it up.
     pub fn cancel_for_all(&mut self, cx: &mut Context, query: QueryId) -> Vec<RequestId> {
         let Some(execution) = self.executions.find(query) else { return Vec::new() };
         let waiters = execution.waiters();
@@ -309,7 +309,7 @@ impl Queries {
         self.stop.over = Some(cx.timers.set(due, Bell::QueriesOver));
     }
 
-    /// They have had it. Returns those to be cancelled: transactions that are open may still be ended.
+    /// They have had it. Returns the queries to be cancelled. Open transactions may still be ended.
     pub fn close(&mut self) -> Vec<QueryId> {
         self.stop.over = None;
         self.stop.is_closed = true;

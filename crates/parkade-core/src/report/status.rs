@@ -32,20 +32,20 @@ pub struct Status {
     pub jobs_running: usize,
     /// Claimed, and not given to a worker.
     pub jobs_waiting: usize,
-    /// So long none of these is begun, nor another claimed: workers of jobs keep dying, and none is there.
+    /// How long no job is begun or claimed, because workers of jobs keep dying and none is left.
     pub jobs_put_off: Option<Duration>,
     /// Requests, and runs of other jobs, that wait for a job to end.
     pub jobs_watched: usize,
     /// Requests for which the store is asked how a job stands.
     pub jobs_looked_up: usize,
-    /// Clients at the addresses of jobs of whom nobody has said whether they may have them.
+    /// Clients at the addresses of jobs whose access has not been decided.
     pub jobs_visited: usize,
     /// Requests with jobs that are not stored, or could not be.
     pub jobs_unstored: usize,
     /// Claims that the store has not answered: there is one at most.
     pub claims_count: usize,
     pub job_results_held: usize,
-    /// Jobs that somebody wants to end, and of which it is not known yet whether they will.
+    /// Jobs that somebody wants to end, until it is known whether they will.
     pub jobs_cancelled_count: usize,
     /// Runs that have ended, and the store has not noted how.
     pub runs_unnoted_count: usize,

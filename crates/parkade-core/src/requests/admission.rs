@@ -1,4 +1,4 @@
-//! Which requests are taken in: those for which there is room in the queue, and a worker in time.
+//! Which requests are accepted: those for which there is room in the queue, and a worker in time.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::moment::Moment;
 use crate::routes::Destination;
 use parkade_model::Refusal;
 
-/// Why a request that has just arrived cannot be had. What needs no worker is not bounded by the queue.
+/// Why a request that has just arrived is refused. One that needs no worker is not bounded by the queue.
 pub fn refusal(cx: &Context, (queue, fleet): (&Queue, &Fleet), destination: &Destination) -> Option<Refusal> {
     if let Some(refusal) = fleet.refusal() {
         return Some(refusal);
@@ -49,8 +49,8 @@ pub fn no_room(
     no_place(cx, fleet, queued_before).or_else(|| is_too_late().then_some(Refusal::QueueTooSlow))
 }
 
-/// How long a request that joins this line now waits, at the soonest. Nobody stands in a line whose first a worker would take, so a request that
-/// would be taken now has nobody ahead.
+/// How long a request that joins this line now waits, at the soonest. A line is empty as long as a worker would take its first request, so a request
+/// that a worker would take now has none ahead.
 pub fn soonest((queue, fleet): (&Queue, &Fleet), now: Moment, concurrent: bool) -> Option<Duration> {
     fleet.soonest(now, concurrent, queue.lane(Lane::Requests).count_of(concurrent))
 }

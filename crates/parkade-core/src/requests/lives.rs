@@ -116,7 +116,7 @@ impl Lives {
         })
     }
 
-    /// By a quarter at a time: doubling would cost half of it for nothing at a million.
+    /// Grows by a quarter at a time: doubling would leave half of it unused at a million.
     fn grow(&mut self, count: usize) {
         if count > self.entries.capacity() {
             let room = count.max(self.entries.len() + self.entries.len() / 4).max(64);

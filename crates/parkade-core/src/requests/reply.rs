@@ -1,4 +1,4 @@
-//! How far an answer got: another question than where its request is.
+//! How far an answer got. Where its request is, is another question.
 
 /// `Awaited` → `Begun` → `Ended`, or `Awaited` → `Ended`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use crate::refused::Refused;
 use crate::waits::{self, Waits};
 use parkade_model::{PayloadId, Reason, Refusal, RequestId, Then, Wait};
 
-/// Its worker is gone and had not touched it: it is the next again, for another worker. A job whose server stops is another server's.
+/// Its worker is gone and had not touched it, so it is next in line for another worker. If the server stops, a job is left to another server.
 pub fn take_back(step: &mut Step<'_>, life: Running) -> Life {
     let journey = life.journey.ran(step.cx.now);
     if matches!(life.work, Work::Job { .. }) && !step.fleet.is_open() {
@@ -114,9 +114,9 @@ pub fn expire(step: &mut Step<'_>, mut life: Running) -> Life {
     cancel(step, life, Reason::Deadline)
 }
 
-/// The client is told; the worker is told and holds the stream until its closing frame, unless it is gone.
+/// The client is told. The worker is told too, unless it is gone; it holds the stream until its closing frame.
 pub fn cancel(step: &mut Step<'_>, mut life: Running, reason: Reason) -> Life {
-    // It may have gone on a moment ago, in this very event: that must be told first.
+    // Its coroutine may have been resumed in this very event: the worker must hear of that first.
     step.requests.resumed.tell(step.cx);
     if let Some(refusal) = refusal_of(reason, Refusal::DeadlinePassed) {
         break_off(step, &life, refusal);
@@ -128,15 +128,15 @@ pub fn cancel(step: &mut Step<'_>, mut life: Running, reason: Reason) -> Life {
     step.cancelled(life.journey.ran(step.cx.now), reason)
 }
 
-/// After a head it makes no sense: the client's connection is broken off. A run has no client whom a wait could answer. When a message
-/// was not published, or a job not stored, only a coroutine may still do something about that.
+/// Why the request may not wait. After a head, a wait makes no sense. A run has no client that a wait could answer. If a message was not published,
+/// or a job was not stored, only a coroutine can still do something about it.
 fn unparkable(step: &Step<'_>, life: &Running, then: Then) -> Option<Refusal> {
     let unkept = step.waits.fault_of(step.request).filter(|_| then != Then::Await);
     let is_senseless = life.reply != Reply::Awaited || then == Then::Answer && step.is_run();
     if is_senseless { Some(Refusal::BadAnswer) } else { unkept }
 }
 
-/// The answer is here, and what it stands for is not, or not yet. While jobs are to be stored the worker is free, and the client waits.
+/// The answer has come before all that it reports is stored, or something of it is lost. The client waits for the store; the worker is free.
 /// The result of a run is no payload: the server keeps it with the run.
 fn hold_answer(step: &mut Step<'_>, life: Running, payload: Option<PayloadId>) -> Life {
     let request = step.request;
@@ -149,7 +149,7 @@ fn hold_answer(step: &mut Step<'_>, life: Running, payload: Option<PayloadId>) -
     step.done(journey)
 }
 
-/// An answer that comes in pieces begins, and what it stands for is lost. The worker is told that nobody gets the rest.
+/// An answer in pieces begins, and something that it reports is lost. The worker is told that nobody gets the rest.
 fn refuse_begun(step: &mut Step<'_>, mut life: Running, refusal: Refusal) -> Life {
     step.refuse(refusal);
     abandon(step, &mut life, Reason::ClientLeft);
@@ -157,7 +157,7 @@ fn refuse_begun(step: &mut Step<'_>, mut life: Running, refusal: Refusal) -> Lif
     step.done(life.journey.ran(step.cx.now))
 }
 
-/// The client gets an error if nothing was sent, else a broken connection.
+/// The client gets an error if nothing was sent, and a broken connection otherwise.
 fn break_off(step: &mut Step<'_>, life: &Running, refusal: Refusal) {
     match life.reply {
         Reply::Begun | Reply::Ended if !step.is_run() => {
@@ -167,7 +167,8 @@ fn break_off(step: &mut Step<'_>, life: &Running, refusal: Refusal) {
     }
 }
 
-/// Nobody waits any more for what the worker holds. It is told so; the deadline, and the run's place in its queue, hold on until it lets go.
+/// Nobody waits any more for what the worker holds, and it is told so. The deadline still counts, and a run keeps its place in its queue, until the
+/// worker closes the stream.
 fn abandon(step: &mut Step<'_>, life: &mut Running, reason: Reason) {
     let request = step.request;
     step.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker: life.worker, reason }));
@@ -182,14 +183,14 @@ fn finish(step: &mut Step<'_>, life: Running) -> Life {
     step.done(journey)
 }
 
-/// The closing frame has come: the stream is the worker's no more.
+/// The closing frame has come: the worker no longer holds the stream.
 fn close(step: &mut Step<'_>, life: Running) -> Journey {
     step.release(life.worker, life.place);
     life.work.release(step.waits);
     life.journey.ran(step.cx.now)
 }
 
-/// Whether what the request has enqueued is not stored yet, or something is lost that its answer stands for.
+/// Whether something that the answer reports is not stored yet, or is lost.
 fn must_be_held(waits: &Waits, request: RequestId) -> bool {
     waits.enqueued.are_pending(request) || waits.fault_of(request).is_some()
 }

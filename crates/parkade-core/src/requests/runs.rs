@@ -1,4 +1,5 @@
-//! Runs of jobs: claimed when workers could begin them, begun as requests that no client has sent, handed back when nobody here would begin them.
+//! Runs of jobs. They are claimed when workers could begin them, begin as requests that no client has sent, and are handed back when no worker
+//! here would begin them.
 
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ pub fn pull(requests: &Requests, with: &mut Components<'_>) {
     }
     let waits_since = requests.first_waiting_runs().map(|(_, since)| since).min();
     let declared = with.fleet.declared_jobs();
-    // An application with jobs of both kinds has room for the one while the other waits: what goes back would come again at once.
+    // An application with jobs of both kinds may have room for one kind while the other waits: a job handed back would come again at once.
     if !(declared.plain && declared.coroutines) {
         with.jobs.pull.watch(with.cx, waits_since);
     }

@@ -13,7 +13,7 @@ use crate::structures::chain::Place;
 use crate::waits::Waits;
 use parkade_model::{Ending, Reason, Refusal, RequestId, WorkerId};
 
-/// While it is taken, the life of the request is not among the others.
+/// During a step, the life of the request is not in the table.
 pub struct Step<'a> {
     pub request: RequestId,
     pub requests: &'a mut Requests,
@@ -58,7 +58,7 @@ impl Step<'_> {
         }
     }
 
-    /// Everything is stored that a held answer stands for, or cannot be.
+    /// Everything that a held answer reports is stored, or cannot be.
     pub fn release_held(&mut self) {
         if let Some(refusal) = self.waits.fault_of(self.request) {
             return self.refuse(refusal);

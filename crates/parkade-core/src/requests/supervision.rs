@@ -1,4 +1,4 @@
-//! What happens to workers, and what it means for requests: one that dies, new code, the end of the server.
+//! What workers mean for requests: a worker that dies, new code, the end of the server.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub fn resolve(requests: &mut Requests, with: &mut Components<'_>, orphans: Orph
     }
 }
 
-/// The workers are looked over, and requests hear what that means for them.
+/// Reviews the workers, and carries out what follows for requests.
 pub fn supervise(requests: &mut Requests, with: &mut Components<'_>) {
     for run in with.fleet.review_workers(with.cx) {
         requests.turn(with, run, Happening::Cancelled(Reason::Stopping));

@@ -1,4 +1,4 @@
-//! Where the time of a request went, packed small, for there may be a million of them.
+//! Where the time of a request went, packed small, because there may be a million of them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What requests wait for has changed: it is carried to the requests.
+//! What waits mean for requests: messages, queries and jobs wake those that wait for them.
 
 use super::happening::Happening;
 use super::{Components, Requests, runs};
@@ -23,8 +23,8 @@ pub fn publish(
         }
         return;
     };
-    // Their alarms were mostly set in the order of arrival: from the last one back each is at the bottom of the heap, where it is
-    // taken out in one step instead of fifteen.
+    // Most alarms were set in the order of arrival. Taken from the last to the first, each is at the bottom of the heap and is removed in one step
+    // instead of fifteen.
     for woken in publication.woken().rev() {
         requests.silence(with.cx, woken.request);
     }

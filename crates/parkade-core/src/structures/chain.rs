@@ -1,4 +1,4 @@
-//! A doubly linked list in one vector: whoever knows its place leaves in O(1), wherever it stands.
+//! A doubly linked list in one vector: a value whose place is known is removed in O(1).
 //!
 //! The queue, what a worker holds and the waiters of a channel are chains. A life keeps the place where it stands, so a client that leaves
 //! costs the same at the front of 20,000 as in the middle.
@@ -8,8 +8,8 @@ const NOWHERE: u32 = u32::MAX;
 /// An emptied chain with more room than this gives it back.
 const ROOM_KEPT_COUNT: usize = 1024;
 
-/// Where a value stands in its chain. Good until the value is removed. It needs no generation: it is kept in one place, by the life that stands there, and
-/// what takes the value out of the chain moves that life on.
+/// Where a value stands in its chain. It is valid until the value is removed. It needs no generation, because only the life that stands there keeps
+/// it, and that life moves on when it is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(u32);
 
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_leaves_the_middle_closes_the_gap() {
+    fn a_value_that_leaves_the_middle_closes_the_gap() {
         let mut chain = Chain::default();
         let places: Vec<Place> = (1..=5).map(|value| chain.push_back(value)).collect();
         assert_eq!((chain.remove(places[2]), chain.remove(places[0])), (3, 1));

@@ -1,4 +1,4 @@
-//! Chance from a seed: the same seed, the same server.
+//! Random numbers from a seed. The same seed leads to the same decisions.
 
 /// `SplitMix64` (Steele, Lea, Flood 2014): small, fast enough for jitter, no secrets.
 #[derive(Debug, Clone)]

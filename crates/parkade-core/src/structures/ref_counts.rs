@@ -1,4 +1,4 @@
-//! Who still needs a thing that the shell keeps. It goes when the last holder has released it.
+//! How many still need a thing that the shell keeps. It is dropped when the last holder has released it.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,14 +1,14 @@
 //! What is due when: a binary heap whose members know their position, so that any alarm can be cleared.
 //!
-//! A short request sets one alarm for its deadline and clears it a moment later: it was pushed at the bottom of the heap and is taken
-//! from there again, a few comparisons in all, however many others wait. So deadlines need no structure of their own.
+//! A short request sets one alarm for its deadline and clears it a moment later. The alarm is pushed at the bottom of the heap and taken out
+//! there again: a few comparisons, however many others wait. So deadlines need no structure of their own.
 
 use std::num::NonZeroU32;
 
 use crate::moment::Moment;
 
-/// The handle of an alarm that is set. Good until it rings or is cleared. It needs no generation: it is kept in one place, by whom it rings for, who gives
-/// it up with either.
+/// The handle of an alarm that is set. It is valid until the alarm rings or is cleared. It needs no generation, because only what the alarm rings for
+/// keeps it, and drops it at either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alarm(NonZeroU32);
 
