@@ -1,6 +1,7 @@
-//! What differs between operating systems, and nothing else does.
+//! Everything that differs between operating systems.
 //!
-//! Parkade serves on Linux. On other Unix systems it can be developed: what they lack is left out there, and no caller has to know.
+//! Parkade serves on Linux. On other Unix systems it can be developed: features that they lack are left out there,
+//! without effects on callers.
 
 #[cfg(target_os = "linux")]
 mod linux;

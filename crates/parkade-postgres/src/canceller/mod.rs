@@ -129,7 +129,7 @@ impl Canceller {
         !self.connection.is_off() || !self.connection.is_failing()
     }
 
-    /// Handles messages up to one with a result; `at` is moved behind it.
+    /// Handles messages up to one with a result; `at` is moved past it.
     pub(crate) fn next(
         &mut self,
         now: Instant,

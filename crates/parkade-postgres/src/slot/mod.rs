@@ -100,8 +100,8 @@ impl Slot {
         self.phase.is_at_rest()
     }
 
-    /// Whether it is to be read: not while its rows are not taken. After a cancel it is read in any case, otherwise the
-    /// server would block and never check for the cancel.
+    /// Whether it is to be read: not while too many of its rows wait to be taken. After a cancel it is read in any
+    /// case, otherwise the server would block and never check for the cancel.
     pub(crate) fn wants_read(&self, window_bytes: usize) -> bool {
         match &self.phase {
             SlotPhase::Busy(busy) => busy.job.untaken_bytes() < window_bytes,

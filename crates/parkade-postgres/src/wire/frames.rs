@@ -30,7 +30,7 @@ impl Frames {
         Self { row_bytes_max, skip: 0 }
     }
 
-    /// The next message of `buffer` from `at` on; `at` is moved behind it. `None`: more bytes are needed.
+    /// The next message of `buffer` from `at` on; `at` is moved past it. `None`: more bytes are needed.
     pub(crate) fn next<'a>(
         &mut self,
         buffer: &'a [u8],

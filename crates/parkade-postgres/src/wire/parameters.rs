@@ -76,7 +76,7 @@ fn array(out: &mut BytesMut, elements: &[Parameter]) {
     out.put_u8(b'}');
 }
 
-/// An element of an array literal: within quotes only quotes and backslashes need escaping.
+/// An element of an array literal, in quotes: there, only quotes and backslashes need escaping.
 fn quoted(out: &mut BytesMut, text: &[u8]) {
     out.put_u8(b'"');
     for &byte in text {

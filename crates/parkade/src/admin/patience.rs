@@ -1,11 +1,11 @@
-//! `?wait=20`: how long a client waits for something to end.
+//! `?wait=20`: how long a client is willing to wait for an end.
 
 use std::time::Duration;
 
 use super::limits::WAIT_TIME_MAX;
 use super::percent::pairs;
 
-/// Nothing, unless the query string says otherwise.
+/// Zero, unless the query string has another value.
 pub fn patience(query: Option<&str>) -> Result<Duration, String> {
     let mut patience = Duration::ZERO;
     for (name, value) in pairs(query.unwrap_or_default())? {

@@ -1,4 +1,4 @@
-//! `POST /reload`, and `GET /reload/<number>`, which tells how it ended.
+//! `POST /reload`, and `GET /reload/<number>`, which reports how it ended.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct ReloadView {
     /// Its number since the server started.
     pub reload: u64,
     pub state: ReloadState,
-    /// The generation of the code that serves since.
+    /// The generation of the code that serves since then.
     pub generation: Option<u32>,
     /// Why the new code does not serve: the traceback, if there is one.
     pub error: Option<String>,
@@ -62,7 +62,7 @@ async fn follow(place: &str, query: Option<&str>, door: &AdminDoor) -> Result<Ad
     end(ReloadId(number), patience, door).await
 }
 
-/// How it ended, if it does so in time.
+/// How it ended, if that is known in time.
 async fn end(reload: ReloadId, patience: Duration, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
     let many = || fault(StatusCode::SERVICE_UNAVAILABLE, "too many clients are waiting; try again later");
     let _place = door.place_to_wait().ok_or_else(many)?;
@@ -72,7 +72,7 @@ async fn end(reload: ReloadId, patience: Duration, door: &AdminDoor) -> Result<A
         Ok(Some(Some(ReloadEnd::Done { generation }))) => {
             (StatusCode::OK, view(ReloadState::Done, Some(generation), None))
         }
-        // It was carried out as it should be, and says that the code does not load.
+        // The request itself succeeded: it reports that the code does not load.
         Ok(Some(Some(ReloadEnd::Aborted { why }))) => (StatusCode::OK, view(ReloadState::Aborted, None, Some(why))),
         Ok(Some(None)) => return Err(fault(StatusCode::NOT_FOUND, "no such reload; only the last ones are kept")),
         Err(silent) => return Err(no_answer(silent)),

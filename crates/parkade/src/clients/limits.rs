@@ -7,8 +7,8 @@ pub const EFFECTS_AT_ONCE: usize = 256;
 /// Deferred responses that are sent in one step.
 pub const ANSWERS_AT_A_TIME: usize = 32;
 
-/// Deferred responses, each client counted once for each: a third of a second's work. Then: workers that publish are
-/// not read until half of this is left.
+/// The number of deferred responses: a third of a second's work. Then: workers that publish are not read until only
+/// half of them are left.
 pub const PUT_OFF_COUNT_MAX: usize = 32_768;
 
 /// The bytes of deferred responses, each message counted once. Then: the same.

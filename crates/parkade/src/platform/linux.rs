@@ -6,10 +6,10 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use socket2::Socket;
 
-/// A client that has left is an error of the call, not a signal to the process.
+/// Writing to a client that has left results in an error of the call, not in a signal to the process.
 pub const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 
-/// The process that uses most memory is killed first when memory is short; `score` (up to 1,000) is added to its share.
+/// If memory is short, the process that uses most is killed first; `score` (up to 1,000) is added to its share.
 pub fn offer_to_oom_killer(pid: u32, score: u16) {
     let _ = fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string());
 }
@@ -24,18 +24,18 @@ fn parsed(status: &str) -> Option<u64> {
     kilobytes.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The kernel's own size is enough to work with, so an error is ignored.
+/// The kernel's default size is enough to work with, so an error is ignored.
 pub fn widen_pipe(pipe: &impl AsFd, bytes: usize) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, bytes);
 }
 
-/// Breaks a connection whose peer has not acknowledged what was sent for so long. Keepalive alone does not: it is silent while something is
-/// unacknowledged, and the kernel would try again for a quarter of an hour.
+/// Breaks a connection whose peer has not acknowledged data for this long. Keepalive alone does not: it is silent while
+/// data is unacknowledged, and the kernel would retry for a quarter of an hour.
 pub fn limit_unacknowledged(socket: &Socket, time: Duration) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(time))
 }
 
-/// accept(2): the machine of a client that was about to be accepted is not on the network any more.
+/// accept(2): the machine of a client that was about to be accepted is no longer on the network.
 pub fn is_network_missing(error: Errno) -> bool {
     error == Errno::NONET
 }

@@ -1,4 +1,4 @@
-//! `parkade reload` and `parkade stop`: they wait until it is done, and say how it went.
+//! `parkade reload` and `parkade stop`: they wait until it is done, and report the outcome.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use crate::admin::{ReloadState, ReloadView, Report};
 use crate::cli::{ReloadArgs, StopArgs};
 use crate::terminal;
 
-/// One request waits so long: less than a server that does not answer is waited for.
+/// The maximum time of one request: less than the time after which a server counts as unreachable.
 const STEP: Duration = Duration::from_secs(2);
-/// How often a server that stops is looked at.
+/// How often to check whether the server has stopped.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// `parkade reload`. Fails when the new code does not load, with what the worker said about it.
+/// `parkade reload`. Fails if the new code does not load, with the worker's message.
 pub fn reload(args: &ReloadArgs) -> Result<ExitCode, CommandError> {
     let address = AdminAddress::find(&args.whom)?;
     let end = args.timeout.map(|timeout| Instant::now() + timeout);
@@ -38,13 +38,13 @@ pub fn reload(args: &ReloadArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::FAILURE)
 }
 
-/// `parkade stop`. Fails when the server still runs after the time that it was given.
+/// `parkade stop`. Fails if the server still runs after the given time.
 pub fn stop(args: &StopArgs) -> Result<ExitCode, CommandError> {
     let address = AdminAddress::find(&args.whom)?;
     let stopped = report(&address)?;
     let end = args.timeout.map(|timeout| Instant::now() + timeout);
     match address.ask("POST", if args.now { "/stop?now" } else { "/stop" }, "", b"") {
-        // It may be gone before its answer is read.
+        // It may be gone before its response is read.
         Ok(_) | Err(AskError::Unreachable { .. } | AskError::NoSense { .. }) => {}
         Err(refused) => return Err(refused.into()),
     }
@@ -64,12 +64,12 @@ fn view(address: &AdminAddress, method: &str, path: &str) -> Result<ReloadView, 
     serde_json::from_slice(&body).map_err(|_| AskError::NoSense { place: address.to_string() })
 }
 
-/// Whether the process still answers at its address, and what it says; another one there is a successor.
+/// Whether the process still answers at its address, and what it reports; another process there is a successor.
 fn alive(address: &AdminAddress, pid: u32) -> Option<Option<Report>> {
     match report(address) {
         Ok(report) => (report.pid == pid).then_some(Some(report)),
         Err(AskError::Unreachable { source, .. }) if is_absent(&source) => None,
-        // It has closed the connection without an answer: it is about to end.
+        // It has closed the connection without a response: it is about to end.
         Err(_) => Some(None),
     }
 }
@@ -83,7 +83,7 @@ fn named(report: &Report) -> String {
     terminal::visible(&format!("{} (process {})", report.target, report.pid))
 }
 
-/// What still keeps it.
+/// What still prevents it from stopping.
 fn held(report: Option<&Report>) -> String {
     let Some(report) = report else { return "it does not answer".into() };
     let lives = &report.lives;

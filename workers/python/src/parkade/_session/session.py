@@ -36,7 +36,7 @@ _OVER: _Phase = _Phase.OVER
 _HELD = (Held, Responding)
 _NOTHING = encode_payload(p.Nothing())
 
-# Used for every request and every job: local names spare the attribute lookups.
+# Used for every request and every job: names in this module spare attribute lookups.
 _HEADER_SIZE = f.HEADER_SIZE
 _PLAIN_REQUEST = f.PLAIN_REQUEST
 _PLAIN_RUN = f.PLAIN_RUN
