@@ -147,7 +147,9 @@ def blocks() -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(("application", "tests"), [pytest.param(*rest, id=name) for name, *rest in blocks()])
 def test_the_code_of_the_guide_runs(tmp_path: Path, application: str, tests: str) -> None:
     (tmp_path / "app.py").write_text(application)
-    ended = run("serve", str(tmp_path / "app.py"), "--check")
+    ended = run(
+        "serve", str(tmp_path / "app.py"), "--check", "--bind", "127.0.0.1:0", "--state", str(tmp_path / ".parkade")
+    )
     assert ended.returncode == 0, ended.stderr
     if tests:
         (tmp_path / "test_app.py").write_text(tests)

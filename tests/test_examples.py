@@ -31,10 +31,11 @@ def test_every_example_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_every_example_has_a_readme_and_loads(name: str) -> None:
+def test_every_example_has_a_readme_and_loads(name: str, tmp_path: Path) -> None:
     readme = (ROOT / "examples" / name / "README.md").read_text()
     assert f"parkade serve examples/{name}/app.py" in readme
-    assert run("serve", f"{ROOT}/examples/{name}/app.py", "--check").returncode == 0
+    words = ["--check", "--bind", "127.0.0.1:0", "--state", str(tmp_path / "state")]
+    assert run("serve", f"{ROOT}/examples/{name}/app.py", *words).returncode == 0
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -155,8 +155,17 @@ def test_what_the_application_says_of_a_job_holds_for_the_command_line_too(serve
     assert (told["queue"], told["priority"]) == ("mail", 9)
 
 
+def test_a_name_that_the_application_does_not_declare_is_refused(server: Server) -> None:
+    said = parkade(server, "enqueue", "wriet", "x", code=1)
+    assert 'the application declares no job "wriet"; did you mean `write`?' in said
+    assert not listed(server, state="unknown")
+    body = {"name": "nothing_of_this_name", "known": True}
+    code, told = ask(server, "POST /jobs", body)
+    assert (code, "declares no job" in told["error"]) == (404, True)
+
+
 def test_a_job_that_the_application_does_not_have_waits_for_one_that_has(server: Server) -> None:
-    job = parkade(server, "enqueue", "nothing_of_this_name").strip()
+    job = parkade(server, "enqueue", "nothing_of_this_name", "--force").strip()
     until("it is unknown", lambda: ask(server, f"GET /jobs/{job}")[1]["state"] == "unknown")
     assert "unknown" in parkade(server, "jobs", "--state", "unknown")
     assert parkade(server, "jobs", "cancel", job) == f"{job} is cancelled\n"
@@ -396,7 +405,8 @@ def test_a_server_without_jobs_makes_no_file_for_who_looks(serve: Serve, tmp_pat
     assert sum(jobs_by_state(status).values()) == 0
     assert "\njobs" not in parkade(server, "status", "--once")
     assert metric(server, "jobs", state="ready") == 0
-    job = parkade(server, "enqueue", "for_another_application").strip()
+    assert "it declares none" in parkade(server, "enqueue", "for_another_application", code=1)
+    job = parkade(server, "enqueue", "for_another_application", "--force").strip()
     assert [(one["id"], one["state"]) for one in listed(server)] == [(job, "ready")], "for a server that runs jobs"
     assert [worker["role"] for worker in server.workers()] == ["requests"]
 

@@ -105,8 +105,23 @@ def test_as_many_fields_as_the_limit_are_served_and_more_are_431(server: Server,
     assert server.get("/hola/x", *["X: y"] * (count - 1)).status == status
 
 
-def test_a_target_over_the_limit_is_431(server: Server) -> None:
-    assert server.get("/hola/" + "x" * 40_000).status in (414, 431)
+def test_a_target_over_the_limit_is_414(server: Server) -> None:
+    answer = server.get("/hola/" + "x" * 40_000)
+    assert answer.status == 414
+    assert "32768 bytes (--header-limit)" in answer.text
+
+
+def test_who_is_over_a_limit_is_told_which(serve: Serve) -> None:
+    server = serve("basic", body_limit="1KiB", header_count=20)
+    for answer, says in (
+        (server.post("/hola/x", b"x" * 1025), "1024 bytes (--body-limit)"),
+        (server.get("/hola/x", "X-A: " + "v" * 50_000), "32768 bytes (--header-limit)"),
+        (server.get("/hola/x", *["X: y"] * 20), "20 (--header-count)"),
+    ):
+        assert says in answer.text
+    with server.connect2() as client:
+        stream = client.ask("POST", "/hola/x", body=b"x" * 1025)
+        assert b"1024 bytes (--body-limit)" in client.answer(stream).body
 
 
 def test_ten_megabytes_of_fields_are_cut_off_and_memory_stays_flat(server: Server) -> None:

@@ -263,10 +263,10 @@ def test_routes_are_printed_with_who_answers(short_folder: Path) -> None:
 
 
 def test_check_says_whether_it_would_start(tmp_path: Path) -> None:
-    assert run("serve", BASIC, "--check").returncode == 0
+    assert run("serve", BASIC, "--check", "--bind", "127.0.0.1:0").returncode == 0
     broken = tmp_path / "broken.py"
     broken.write_text("import nothing_of_this_name")
-    ended = run("serve", str(broken), "--check")
+    ended = run("serve", str(broken), "--check", "--bind", "127.0.0.1:0")
     assert (ended.returncode, "nothing_of_this_name" in ended.stderr) == (1, True)
     assert run("serve", BASIC, "--check", "--deadline", "soon").returncode == 2
 

@@ -214,9 +214,9 @@ def test_a_check_of_the_settings_does_not_show_it_either(tmp_path: Path) -> None
     app = str(Path(__file__).parent / "apps" / "shop_queries.py")
     (tmp_path / "parkade.toml").write_text(f'database = ["{url}"]\ndatabase-slots = 0\n')
     told = [
-        run("serve", app, "--check", PARKADE_DATABASE=url),
-        run("serve", app, "--check", "--database-slots", "0", PARKADE_DATABASE=url),
-        run("serve", app, "--check", "--config", tmp_path / "parkade.toml"),
+        run("serve", app, "--check", "--bind", "127.0.0.1:0", PARKADE_DATABASE=url),
+        run("serve", app, "--check", "--bind", "127.0.0.1:0", "--database-slots", "0", PARKADE_DATABASE=url),
+        run("serve", app, "--check", "--bind", "127.0.0.1:0", "--config", tmp_path / "parkade.toml"),
     ]
     assert [ended.returncode == 0 for ended in told] == [True, False, False]
     assert "hunter2" not in "".join(ended.stdout + ended.stderr for ended in told)

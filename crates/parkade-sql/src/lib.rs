@@ -1,4 +1,4 @@
-//! What databases share: a query, its rows as JSON, its outcome. No I/O, no clock, nothing specific to Parkade.
+//! What databases share: a query, its rows as JSON, its outcome. No clock, no I/O but the folder of a file, nothing specific to Parkade.
 //!
 //! | question | where |
 //! |---|---|
@@ -6,9 +6,11 @@
 //! | its events, and how it ended | `event`, `failure` |
 //! | rows as JSON text, piece by piece | `rows`, `json` |
 //! | its status | `status` |
+//! | the folder of its file | `folder` |
 
 mod event;
 mod failure;
+pub mod folder;
 pub mod json;
 mod query;
 mod rows;

@@ -1,7 +1,7 @@
 //! How a database file is opened.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, atomic::AtomicBool};
@@ -78,7 +78,7 @@ fn folder(file: &Path) -> Result<(), QueryFailure> {
         return Ok(());
     };
     // Other users must not see what the database contains.
-    match fs::DirBuilder::new().mode(0o700).create(folder) {
+    match parkade_sql::folder::make(folder) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => {

@@ -26,6 +26,6 @@ pub use ended::{EndedRequests, Histogram};
 pub use jobs::{JobList, JobView};
 #[cfg(test)]
 pub use listen::serve_private;
-pub use listen::{AdminError, serve};
+pub use listen::{AdminError, probe, serve};
 pub use reloading::{ReloadState, ReloadView};
 pub use report::{Report, Shell};

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use parkade_model::WorkerId;
 use parkade_wire::{Application as Told, JobAccess, JobSpec, Route, RouteKind};
 
+use crate::admin;
 use crate::cli::ApplicationArgs;
 use crate::error::Error;
 use crate::serve;
@@ -23,11 +24,21 @@ pub enum Show {
 pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Error> {
     serve::enter_directory(&application.settings)?;
     serve::runnable(&application.settings.workers.interpreter())?;
-    let _guard = crate::log::init(&application.settings.log)?;
+    let guard = crate::log::init(&application.settings.log)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let told = runtime.block_on(async {
+    let told: Told = runtime.block_on(async {
         let time = application.settings.workers.start_timeout;
-        tokio::time::timeout(time, load(application)).await.map_err(|_| Error::StartedTooSlowly { after: time })?
+        let load = tokio::time::timeout(time, load(application));
+        let too_slow = |_| Error::StartedTooSlowly { after: time };
+        if show == Show::Routes {
+            return load.await.map_err(too_slow)?;
+        }
+        // Everything that `serve` would set up, in the same order, so that the same is refused with the same words.
+        let mut server = serve::assemble(application, &guard)?;
+        admin::probe(&application.settings.listen.admin)?;
+        let told = load.await.map_err(too_slow)??;
+        server.check(told.clone()).await?.map_err(|why| Error::Unfit { why })?;
+        Ok(told)
     })?;
     match show {
         Show::Routes => terminal::print(&routes(&told))?,

@@ -2,7 +2,7 @@
 
 mod address;
 mod layers;
-mod nearest;
+pub mod nearest;
 mod permissions;
 mod table;
 mod values;

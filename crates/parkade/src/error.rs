@@ -11,7 +11,7 @@ pub enum Error {
     Channel { error: String },
     #[error("--database: {0}")]
     Database(#[from] crate::databases::DatabaseError),
-    #[error("the job store: {0}")]
+    #[error("the job store: {0}. The setting for its folder is --state")]
     Jobs(#[from] parkade_jobs::sqlite::OpenError),
     #[error("--jobs: {0}")]
     JobsAddress(#[from] crate::store::AddressError),
@@ -21,6 +21,8 @@ pub enum Error {
     Log(#[from] crate::log::LogError),
     #[error("cannot change to the folder {folder}: {source}")]
     Directory { folder: String, source: io::Error },
+    #[error("the application cannot be served: {why}")]
+    Unfit { why: String },
     #[error("the application does not load; see the error above")]
     ApplicationFailed,
     #[error("the application did not load within {after:?}: fix it, or set a longer --start-timeout")]

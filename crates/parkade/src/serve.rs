@@ -50,51 +50,17 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
     enter_directory(settings)?;
     runnable(&settings.workers.interpreter())?;
     let guard = log::init(&settings.log)?;
-    let connections_count_max = settings.http.connections_limit.min(descriptors_for_connections(settings));
     let runtime =
         tokio::runtime::Builder::new_current_thread().event_interval(TASKS_BETWEEN_TURNS).enable_all().build()?;
     let exit = runtime.block_on(async {
-        let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen) };
-        let http = Http::new(listen(&settings.listen)?, setup)?;
-        let addresses = http.names();
-        announce(application, &http);
+        let server = assemble(application, &guard)?;
+        announce(application, server.addresses());
         let (inputs, heard) = mpsc::channel(INPUTS_COUNT_MAX);
         let (door, asks) = AdminDoor::new();
         let _admin = admin::serve(&settings.listen.admin, door)?;
         tokio::spawn(forward_asks(asks, inputs.clone()));
         tokio::spawn(forward_signals(signals()?, inputs.clone()));
         let _watch = if settings.dev { Some(watch(application, inputs)?) } else { None };
-        let about = About {
-            target: application.target.clone(),
-            addresses,
-            dropped: guard.dropped(),
-            connections_count_max,
-            body_bytes_max: settings.http.body_limit,
-            is_dev: settings.dev,
-        };
-        let upstream = Upstream::new(launch(application))?;
-        let databases = databases(settings)?;
-        let parts = Parts {
-            config: config(settings),
-            http,
-            upstream,
-            databases,
-            jobs: jobs(settings)?,
-            result_bytes_max: settings.databases.result_limit,
-            access_log: guard.access(),
-            about,
-        };
-        let mut server = Server::new(parts);
-        let file = settings.databases.state.join(store::FILE);
-        if settings.jobs.jobs.is_some() || file.exists() {
-            server.begin_jobs()?;
-        }
-        if settings.jobs.jobs.is_some() && file.exists() {
-            tracing::warn!(
-                "{} still contains jobs, which are not run; a server without --jobs would run them",
-                file.display()
-            );
-        }
         Box::pin(EventLoop::new(server, settings.workers.grace).run(heard)).await.map_err(|failed| match failed {
             Failed::Io(error) => Error::Io(error),
             Failed::JobsUnusable(why) => Error::JobsUnusable(why),
@@ -111,6 +77,44 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
             Err(Error::ApplicationFailed)
         }
     }
+}
+
+/// Everything that a server has before its first worker starts: its addresses are bound, its store of jobs is open.
+pub fn assemble(application: &ApplicationArgs, guard: &log::LogGuard) -> Result<Server, Error> {
+    let settings = &application.settings;
+    let connections_count_max = settings.http.connections_limit.min(descriptors_for_connections(settings));
+    let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen) };
+    let http = Http::new(listen(&settings.listen)?, setup)?;
+    let about = About {
+        target: application.target.clone(),
+        addresses: http.names(),
+        dropped: guard.dropped(),
+        connections_count_max,
+        body_bytes_max: settings.http.body_limit,
+        is_dev: settings.dev,
+    };
+    let parts = Parts {
+        config: config(settings),
+        http,
+        upstream: Upstream::new(launch(application))?,
+        databases: databases(settings)?,
+        jobs: jobs(settings)?,
+        result_bytes_max: settings.databases.result_limit,
+        access_log: guard.access(),
+        about,
+    };
+    let mut server = Server::new(parts);
+    let file = settings.databases.state.join(store::FILE);
+    if settings.jobs.jobs.is_some() || file.exists() {
+        server.begin_jobs()?;
+    }
+    if settings.jobs.jobs.is_some() && file.exists() {
+        tracing::warn!(
+            "{} still holds jobs, which are not run: start a server without --jobs to run them",
+            file.display()
+        );
+    }
+    Ok(server)
 }
 
 pub fn enter_directory(settings: &ServerSettings) -> Result<(), Error> {
@@ -165,10 +169,10 @@ fn listen(settings: &ListenSettings) -> Result<Vec<HttpListener>, Error> {
     settings.bind.iter().map(bind).collect()
 }
 
-fn announce(application: &ApplicationArgs, http: &Http) {
+fn announce(application: &ApplicationArgs, addresses: &[String]) {
     let settings = &application.settings;
-    for name in http.names() {
-        tracing::info!("parkade {} serves {} at {name}", env!("CARGO_PKG_VERSION"), application.target);
+    for address in addresses {
+        tracing::info!("parkade {} is starting {} at {address}", env!("CARGO_PKG_VERSION"), application.target);
     }
     for address in &settings.listen.admin {
         tracing::info!("health, status and metrics at {address}");

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -88,12 +88,14 @@ impl From<rusqlite::Error> for OpenFailure {
 /// Makes the folder, but none above it: a mistyped path is not to become a tree.
 fn make(folder: &Path) -> Result<(), OpenError> {
     // What jobs are given is nobody else's business.
-    match fs::DirBuilder::new().mode(0o700).create(folder) {
+    match parkade_sql::folder::make(folder) {
         Ok(()) => Ok(()),
         Err(_) if folder.is_dir() => Ok(()),
         Err(error) => Err(OpenError::Unreachable {
             file: folder.join("jobs.db"),
-            why: format!("its folder cannot be created: {error}. Create it, or let this user write to its parent"),
+            why: format!(
+                "its folder cannot be created: {error}. Create it, let this user write to its parent, or choose another folder with --state"
+            ),
         }),
     }
 }
@@ -128,7 +130,9 @@ fn unwritable(file: &Path) -> Option<OpenError> {
 fn refused(file: &Path, error: &std::io::Error) -> OpenError {
     let (what, is_full) = match error.kind() {
         ErrorKind::ReadOnlyFilesystem => ("mount it writable, or choose another folder with --state", false),
-        ErrorKind::PermissionDenied => ("let this user write to it and to its folder", false),
+        ErrorKind::PermissionDenied => {
+            ("let this user write to it and to its folder, or choose another folder with --state", false)
+        }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => ("free disk space", true),
         _ => return OpenError::Unreachable { file: file.to_owned(), why: error.to_string() },
     };

@@ -64,6 +64,8 @@ pub enum Ask {
 pub enum JobAsk {
     /// As a worker would: options that are missing are those of the application's job.
     Enqueue(Box<Enqueued>),
+    /// The same, unless the application that serves declares no job of that name.
+    EnqueueKnown(Box<Enqueued>),
     List(Filter),
     Show(JobId),
     Cancel(JobId),
@@ -79,6 +81,8 @@ pub enum JobAnswer {
         job: JobId,
         is_scheduled: bool,
     },
+    /// The application declares no such job, but these.
+    Undeclared(Vec<String>),
     Listed(Vec<JobRecord>),
     /// `None`: no such job.
     Shown(Option<Box<JobRecord>>),

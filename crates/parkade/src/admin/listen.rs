@@ -95,6 +95,11 @@ pub struct AdminEndpoints {
     _accepting: JoinSet<()>,
 }
 
+/// Whether these addresses could be served at. The private socket is left out: commands would find it, and no server.
+pub fn probe(addresses: &[Bind]) -> Result<(), AdminError> {
+    open(addresses).map(drop)
+}
+
 /// Serves at these addresses and at the private socket. Must be called in a tokio runtime with I/O and time.
 pub fn serve(addresses: &[Bind], door: AdminDoor) -> Result<AdminEndpoints, AdminError> {
     listeners(addresses)?.serve(door).map_err(AdminError::Runtime)
@@ -102,14 +107,19 @@ pub fn serve(addresses: &[Bind], door: AdminDoor) -> Result<AdminEndpoints, Admi
 
 /// Opens the addresses and the private socket. If the latter fails (nowhere to write), the server logs that and continues.
 fn listeners(addresses: &[Bind]) -> Result<Listeners, AdminError> {
-    let mut listeners = Listeners { tcp: Vec::new(), unix: Vec::new() };
-    for address in addresses {
-        listeners.open(address).map_err(|source| AdminError::Bind { address: address.clone(), source })?;
-    }
+    let mut listeners = open(addresses)?;
     let private = PrivateSocket::open(&private::folders())
         .inspect(|socket| tracing::debug!("`parkade status` can reach this server at {}", socket.path().display()))
         .inspect_err(|error| tracing::warn!("`parkade status` will not find this server: {error}"));
     listeners.unix.extend(private.map(PrivateSocket::into_parts));
+    Ok(listeners)
+}
+
+fn open(addresses: &[Bind]) -> Result<Listeners, AdminError> {
+    let mut listeners = Listeners { tcp: Vec::new(), unix: Vec::new() };
+    for address in addresses {
+        listeners.open(address).map_err(|source| AdminError::Bind { address: address.clone(), source })?;
+    }
     Ok(listeners)
 }
 

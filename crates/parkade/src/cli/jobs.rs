@@ -112,6 +112,9 @@ pub struct EnqueueArgs {
     /// Queue; by default the job's own
     #[arg(long)]
     pub queue: Option<String>,
+    /// Enqueue it even if the application declares no job of this name: it waits until one does
+    #[arg(long)]
+    pub force: bool,
     #[command(flatten)]
     pub whom: Whom,
 }

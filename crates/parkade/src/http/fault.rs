@@ -1,5 +1,8 @@
 //! The faults of a client before a request exists: the only table from fault to status and text.
 
+use std::borrow::Cow;
+
+use super::limits::HttpLimits;
 use crate::tls_refusal;
 
 /// A request that is refused while it is read. Nothing after it on its connection is read as a request.
@@ -25,6 +28,7 @@ pub enum RequestFault {
     UnknownVersion,
     ConnectUnsupported,
     HeadTooLarge,
+    TargetTooLong,
     TooManyHeaders,
     BodyTooLarge,
     RequestsFull,
@@ -36,6 +40,19 @@ impl RequestFault {
     /// Whose fault it is.
     pub const fn whose(self) -> &'static str {
         if matches!(self, Self::RequestsFull) { "server" } else { "client" }
+    }
+
+    /// What the client should change, with the limit that it has met and the setting's name, so that the operator finds it too.
+    pub fn detail(self, limits: &HttpLimits) -> Cow<'static, str> {
+        let text = self.explain().1;
+        let (limit, setting) = match self {
+            Self::BodyTooLarge => (limits.body_bytes_max, "--body-limit"),
+            Self::HeadTooLarge | Self::TargetTooLong => (limits.head_bytes_max, "--header-limit"),
+            Self::TooManyHeaders => (limits.header_count_max, "--header-count"),
+            _ => return Cow::Borrowed(text),
+        };
+        let unit = if self == Self::TooManyHeaders { "" } else { " bytes" };
+        Cow::Owned(format!("{text}: {limit}{unit} ({setting})"))
     }
 
     /// Status and what the client should change. Source of the rules: RFC 9110 and RFC 9112.
@@ -61,6 +78,9 @@ impl RequestFault {
             Self::UnknownVersion => (505, "the supported versions are HTTP/1.0, HTTP/1.1 and HTTP/2"),
             Self::ConnectUnsupported => (501, "CONNECT is not supported: this is not a proxy"),
             Self::HeadTooLarge => (431, "the header block is larger than this server allows"),
+            Self::TargetTooLong => {
+                (414, "the request target is larger than this server allows for a whole header block")
+            }
             Self::TooManyHeaders => (431, "there are more header fields than this server allows"),
             Self::BodyTooLarge => (413, "the body is larger than this server allows"),
             Self::RequestsFull => (503, "the memory limit for requests is reached; try again"),

@@ -10,6 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::Server;
 use super::limits::{ANSWERS_SHARE, SHARE};
+use super::service_manager::{ServiceManager, ServicePhase};
 use super::turns::{Part, Turns};
 use crate::admin::Ask;
 use crate::clock::Clock;
@@ -67,12 +68,15 @@ enum Woken {
 
 pub struct EventLoop {
     server: Server,
+    service_manager: ServiceManager,
     turns: Turns,
     /// Events that the core has not seen, because their share of a turn was over.
     from_clients: Vec<HttpEvent>,
     from_databases: Vec<DatabaseEvent>,
     /// Set during shutdown: the drain begins when all new connections have been served, at the latest at this time.
     drain_at: Option<Moment>,
+    /// The application has been loaded once.
+    has_been_ready: bool,
     grace: Duration,
 }
 
@@ -81,10 +85,12 @@ impl EventLoop {
     pub fn new(server: Server, grace: Duration) -> Self {
         Self {
             server,
+            service_manager: ServiceManager::from_environment(),
             turns: Turns::default(),
             from_clients: Vec::new(),
             from_databases: Vec::new(),
             drain_at: None,
+            has_been_ready: false,
             grace,
         }
     }
@@ -100,7 +106,7 @@ impl EventLoop {
         while self.server.exit.is_none() {
             let goes_on = self.has_more();
             let server = &mut self.server;
-            let due = [server.core.next_due(), self.drain_at].into_iter().flatten().min();
+            let due = [server.core.next_due(), self.drain_at, self.service_manager.due()].into_iter().flatten().min();
             let woken = tokio::select! {
                 ready = server.clients.http.ready() => ready.map(|()| Woken::Ready)?,
                 ready = server.upstream.ready() => ready.map(|()| Woken::Ready)?,
@@ -117,6 +123,7 @@ impl EventLoop {
             self.wake(woken);
             self.turn()?;
             self.turns.end(self.server.clock.now());
+            self.tell_service_manager();
             if self.server.now.since(Moment::default()) < START
                 && let Some(why) = self.server.jobs.unusable()
             {
@@ -129,6 +136,34 @@ impl EventLoop {
         }
         self.farewell(&mut inputs).await?;
         Ok(self.server.exit.unwrap_or(ExitReason::Drained))
+    }
+
+    fn tell_service_manager(&mut self) {
+        if !self.service_manager.is_there() {
+            return;
+        }
+        let server = &self.server;
+        let (is_ready, last_error) = (server.core.ready(), server.reloads.last_error());
+        let phase = if server.core.is_draining() || self.drain_at.is_some() || server.exit.is_some() {
+            ServicePhase::Stopping
+        } else if !self.has_been_ready && !is_ready {
+            ServicePhase::Starting
+        } else if server.reloads.is_running() {
+            ServicePhase::Reloading
+        } else {
+            ServicePhase::Serving
+        };
+        self.has_been_ready |= is_ready;
+        self.service_manager.tell(phase, server.now, || match (phase, last_error) {
+            (ServicePhase::Serving, Some(error)) => {
+                let why = error.lines().last().unwrap_or_default();
+                format!("Serving the old code: the new code does not load ({why})")
+            }
+            (ServicePhase::Serving, None) => format!("Serving {}", server.about.addresses.join(", ")),
+            (ServicePhase::Reloading, _) => "Loading the application afresh; the old code serves".into(),
+            (ServicePhase::Starting, _) => "Loading the application".into(),
+            (ServicePhase::Stopping, _) => "Waiting for requests to finish".into(),
+        });
     }
 
     fn wake(&mut self, woken: Woken) {
@@ -297,6 +332,7 @@ impl EventLoop {
         let (mut are_jobs_settled, mut hurries) = (false, false);
         loop {
             server.look_at_clock();
+            self.service_manager.tell(ServicePhase::Stopping, server.now, || "Closing connections".into());
             server.go_on(Share::of(SHARE));
             are_jobs_settled = are_jobs_settled || server.settle_jobs(began)?;
             let has_put_off = server.clients.has_put_off();

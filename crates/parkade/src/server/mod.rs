@@ -1,6 +1,7 @@
 //! The server: owns all mutable state. It passes events to the core, and effects to the parts that carry them out.
 
 mod backlog;
+mod checking;
 mod cpu;
 mod effects;
 mod event_loop;
@@ -11,6 +12,7 @@ mod payloads;
 mod publishing;
 mod reloads;
 mod report;
+mod service_manager;
 mod turns;
 
 use parkade_core::{Core, Effect, Event, ExitReason, Moment, WorkerEffect};
@@ -95,6 +97,11 @@ impl Server {
     }
 
     /// Starts the first workers and connects to the databases.
+    /// Where clients reach it.
+    pub fn addresses(&self) -> &[String] {
+        &self.about.addresses
+    }
+
     fn begin(&mut self) {
         let mut effects = std::mem::take(&mut self.effects);
         self.core.begin(self.clock.now(), &mut effects);

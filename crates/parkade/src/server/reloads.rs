@@ -98,6 +98,10 @@ impl Reloads {
         }
     }
 
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
     /// Why the last one was aborted, unless it succeeded.
     pub fn last_error(&self) -> Option<&str> {
         match self.ended.back()? {

@@ -51,6 +51,7 @@ fn body(args: &EnqueueArgs, id: &str) -> Result<serde_json::Value, CommandError>
         "priority": args.priority,
         "queue": args.queue,
         "key": args.key,
+        "known": !args.force,
     }))
 }
 

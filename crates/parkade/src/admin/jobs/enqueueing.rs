@@ -16,6 +16,7 @@ use crate::admin::answers::{AdminAnswer, fault};
 use crate::admin::body;
 use crate::admin::door::AdminDoor;
 use crate::admin::limits::JOB_BODY_BYTES_MAX;
+use crate::config::nearest;
 use crate::job_id::minted;
 
 /// The MessagePack of `[1, [], {}]`, which means no arguments to Python workers.
@@ -33,6 +34,9 @@ struct EnqueueBody {
     priority: Option<i64>,
     queue: Option<String>,
     key: Option<String>,
+    /// Refuse a name that the application does not declare.
+    #[serde(default)]
+    known: bool,
 }
 
 #[derive(Debug, PartialEq)]
@@ -52,9 +56,11 @@ where
     if let Some(refused) = refused_to_browsers(&head.headers) {
         return Err(refused);
     }
-    let job = job(&body?).map_err(|refused| fault(refused.status(), &refused.text()))?;
-    let id = job.id;
-    match asked(JobAsk::Enqueue(Box::new(job)), door).await? {
+    let (job, known) = read(&body?).map_err(|refused| fault(refused.status(), &refused.text()))?;
+    let (id, name) = (job.id, job.name.clone());
+    let ask = if known { JobAsk::EnqueueKnown } else { JobAsk::Enqueue };
+    match asked(ask(Box::new(job)), door).await? {
+        JobAnswer::Undeclared(declared) => Err(fault(StatusCode::NOT_FOUND, &undeclared(&name, declared))),
         JobAnswer::Enqueued { job, is_scheduled } if job == id => {
             Ok(stands(StatusCode::CREATED, job, if is_scheduled { JobState::Scheduled } else { JobState::Ready }))
         }
@@ -86,7 +92,7 @@ impl EnqueueRefused {
 }
 
 /// The job, if it is one that a worker might have enqueued.
-fn job(body: &[u8]) -> Result<Enqueued, EnqueueRefused> {
+fn read(body: &[u8]) -> Result<(Enqueued, bool), EnqueueRefused> {
     let wrong = |why: &str| EnqueueRefused::Wrong(why.to_owned());
     let asked: EnqueueBody =
         serde_json::from_slice(body).map_err(|error| EnqueueRefused::Wrong(format!("invalid job: {error}")))?;
@@ -102,7 +108,8 @@ fn job(body: &[u8]) -> Result<Enqueued, EnqueueRefused> {
     if asked.at.into_iter().chain(asked.delay).any(|seconds| seconds < 0.0) {
         return Err(wrong("delay and at must be 0 or more seconds"));
     }
-    Ok(Enqueued {
+    let known = asked.known;
+    let job = Enqueued {
         id,
         name,
         arguments: asked.arguments.map_or_else(|| Ok(Bytes::from_static(&NO_ARGUMENTS)), |text| arguments(&text))?,
@@ -114,7 +121,18 @@ fn job(body: &[u8]) -> Result<Enqueued, EnqueueRefused> {
             key: asked.key.map(|key| short("a key", key)).transpose()?,
             within: false,
         },
-    })
+    };
+    Ok((job, known))
+}
+
+/// What to write instead.
+fn undeclared(name: &str, mut declared: Vec<String>) -> String {
+    declared.sort();
+    let advice = match declared.len() {
+        0 => "it declares none".to_owned(),
+        _ => nearest::advice(name, &declared),
+    };
+    format!("the application declares no job {name:?}; {advice}")
 }
 
 fn arguments(text: &str) -> Result<Bytes, EnqueueRefused> {
@@ -140,6 +158,10 @@ mod tests {
     use super::*;
 
     const ID: &str = "0192f3a4-5b6c-7d8e-9f01-23456789abcd";
+
+    fn job(body: &[u8]) -> Result<Enqueued, EnqueueRefused> {
+        read(body).map(|(job, _)| job)
+    }
 
     #[test]
     fn a_job_is_what_its_json_says() {

@@ -253,7 +253,9 @@ impl Inbound {
         }
         let end = head::end_of_head(bytes, scanned)?;
         if end.unwrap_or(bytes.len()) > rules.limits.head_bytes_max {
-            return Err(RequestFault::HeadTooLarge);
+            // Nothing but a request line: its target is what is too long.
+            let is_line = memchr::memchr(b'\n', &bytes[..rules.limits.head_bytes_max.min(bytes.len())]).is_none();
+            return Err(if is_line { RequestFault::TargetTooLong } else { RequestFault::HeadTooLarge });
         }
         let Some(end) = end else { return Ok((0, Received::NotEnough)) };
         let head = head::parse(&bytes[..end], rules.limits.header_count_max)?;

@@ -297,9 +297,9 @@ impl Outbound {
             transport.write(&tls_refusal::ALERT, context.now);
             return;
         }
-        let (status, detail) = fault.explain();
-        tracing::debug!(status, detail, peer = ?transport.peer(), "request refused");
-        let body = error_body(status, fault.whose(), detail);
+        let (status, detail) = (fault.explain().0, fault.detail(&context.setup.limits));
+        tracing::debug!(status, %detail, peer = ?transport.peer(), "request refused");
+        let body = error_body(status, fault.whose(), &detail);
         context.refused.push((transport.peer(), status, body.len()));
         let fields: [HeaderField<'_>; 2] = [(b"content-type", b"application/json"), (b"retry-after", b"1")];
         let used = if status == 503 { &fields[..] } else { &fields[..1] };

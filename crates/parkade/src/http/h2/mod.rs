@@ -37,7 +37,9 @@ use super::budget::{Budget, Reservation};
 use super::fault::RequestFault;
 use super::forwarded::{self, RequestOrigin};
 use super::head::Head;
-use super::limits::{H2_HEADS_BYTES_MAX, H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX};
+use super::limits::{
+    H2_HEADS_BYTES_MAX, H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX, HttpLimits,
+};
 use super::rewind::Rewind;
 use super::socket::{ClientSocket, Peer};
 use super::{Setup, error_body};
@@ -183,7 +185,7 @@ async fn stream(
     let (head, body) = match request::receive(request, &shared.setup, &heads, &mut share).await {
         Ok(received) => received,
         Err(fault) => {
-            let refused = refused(fault);
+            let refused = refused(fault, &shared.setup.limits);
             let bytes = usize::try_from(refused.body().size_hint().lower()).unwrap_or(0);
             let _ = shared.inbox.send(FromStream::Refused { peer, status: refused.status().as_u16(), bytes });
             return Ok(refused);
@@ -195,7 +197,7 @@ async fn stream(
     let (answer, answered) = oneshot::channel();
     let cut = write_timeout::end_by();
     let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, cut, share });
-    let Ok(answer) = answered.await else { return Ok(refused(RequestFault::BodyEndedEarly)) };
+    let Ok(answer) = answered.await else { return Ok(refused(RequestFault::BodyEndedEarly, &shared.setup.limits)) };
     let mut response = Response::new(Outgoing::Whole(Bytes::new()));
     *response.status_mut() =
         StatusCode::from_u16(answer.status).expect("the status of a checked answer has three digits");
@@ -217,9 +219,9 @@ async fn stream(
     Ok(response)
 }
 
-fn refused(fault: RequestFault) -> Response<Outgoing> {
-    let (status, detail) = fault.explain();
-    let mut response = Response::new(Outgoing::Whole(error_body(status, fault.whose(), detail).into()));
+fn refused(fault: RequestFault, limits: &HttpLimits) -> Response<Outgoing> {
+    let (status, detail) = (fault.explain().0, fault.detail(limits));
+    let mut response = Response::new(Outgoing::Whole(error_body(status, fault.whose(), &detail).into()));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
     response.headers_mut().insert("content-type", HeaderValue::from_static("application/json"));
     if status == 503 {

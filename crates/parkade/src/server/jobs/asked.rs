@@ -99,10 +99,20 @@ pub fn answer(back: Back, reply: Reply) {
 impl Server {
     /// What operators and scripts ask; the store answers.
     pub(in crate::server) fn reply_about_jobs(&mut self, ask: JobAsk, back: Back) {
+        let ask = match ask {
+            JobAsk::EnqueueKnown(job) => {
+                if let Some(declared) = self.jobs.declared_without(&job.name) {
+                    let _ = back.send(JobAnswer::Undeclared(declared));
+                    return;
+                }
+                JobAsk::Enqueue(job)
+            }
+            ask => ask,
+        };
         if !self.jobs.takes_questions() {
             // There never was a job, or the start would have opened the file; only the first makes it.
             let answer = match &ask {
-                JobAsk::Enqueue(_) => self.opened().err().map(JobAnswer::Refused),
+                JobAsk::Enqueue(_) | JobAsk::EnqueueKnown(_) => self.opened().err().map(JobAnswer::Refused),
                 _ if self.jobs.shut.is_some() => self.opened().err().map(JobAnswer::Refused),
                 JobAsk::List(_) => Some(JobAnswer::Listed(Vec::new())),
                 JobAsk::Show(_) => Some(JobAnswer::Shown(None)),
@@ -114,7 +124,7 @@ impl Server {
             }
         }
         match ask {
-            JobAsk::Enqueue(job) => self.enqueue_for(*job, back),
+            JobAsk::Enqueue(job) | JobAsk::EnqueueKnown(job) => self.enqueue_for(*job, back),
             JobAsk::Cancel(job) => self.cancel_job(job, back),
             JobAsk::Retry(job) => self.jobs.ask(Question::Retried(back), |tag| Command::Retry { tag, job }),
             JobAsk::Drop(job) => {

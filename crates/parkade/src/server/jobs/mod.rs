@@ -161,6 +161,17 @@ impl Jobs {
         self.store.unusable()
     }
 
+    /// The names of all jobs, if the application that serves does not declare this one; nothing while none serves.
+    fn declared_without(&self, name: &str) -> Option<Vec<String>> {
+        let is_known = self.generation.is_none() || self.specs.contains_key(name);
+        (!is_known).then(|| self.specs.keys().map(|name| name.to_string()).collect())
+    }
+
+    /// Whether the store is in a database, and it is not known yet whether that can be used.
+    pub fn is_connecting(&self) -> bool {
+        self.store.is_open() && matches!(self.store.within(), Some(Err(_) | Ok(None)))
+    }
+
     /// Whether the store is open, or is being opened for the first time.
     fn takes_questions(&self) -> bool {
         self.store.is_open() || self.shut.is_none() && self.store.is_opening()

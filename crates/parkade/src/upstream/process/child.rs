@@ -162,6 +162,10 @@ fn command(launch: &Launch) -> Command {
         .args(["-m", "parkade"])
         .arg(&launch.target)
         .env("PYTHONUNBUFFERED", "1")
+        // The core alone speaks to the service manager.
+        .env_remove("NOTIFY_SOCKET")
+        .env_remove("WATCHDOG_USEC")
+        .env_remove("WATCHDOG_PID")
         // Ctrl-C in a terminal is meant for the core, which drains; and killing the group reaches what the worker has
         // started.
         .process_group(0)
