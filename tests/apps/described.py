@@ -41,6 +41,8 @@ class Point(TypedDict):
     y: float
 
 
+NOBODY = UUID(int=0)
+
 app = App(concurrent=bool(os.environ.get("CONCURRENT")))
 orders = Router("/orders", name="orders")
 
@@ -80,7 +82,7 @@ def me(
     limit: Annotated[int, Meta(ge=1, le=100)],
     code: Annotated[str, Meta(min_length=2, max_length=5)] = "none",
     version: Annotated[int, Header("x-version")] = 1,
-    session: Annotated[UUID, Cookie()] = UUID(int=0),
+    session: Annotated[UUID, Cookie()] = NOBODY,
 ) -> list[str | int]:
     return [limit, code, version, str(session)]
 
