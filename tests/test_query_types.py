@@ -263,7 +263,7 @@ def test_a_type_that_is_made_while_the_server_runs_is_known(server: Server, orac
 def test_int8_comes_as_text_where_that_is_asked_for(server: Server) -> None:
     sql = "select 1::int8 as a, array[1, null]::int8[] as b, 1::int4 as c, 1::numeric as d"
     told = asked(server, sql, int8="string")
-    assert told == {"a": "1", "b": ["1", None], "c": Number("1"), "d": Number("1")}
+    assert told == {"a": "1", "b": ["1", None], "c": Number("1"), "d": "1"}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -19,7 +19,7 @@ set datestyle = 'ISO'; set timezone = 'UTC'; set intervalstyle = 'postgres';
 set bytea_output = 'hex'; set extra_float_digits = 1; set lc_monetary = 'C';
 """
 
-NUMBERS = {"int2", "int4", "int8", "oid", "float4", "float8", "numeric"}
+NUMBERS = {"int2", "int4", "int8", "oid", "float4", "float8"}
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 MOMENT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)([+-]\d\d)(?::(\d\d))?")
 BOUNDS = re.compile(r"(\[[+-]?\d+:[+-]?\d+\])+=")

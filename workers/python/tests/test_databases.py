@@ -60,7 +60,7 @@ def test_columns_of_sqlite_have_the_types_that_their_tables_declare() -> None:
     assert client.get("/0").json() == {
         "id": 1,
         "name": "chair",
-        "price": 1.1,
+        "price": "1.1",
         "sold": True,
         "at": "2026-11-22T03:04:05.600Z",
         "day": "2026-11-22",
@@ -159,7 +159,7 @@ def test_rows_of_a_test_become_json_and_back() -> None:
     client = client_for(query("a").one(), lambda: query("a").one().then(seen), lambda: query("a").then(shown))
     client.database(lambda _: ROW)
     assert (
-        client.get("/0").text == '{"n":1099511627776,"price":1.10,"share":0.5,"name":"n","sold":false,'
+        client.get("/0").text == '{"n":1099511627776,"price":"1.10","share":0.5,"name":"n","sold":false,'
         '"at":"2026-11-22T03:04:05.600000Z","local":"2026-11-22 03:04:05.600000","day":"2026-11-22","time":"03:04:00",'
         f'"id":"{ID}","photo":"AA==","extra":{{"a":1}},"nothing":null,"odd":"NaN"}}'
     )

@@ -53,9 +53,9 @@ def client_with(target: Any, answers: Any) -> Client:
 @pytest.mark.parametrize(
     ("shape", "found", "text"),
     [
-        ("rows", PRICES, '[{"id":1,"price":1.10},{"id":2,"price":null}]'),
+        ("rows", PRICES, '[{"id":1,"price":"1.10"},{"id":2,"price":null}]'),
         ("rows", [], "[]"),
-        ("one", PRICES[:1], '{"id":1,"price":1.10}'),
+        ("one", PRICES[:1], '{"id":1,"price":"1.10"}'),
         ("value", PRICES[:1], "1"),
         ("value", [{"id": None}], "null"),
         ("one", 3, '{"command":"SELECT","rows":3}'),

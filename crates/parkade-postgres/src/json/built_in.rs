@@ -28,6 +28,7 @@ macro_rules! types {
 }
 
 // Transaction numbers (`xid`, `cid`, `xid8`) are strings: they are not used in arithmetic, and `xid8` has 64 bits.
+// So is `numeric`: it has more digits than JSON readers keep, and code that passes on a `Decimal` writes a string, too.
 pub static TYPES: &[BuiltIn] = types! {
     16 1000 "bool" Bool;
     17 1001 "bytea" Bytea;
@@ -73,7 +74,7 @@ pub static TYPES: &[BuiltIn] = types! {
     1266 1270 "timetz" Text;
     1560 1561 "bit" Text;
     1562 1563 "varbit" Text;
-    1700 1231 "numeric" Number;
+    1700 1231 "numeric" Text;
     1790 2201 "refcursor" Text;
     2202 2207 "regprocedure" Text;
     2203 2208 "regoper" Text;

@@ -5,20 +5,24 @@ use parkade_sql::{Int8, json};
 use rusqlite::types::ValueRef;
 use serde::de::IgnoredAny;
 
-/// How a column's declared type changes the form of its values. SQLite itself has neither booleans nor JSON.
+/// How a column's declared type changes the form of its values. SQLite itself has neither booleans nor JSON, nor decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeclaredKind {
     Plain,
     Bool,
     Json,
+    /// A string, as PostgreSQL's `numeric` is: code gets a decimal number for it, and must not lose digits on the way.
+    Decimal,
 }
 
 impl DeclaredKind {
     /// By the declared type in lower case.
     pub fn of(declared: &str) -> Self {
-        match declared {
+        // `decimal(10, 2)` is a decimal.
+        match declared.split('(').next().unwrap_or_default().trim() {
             "bool" | "boolean" => Self::Bool,
             "json" => Self::Json,
+            "numeric" | "decimal" => Self::Decimal,
             _ => Self::Plain,
         }
     }
@@ -37,6 +41,10 @@ pub fn write(out: &mut BytesMut, value: ValueRef<'_>, kind: DeclaredKind, int8: 
         (ValueRef::Null, _) => out.extend_from_slice(b"null"),
         (ValueRef::Integer(0), DeclaredKind::Bool) => out.extend_from_slice(b"false"),
         (ValueRef::Integer(1), DeclaredKind::Bool) => out.extend_from_slice(b"true"),
+        (ValueRef::Integer(number), DeclaredKind::Decimal) => integer(out, number, Int8::Text),
+        (ValueRef::Real(number), DeclaredKind::Decimal) if number.is_finite() => {
+            quoted(out, |out| json::float(out, number));
+        }
         (ValueRef::Integer(number), _) => integer(out, number, int8),
         (ValueRef::Real(number), _) => json::float(out, number),
         (ValueRef::Text(text), DeclaredKind::Json) if is_json(text) => out.extend_from_slice(text),
@@ -49,12 +57,14 @@ pub fn write(out: &mut BytesMut, value: ValueRef<'_>, kind: DeclaredKind, int8: 
 fn integer(out: &mut BytesMut, number: i64, int8: Int8) {
     match int8 {
         Int8::Number => json::integer(out, number),
-        Int8::Text => {
-            out.extend_from_slice(b"\"");
-            json::integer(out, number);
-            out.extend_from_slice(b"\"");
-        }
+        Int8::Text => quoted(out, |out| json::integer(out, number)),
     }
+}
+
+fn quoted(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
+    out.extend_from_slice(b"\"");
+    write(out);
+    out.extend_from_slice(b"\"");
 }
 
 /// The column declares it, but SQLite does not enforce it.

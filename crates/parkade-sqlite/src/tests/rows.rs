@@ -68,6 +68,21 @@ fn integers_are_strings_where_that_is_wanted() {
 }
 
 #[test]
+fn decimals_are_strings() {
+    check(
+        &[
+            "CREATE TABLE t (price DECIMAL(10, 2), n numeric)",
+            "INSERT INTO t VALUES (69.5, 7), ('no', 1e999), (NULL, -0.25)",
+        ],
+        &[(
+            "SELECT * FROM t ORDER BY rowid",
+            Shape::Rows,
+            "[{\"price\":\"69.5\",\"n\":\"7\"},\n{\"price\":\"no\",\"n\":\"Infinity\"},\n{\"price\":null,\"n\":\"-0.25\"}]",
+        )],
+    );
+}
+
+#[test]
 fn the_columns_are_told_with_their_declared_types() {
     let mut owner = Owner::new(options());
     owner.run("CREATE TABLE t (a Varchar(10), b)").unwrap();

@@ -29,8 +29,7 @@ class Rows(list[Row]):
     `UUID`; bytea and blob `bytes`; json and jsonb what they hold; arrays of these lists. Other types, interval among
     them, and what Python has no value for (the date `infinity`, years before Christ) are text.
 
-    When a handler returns rows, a `Decimal` is written as a JSON string, as everywhere; when it returns the query
-    itself, as a number.
+    A `Decimal` is a JSON string, whether a handler returns rows or the query itself.
     """
 
     __slots__ = ("columns", "command", "count")

@@ -80,7 +80,7 @@ def _shaped(rows: list[dict[str, Any]], found: Found, shape: str) -> Any:
     return rows[0] if shape == "one" else rows[0][found.columns[0][0]]
 
 
-_encode = msgspec.json.Encoder(decimal_format="number").encode
+_encode = msgspec.json.Encoder().encode
 
 _KINDS = {
     bool: "bool",
@@ -111,11 +111,13 @@ def _cell(value: object, kind: str, int8: str) -> Any:
             return bool(value)
         case bool():
             return value
+        case int() | Decimal() if _is_decimal(kind):
+            return str(value)
         case int() if int8 == "string":
             return str(value)
         case float() if not math.isfinite(value):
             return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
-        case Decimal() if not value.is_finite():
+        case float() if _is_decimal(kind):
             return str(value)
         case datetime() if value.tzinfo is None:
             return value.isoformat(" ")
@@ -123,6 +125,11 @@ def _cell(value: object, kind: str, int8: str) -> Any:
             return _document(value)
         case _:
             return value
+
+
+def _is_decimal(kind: str) -> bool:
+    """`decimal(10, 2)` is one."""
+    return kind.partition("(")[0].strip() in ("numeric", "decimal")
 
 
 def _document(text: str) -> Raw | str:
