@@ -10,6 +10,7 @@ mod put_off;
 mod refusal;
 mod request_log;
 
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -21,14 +22,15 @@ use parkade_wire::Response;
 
 use crate::admin::EndedRequests;
 use crate::http::answer::{BadAnswer, HeaderField, Prepared};
-use crate::http::{Http, StreamedContent};
+use crate::http::limits::{LEAVING_TIME, LEAVING_TIME_BESIDE_ANSWERS};
+use crate::http::{Http, HttpEvent, StreamedContent};
 use crate::log::AccessLog;
 use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
 use client_text::ClientText;
 use exchange::{Arrival, Exchange, Exchanges, Kept, WithJobs};
 use messages::Event as StreamEvent;
-use put_off::{PutOff, What, audience};
+use put_off::{Next, PutOff, What, audience};
 use request_log::RequestLog;
 
 pub use messages::Messages;
@@ -66,6 +68,13 @@ impl Clients {
             text: ClientText::default(),
             log: RequestLog::new(access_log),
         }
+    }
+
+    /// Serves their connections, as far as possible without waiting. Deferred responses take precedence over closing the connections of clients that
+    /// have left: nobody waits for that, and when a crowd is answered, the first clients leave before the last ones have their response.
+    pub fn turn(&mut self, events: &mut Vec<HttpEvent>) -> io::Result<()> {
+        let leaving = if self.put_off.is_empty() { LEAVING_TIME } else { LEAVING_TIME_BESIDE_ANSWERS };
+        self.http.turn(events, leaving)
     }
 
     /// A request has arrived.
@@ -279,7 +288,11 @@ impl Clients {
                 if let (Effect::Server(ServerEffect::Forget { .. }), Some(request)) = (&effect, request) {
                     self.exchanges.note_over(request);
                 }
-                (What::Effect(effect), request.into_iter().collect())
+                if let Some(request) = request {
+                    self.exchanges.note_put_off(request);
+                }
+                self.put_off.push_effect(effect);
+                return None;
             }
         };
         self.put_off_for(what, requests);
@@ -303,14 +316,21 @@ impl Clients {
 
     /// Handles the next part of the deferred responses, if there are any.
     pub fn go_on(&mut self) -> Option<Step> {
-        let (what, requests) = self.put_off.next()?;
+        let (what, requests) = match self.put_off.next()? {
+            Next::Tell(what, requests) => (what, requests),
+            Next::Act(effect) => {
+                if let Some(request) = audience(&effect).one() {
+                    self.exchanges.note_told(request);
+                }
+                return Some(Step::Effect(effect));
+            }
+        };
         for request in &requests {
             self.exchanges.note_told(*request);
         }
         match what {
             What::Answer(prepared) => self.deliver_to(&prepared, &requests),
             What::Event(event) => self.feed_to(&event, &requests),
-            What::Effect(effect) => return Some(Step::Effect(effect)),
         }
         Some(Step::Done)
     }

@@ -23,20 +23,26 @@ pub struct PutOff {
     bytes: usize,
 }
 
-/// One response or effect for several requests, which get it one after the other.
 #[derive(Debug)]
-struct Item {
-    what: What,
-    /// In reverse order: the next ones are taken from the end.
-    requests: Vec<RequestId>,
+enum Item {
+    /// One response for several requests, which get it one after the other. The requests are in reverse order: the next ones are taken from the end.
+    Same(What, Vec<RequestId>),
+    /// Effects in their order, each for one request, or for none: the release of something that only earlier items need. They are one item because
+    /// thousands of them come together, and an item with an allocation for each would delay the first response.
+    Effects(VecDeque<Effect>),
 }
 
 #[derive(Debug, Clone)]
 pub enum What {
     Answer(Rc<Prepared>),
     Event(StreamEvent),
-    /// For one request, or for none: the release of something that only earlier items need.
-    Effect(Effect),
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+pub enum Next {
+    Tell(What, Vec<RequestId>),
+    Act(Effect),
 }
 
 /// Which clients an effect concerns.
@@ -68,7 +74,16 @@ impl PutOff {
         requests.reverse();
         self.requests_count += requests.len();
         self.bytes += what.bytes();
-        self.items.push_back(Item { what, requests });
+        self.items.push_back(Item::Same(what, requests));
+    }
+
+    pub fn push_effect(&mut self, effect: Effect) {
+        self.requests_count += usize::from(audience(&effect).one().is_some());
+        self.bytes += size_of::<Effect>();
+        if let Some(Item::Effects(effects)) = self.items.back_mut() {
+            return effects.push_back(effect);
+        }
+        self.items.push_back(Item::Effects(VecDeque::from([effect])));
     }
 
     /// Whether the effect is to be put off. `count`: how many effects came with it.
@@ -87,19 +102,31 @@ impl PutOff {
     }
 
     /// The next part, in order.
-    pub fn next(&mut self) -> Option<(What, Vec<RequestId>)> {
-        let first = self.items.front_mut()?;
-        let rest = first.requests.len().saturating_sub(ANSWERS_AT_A_TIME);
-        let (what, mut now) = if rest > 0 {
-            (first.what.clone(), first.requests.split_off(rest))
-        } else {
-            let last = self.items.pop_front()?;
-            self.bytes -= last.what.bytes();
-            (last.what, last.requests)
+    pub fn next(&mut self) -> Option<Next> {
+        let next = match self.items.front_mut()? {
+            Item::Same(what, requests) => {
+                let rest = requests.len().saturating_sub(ANSWERS_AT_A_TIME);
+                let mut now = requests.split_off(rest);
+                now.reverse();
+                self.requests_count -= now.len();
+                let (what, is_last) = (what.clone(), requests.is_empty());
+                if is_last {
+                    self.bytes -= what.bytes();
+                    self.items.pop_front();
+                }
+                Next::Tell(what, now)
+            }
+            Item::Effects(effects) => {
+                let effect = effects.pop_front()?;
+                self.requests_count -= usize::from(audience(&effect).one().is_some());
+                self.bytes -= size_of::<Effect>();
+                if effects.is_empty() {
+                    self.items.pop_front();
+                }
+                Next::Act(effect)
+            }
         };
-        now.reverse();
-        self.requests_count -= now.len();
-        Some((what, now))
+        Some(next)
     }
 }
 
@@ -117,7 +144,6 @@ impl What {
         match self {
             Self::Answer(prepared) => prepared.body.len(),
             Self::Event(event) => event.plain.len(),
-            Self::Effect(_) => size_of::<Item>(),
         }
     }
 }
@@ -178,13 +204,21 @@ mod tests {
     fn each_of_many_is_told_once_and_the_first_first() {
         let mut put_off = PutOff::default();
         put_off.push(event(), (0..19_500).map(request).collect());
-        put_off.push(What::Effect(Effect::Http(HttpEffect::EndStream { request: request(7) })), vec![request(7)]);
-        let mut told: Vec<u32> = Vec::new();
-        while let Some((_, requests)) = put_off.next() {
-            assert!(requests.len() <= ANSWERS_AT_A_TIME);
-            told.extend(requests.iter().map(|request| request.slot));
+        for slot in [7, 3] {
+            put_off.push_effect(Effect::Http(HttpEffect::EndStream { request: request(slot) }));
         }
-        assert!(told.into_iter().eq((0..19_500).chain([7])));
+        put_off.push(event(), vec![request(9)]);
+        let mut told: Vec<u32> = Vec::new();
+        while let Some(next) = put_off.next() {
+            match next {
+                Next::Tell(_, requests) => {
+                    assert!(requests.len() <= ANSWERS_AT_A_TIME);
+                    told.extend(requests.iter().map(|request| request.slot));
+                }
+                Next::Act(effect) => told.extend(audience(&effect).one().map(|request| request.slot)),
+            }
+        }
+        assert!(told.into_iter().eq((0..19_500).chain([7, 3, 9])));
         assert_eq!((put_off.requests_count, put_off.bytes), (0, 0));
     }
 

@@ -84,6 +84,9 @@ pub const TURN_TIME: Duration = Duration::from_millis(2);
 /// The same for connections that end because their clients have left, or took too long: this may be thousands at once. Then: the next turn.
 pub const LEAVING_TIME: Duration = Duration::from_millis(4);
 
+/// While answers wait to be sent, only a few of these ([`Share`](crate::share::Share)) end in a turn.
+pub const LEAVING_TIME_BESIDE_ANSWERS: Duration = Duration::ZERO;
+
 /// Connections accepted in one turn, for the same reason.
 pub const TURN_ACCEPTS_MAX: usize = 64;
 

@@ -24,6 +24,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
@@ -166,10 +167,11 @@ impl Http {
         }
     }
 
-    /// Does what is possible without waiting.
-    pub fn turn(&mut self, events: &mut Vec<HttpEvent>) -> io::Result<()> {
+    /// Does what is possible without waiting. `leaving`: the time for the ends of connections whose clients have left.
+    pub fn turn(&mut self, events: &mut Vec<HttpEvent>, leaving: Duration) -> io::Result<()> {
         let mut handovers = Vec::new();
-        self.lot.turn(&mut Outbox { requests: &mut self.requests, events, handovers: &mut handovers })?;
+        let mut outbox = Outbox { requests: &mut self.requests, events, handovers: &mut handovers };
+        self.lot.turn(&mut outbox, leaving)?;
         for handover in handovers {
             tokio::spawn(h2::serve(handover, self.shared.clone()));
         }

@@ -252,7 +252,7 @@ impl EventLoop {
     fn turn_clients(&mut self) -> io::Result<()> {
         let mut events = std::mem::take(&mut self.from_clients);
         if events.is_empty() {
-            self.server.clients.http.turn(&mut events)?;
+            self.server.clients.turn(&mut events)?;
             self.did(Part::Sockets, events.len());
         }
         let count = events.len();
@@ -358,7 +358,7 @@ impl EventLoop {
             })
             .await;
             let mut events = std::mem::take(&mut self.from_clients);
-            server.clients.http.turn(&mut events)?;
+            server.clients.turn(&mut events)?;
             for event in events {
                 if let HttpEvent::Arrived { request, .. } = event {
                     server.refuse(request, Refusal::Stopping);

@@ -131,13 +131,13 @@ impl Lot {
         self.poll.ready().await
     }
 
-    /// Does what is possible without waiting, for a bounded number of connections.
-    pub fn turn(&mut self, outbox: &mut Outbox<'_>) -> io::Result<()> {
+    /// Does what is possible without waiting, for a bounded number of connections. `leaving`: the time for those whose clients have left.
+    pub fn turn(&mut self, outbox: &mut Outbox<'_>, leaving: Duration) -> io::Result<()> {
         self.set_time();
         // First those from earlier turns, in half of the time.
         self.advance_again(outbox);
         self.poll_sockets(outbox)?;
-        self.advance_leaving(outbox);
+        self.advance_leaving(outbox, Share::of(leaving));
         self.go_on_sweeping(outbox);
         // Last, so that a new connection gets no event that was meant for its predecessor in the slot.
         if self.reported.is_empty() {
@@ -213,11 +213,9 @@ impl Lot {
         }
     }
 
-    /// Ends connections whose clients have left, as many as fit into their share of the turn: closing a socket takes
-    /// the kernel longer than reading from one. If another connection has taken the slot since, checking it does no
-    /// harm.
-    fn advance_leaving(&mut self, outbox: &mut Outbox<'_>) {
-        let mut share = Share::of(LEAVING_TIME);
+    /// Ends connections whose clients have left, as many as fit into their share of the turn: closing a socket takes the kernel longer than
+    /// reading from one. A slot that another connection has taken since is checked in vain.
+    fn advance_leaving(&mut self, outbox: &mut Outbox<'_>, mut share: Share) {
         while let Some(slot) = self.leaving.pop_front() {
             self.advance(slot, outbox);
             if share.is_over() {

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 use super::*;
 use crate::http::connection::tests::LIMITS;
 use crate::http::forwarded::TrustedProxies;
-use crate::http::limits::{HttpLimits, TURN_ACCEPTS_MAX, TURN_READ_BYTES_MAX};
+use crate::http::limits::{HttpLimits, LEAVING_TIME_BESIDE_ANSWERS, TURN_ACCEPTS_MAX, TURN_READ_BYTES_MAX};
 
 struct Serving {
     lot: Lot,
@@ -40,7 +40,7 @@ impl Serving {
     async fn turn(&mut self, events: &mut Vec<HttpEvent>) {
         let _ = tokio::time::timeout(Duration::from_millis(10), self.lot.ready()).await;
         let (requests, handovers) = (&mut self.requests, &mut Vec::new());
-        self.lot.turn(&mut Outbox { requests, events, handovers }).unwrap();
+        self.lot.turn(&mut Outbox { requests, events, handovers }, LEAVING_TIME).unwrap();
     }
 }
 
@@ -80,7 +80,7 @@ async fn no_listener_uses_up_the_turn_of_another() {
     while lot.connection_count() <= crowd.len() {
         let _ = tokio::time::timeout(Duration::from_millis(10), lot.ready()).await;
         let (requests, events, handovers) = (&mut requests, &mut Vec::new(), &mut Vec::new());
-        lot.turn(&mut Outbox { requests, events, handovers }).unwrap();
+        lot.turn(&mut Outbox { requests, events, handovers }, LEAVING_TIME).unwrap();
         turns.push(lot.connection_count());
     }
     turns.retain(|count| *count > 0);
@@ -118,6 +118,26 @@ async fn a_client_that_asks_after_a_crowd_has_left_need_not_wait_for_their_end()
     // On a busy machine a turn handles only some of the events, and removes those clients.
     assert!(place < CROWD, "{place} have been let go before");
     assert_eq!(serving.lot.connection_count(), 1, "all have left but this one");
+}
+
+#[tokio::test]
+async fn beside_answers_a_crowd_that_has_left_ends_a_few_at_a_time() {
+    const CROWD: usize = 100;
+    let mut serving = Serving::new();
+    let crowd: Vec<_> = (0..CROWD).map(|_| serving.connect("GET /crowd HTTP/1.1\nHost: h\n\n")).collect();
+    serving.events(CROWD).await;
+    drop(crowd);
+    let _late = serving.connect("GET /late HTTP/1.1\nHost: h\n\n");
+    let (mut arrived, mut most) = (0, 0);
+    while serving.lot.connection_count() > 1 || arrived == 0 {
+        let (events, handovers) = (&mut Vec::new(), &mut Vec::new());
+        let mut outbox = Outbox { requests: &mut serving.requests, events, handovers };
+        serving.lot.turn(&mut outbox, LEAVING_TIME_BESIDE_ANSWERS).unwrap();
+        let left = events.iter().filter(|event| matches!(event, HttpEvent::Left { .. })).count();
+        (arrived, most) = (arrived + events.len() - left, most.max(left));
+    }
+    assert_eq!(arrived, 1, "the one that came later is served meanwhile");
+    assert!(most < CROWD / 10, "{most} at once");
 }
 
 #[tokio::test]
