@@ -3,6 +3,7 @@
 //! A job's run is a request that no client sent: it has a life like the others, so its waits, its deadline and its cancelling are theirs. What
 //! becomes of the job when that life ends is its [`Verdict`](parkade_model::Verdict).
 
+mod cancel;
 mod cancels;
 mod enqueued;
 mod job_waits;
@@ -20,7 +21,7 @@ use std::collections::HashMap;
 use crate::context::Context;
 use crate::event::WorkerError;
 use crate::moment::Moment;
-pub use cancels::{CancelAnswer, CancelEffect, CancelEvent, CancelId, CancelOutcome};
+pub use cancel::{CancelAnswer, CancelEffect, CancelEvent, CancelId, CancelOutcome};
 pub use cancels::{Canceller, Decided};
 use cancels::{Cancels, Next, Seen};
 pub use enqueued::EnqueuedJobs;

@@ -1,0 +1,53 @@
+//! What is said of jobs that somebody ends: what the core is told, and what it asks to be done.
+
+use parkade_model::{JobId, PayloadId};
+
+/// Who outside waits to be told whether a job will end. Minted by the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CancelId(pub u64);
+
+/// What is told of jobs that somebody ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelEvent {
+    /// An operator wants the job to end, whether or not there is one.
+    Wanted { job: JobId, by: CancelId },
+    /// The answer to [`CancelEffect::Ask`].
+    Answered { job: JobId, answer: CancelAnswer },
+    /// The answer to [`CancelEffect::LookUp`]. `is_over`: it has ended for good, or there is no such job.
+    Found { job: JobId, is_over: bool },
+    /// The other answer to either: the store could not. The payload says why.
+    Refused { job: JobId, payload: PayloadId },
+}
+
+/// What the store says of a job that is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelAnswer {
+    /// It waited, and has ended.
+    Ended,
+    /// It does not wait: it runs, has ended, or is none.
+    NotWaiting,
+    /// Another server runs it, and has been asked to end it.
+    AskedElsewhere,
+}
+
+/// What is to be done about jobs that somebody ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CancelEffect {
+    /// Have the store end the job if it waits there.
+    Ask { job: JobId },
+    /// Say how it stands with the job.
+    LookUp { job: JobId },
+    /// Tell these operators.
+    Tell { operators: Vec<CancelId>, outcome: CancelOutcome },
+}
+
+/// What becomes of the wish that a job ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelOutcome {
+    /// Whether it will end by this. If not, it has ended already, or nobody could get hold of it.
+    Ends(bool),
+    /// As many want jobs to end as may.
+    TooMany,
+    /// The store could not; the payload of the present event says why.
+    Refused(PayloadId),
+}
