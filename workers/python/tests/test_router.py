@@ -225,6 +225,13 @@ def test_hooks_of_a_router_are_around_its_own_routes(concurrent: bool, last: str
     ]
 
 
+def test_an_after_hook_with_its_arguments_the_other_way_round_is_refused() -> None:
+    def swapped(response: Response, request: Request) -> None: ...
+
+    with pytest.raises(SignatureError, match="the request and the response, in this order"):
+        App().after(swapped)
+
+
 def test_hooks_that_come_after_the_include_count_too() -> None:
     router = Router("/r")
     router.get("/x", lambda: "x")

@@ -32,6 +32,15 @@ def make_hook(function: Callable[..., Any], arguments: int, what: str) -> Hook:
     return Hook(function, is_asynchronous(function))
 
 
+def make_after_hook(function: Callable[..., Any]) -> Hook:
+    """Checks that the function takes the request, and then the response. Raises `SignatureError`."""
+    what = "an after hook takes the request and the response"
+    hook = make_hook(function, 2, what)
+    if list(inspect.signature(function).parameters)[:2] == ["response", "request"]:
+        raise SignatureError(f"{_name(function)}{inspect.signature(function)}: {what}, in this order")
+    return hook
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorHook:
     """An error handler; `takes` says, for each parameter, whether it gets the request or the error."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ._hooks import Hook, Hooks, make_hook
+from ._hooks import Hook, Hooks, make_after_hook, make_hook
 from ._responses.templates import Templates
 from ._routing.patterns import Pattern, checked_prefix, join, parse
 from ._routing.routes import About, Route, make_route
@@ -188,7 +188,7 @@ class Router(JobRegistry):
         It does not see what the core answers alone: the messages of a channel and the response of a timer. With a
         before or after hook, routes that are constants or waits are answered by a worker.
         """
-        self.hooks.after.append(make_hook(function, 2, "an after hook takes the request and the response"))
+        self.hooks.after.append(make_after_hook(function))
         return function
 
     def on_start(self, function: F) -> F:
