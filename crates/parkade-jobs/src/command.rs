@@ -4,7 +4,7 @@ use crate::cluster::ClaimId;
 use crate::job::{AttemptEnd, Claimed, EndedJob, JobCounts, JobRecord, JobState, NewJob, ScheduleProgress};
 use parkade_model::{Allowance, JobId, Wall};
 
-/// Whose answer it is. Minted by the owner.
+/// Identifies a command in its reply. Minted by the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
@@ -13,35 +13,38 @@ pub struct Tag(pub u64);
 pub enum Command {
     /// Answered by `Enqueued` or `Refused`.
     Enqueue { tag: Tag, job: NewJob },
-    /// Claims this many ready jobs, best first. `limited` gives the maximum for the queues that it names; other queues have none.
-    /// A store that several servers share allows of those no more than their bounds leave to all of them together. Answered by `Claimed` or `Refused`.
+    /// Claims this many ready jobs, best first. `limited` has the maximum for the queues that it names; other queues
+    /// have none. A store that several servers share also respects the limits of these queues for all servers together.
+    /// Answered by `Claimed` or `Refused`.
     Claim { tag: Tag, count: u32, limited: Vec<Allowance> },
-    /// The attempt that this claim began has ended. If the job does not run as taken by this claim, nothing changes. `is_again`: the same was said before,
-    /// and it is unknown whether it was carried out; if it was, it is answered as it was then. Answered by `AttemptEnded` or `Refused`.
+    /// The attempt that this claim began has ended. If the job no longer runs because of this claim, nothing changes.
+    /// `is_again`: this is a repetition, and it is unknown whether the first command was carried out; if it was, the
+    /// answer is the same. Answered by `AttemptEnded` or `Refused`.
     End { tag: Tag, job: JobId, claim: ClaimId, verdict: AttemptEnd, is_again: bool },
-    /// One that does not run: it will not. Answered by `Changed`: `false` for one that runs, has ended, or is none.
+    /// Cancels a job that is not running. Answered by `Changed`: `false` if it is running, has ended, or does not
+    /// exist.
     Cancel { tag: Tag, job: JobId },
-    /// A dead, cancelled, completed or unknown one becomes ready again, its attempts counted anew. Answered by `Changed`.
+    /// Makes a dead, cancelled, completed or unknown job ready again, and resets its attempts. Answered by `Changed`.
     Retry { tag: Tag, job: JobId },
     /// Removes a job that is not running. Answered by `Changed`.
     Drop { tag: Tag, job: JobId },
     /// Answered by `Found`.
     Find { tag: Tag, job: JobId },
-    /// Answered by `Listed`, newest first; their arguments and results are left out: a list is short, and they may be long.
+    /// Answered by `Listed`, newest first, without arguments and results, which may be long.
     List { tag: Tag, filter: Filter },
     /// Answered by `Counted`.
     Count { tag: Tag },
     /// Every `Unknown` job whose name is among these becomes ready. Answered by `Changed`.
     Recognise { tag: Tag, names: Vec<Box<str>> },
-    /// How far recurring jobs have been enqueued. Answered by `Schedules`.
+    /// Up to which time recurring jobs have been enqueued. Answered by `Schedules`.
     Schedules { tag: Tag },
-    /// The recurring job `name` is due at `due`: `job` is enqueued (`None`: it is only noted, as skipped), unless that has been done for this time
-    /// or a later one. Answered by `Changed`: whether it was done by this.
+    /// The recurring job `name` is due at `due`: enqueues `job` (`None`: only records the time as skipped), unless that
+    /// has been done for this time or a later one. Answered by `Changed`: whether this command has done it.
     Recur { tag: Tag, name: Box<str>, due: Wall, job: Option<NewJob> },
 }
 
 impl Command {
-    /// Whose answer it will be.
+    /// Identifies its reply.
     #[must_use]
     pub const fn tag(&self) -> Tag {
         match self {
@@ -60,7 +63,7 @@ impl Command {
         }
     }
 
-    /// Bytes that it holds and that only workers understand.
+    /// Size of its contents that only workers understand.
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         match self {
@@ -82,20 +85,22 @@ pub struct Filter {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// It is durable. `job`: the id that it has: another's when there was one with its key. `due`: when it is not ready at once.
+    /// The job is durable. `job`: its id, or that of another job if one had its key. `due`: if it is not ready at once.
     Enqueued {
         tag: Tag,
         job: JobId,
         due: Option<Wall>,
     },
-    /// `more`: others could be claimed at once. `next`: when others can be, because they are scheduled for then, or may begin then.
+    /// `more`: other jobs can be claimed at once. `next`: when others can be claimed, because they are scheduled for
+    /// then, or may begin then.
     Claimed {
         tag: Tag,
         jobs: Vec<Claimed>,
         more: bool,
         next: Option<Wall>,
     },
-    /// `ended`: what has become of it for good. `is_stale`: the job did not run as taken by that claim, and nothing changed. `due`: when it is tried again.
+    /// `ended`: how the job ended for good. `is_stale`: the job no longer runs because of that claim, and nothing
+    /// changed. `due`: when it is retried.
     AttemptEnded {
         tag: Tag,
         ended: Option<EndedJob>,
@@ -106,7 +111,7 @@ pub enum Reply {
         tag: Tag,
         changed: bool,
     },
-    /// To `Cancel`: it runs at another server, which gets a request to end it.
+    /// In reply to `Cancel`: it runs at another server, which has been asked to end it.
     Asked {
         tag: Tag,
     },
@@ -126,7 +131,7 @@ pub enum Reply {
         tag: Tag,
         schedules: Vec<ScheduleProgress>,
     },
-    /// It was not done, and nothing of it has happened.
+    /// The command was not carried out, and had no effect.
     Refused {
         tag: Tag,
         fault: Fault,
@@ -134,7 +139,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Whose answer it is.
+    /// Identifies the command.
     #[must_use]
     pub const fn tag(&self) -> Tag {
         match self {
@@ -152,7 +157,7 @@ impl Reply {
     }
 }
 
-/// Why a store could not do it.
+/// Why a store could not carry out a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The disk is full, or the store's limit is reached.

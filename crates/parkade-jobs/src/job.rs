@@ -1,4 +1,4 @@
-//! What a job is, and where it is.
+//! A job, and its states.
 
 use bytes::Bytes;
 
@@ -9,54 +9,54 @@ use parkade_model::{JobId, Wall};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewJob {
     pub id: JobId,
-    /// Of the function, as the application registered it. 1 to 200 bytes.
+    /// The name of the function, as registered by the application. 1 to 200 bytes.
     pub name: Box<str>,
     pub queue: Box<str>,
     /// Only workers understand them.
     pub arguments: Bytes,
-    /// Among the jobs of a queue the one with the higher goes first, but each step is worth only half a minute of waiting: none starves.
+    /// In a queue, higher priorities go first, but each step is worth only half a minute of waiting, so no job starves.
     pub priority: i16,
-    /// Not before; `None` at once, whatever the clock does.
+    /// The earliest time; `None`: at once, whatever the clock does.
     pub due: Option<Wall>,
-    /// While a job of this name with this key has not ended, another is not stored: it is that one.
+    /// While a job of this name with this key has not ended, no other is stored: that one is returned.
     pub key: Option<Box<str>>,
 }
 
-/// A job that is to be run now.
+/// A job that has been claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {
     pub id: JobId,
     pub name: Box<str>,
     pub queue: Box<str>,
     pub arguments: Bytes,
-    /// 1 the first time. A rescue counts, being handed back or not known does not.
+    /// 1 for the first attempt. A rescue counts; being handed back, or unknown, does not.
     pub attempt: u32,
-    /// Its outcome counts for this claim alone: the next one may have the same attempt.
+    /// Its outcome counts only for this claim: the next one may have the same attempt.
     pub claim: ClaimId,
 }
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptEnd {
-    /// It returned; the result is kept for a while.
+    /// It returned; the result is kept for some time.
     Completed { result: Bytes },
-    /// It failed and is tried again at that time.
+    /// It failed and will be retried at that time.
     Retry { due: Wall, error: Box<str> },
-    /// It failed and is not retried: a dead letter, kept until an operator retries or drops it.
+    /// It failed and will not be retried: dead, and kept until an operator retries or drops it.
     Dead { error: Box<str> },
     /// It was cancelled.
     Cancelled,
-    /// The server stops: it waits again, and this attempt does not count.
+    /// The server stops: the job waits again, and this attempt does not count.
     HandedBack,
-    /// The application has no such function (any more): kept until an operator retries it, or the application has one again. This attempt does
-    /// not count.
+    /// The application has no such function, or not any more. The job is kept until an operator retries it, or the
+    /// application has the function again. This attempt does not count.
     Unknown,
 }
 
-/// Where a job is.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobState {
-    /// Not due yet: delayed, or put off after a failure.
+    /// Not due yet: delayed, or waiting for a retry.
     Scheduled,
     /// Waits to be claimed.
     Ready,
@@ -82,7 +82,7 @@ pub struct EndedJob {
     pub ending: JobEnding,
 }
 
-/// All that is known of a job.
+/// Everything that is known about a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRecord {
     pub id: JobId,
@@ -95,16 +95,16 @@ pub struct JobRecord {
     pub arguments: Bytes,
     pub enqueued: Wall,
     pub due: Option<Wall>,
-    /// When its present or last attempt began.
+    /// When its current or last attempt began.
     pub started: Option<Wall>,
     pub ended: Option<Wall>,
-    /// Of a completed one.
+    /// Of a completed job.
     pub result: Option<Bytes>,
     /// Of the last attempt that failed.
     pub error: Option<Box<str>>,
 }
 
-/// How many there are in each state, and how long the oldest has waited since it was ready.
+/// How many jobs there are in each state, and how long the oldest has been ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobCounts {
     pub scheduled: u64,
@@ -120,7 +120,7 @@ pub struct JobCounts {
     pub queues: Vec<(Box<str>, u64)>,
 }
 
-/// How far a recurring job has been enqueued.
+/// Up to which time a recurring job has been enqueued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleProgress {
     pub name: Box<str>,

@@ -1,6 +1,7 @@
-//! Jobs that survive whatever dies: stored, claimed, ended; and when recurring ones are due.
+//! Jobs that survive crashes: stored, claimed, ended; and the times of recurring jobs.
 //!
-//! A store takes [`Command`]s and answers with [`Reply`]s. It decides nothing: its owner says what runs, how often, and what follows.
+//! A store takes [`Command`]s and answers with [`Reply`]s. It decides nothing: its owner decides what runs, how often,
+//! and what follows.
 //!
 //! | question | where |
 //! |---|---|

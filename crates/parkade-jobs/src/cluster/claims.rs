@@ -2,14 +2,15 @@
 
 use super::instance::InstanceId;
 
-/// Which claim took a job. No two claims have the same id, so the outcome of an attempt cannot end what another claim took.
+/// Identifies the claim that took a job. No two claims have the same id, so the outcome of one attempt cannot end what
+/// another claim took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimId {
     pub instance: InstanceId,
     pub number: ClaimNumber,
 }
 
-/// Claims of a process are numbered, so that one that was given up can be fenced off.
+/// The number of a claim within its process, by which abandoned claims are fenced off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimNumber(pub i64);
 
@@ -19,7 +20,8 @@ pub(super) struct Claims {
     unanswered: Option<Unanswered>,
 }
 
-/// What is done about a claim whose answer was lost: first it must not begin any more, then what it took is given back.
+/// What to do about a claim whose answer was lost: first it must be prevented from starting, then the jobs that it took
+/// are handed back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unanswered {
     Open(ClaimNumber),

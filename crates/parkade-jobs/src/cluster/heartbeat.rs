@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-/// What the store says to a heartbeat.
+/// The store's answer to a heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeartbeatAnswer {
     /// Whether this instance is still a member: it has not been declared dead.
     pub is_member: bool,
     /// How many others this heartbeat has declared dead.
     pub declared_dead: u64,
-    /// The store's clock when it was carried out, in ms since 1970.
+    /// The store's clock when the heartbeat was carried out, in ms since 1970.
     pub now_ms: i64,
 }
 
@@ -17,11 +17,11 @@ pub struct HeartbeatAnswer {
 pub(super) struct Heartbeat {
     /// When the next one is due, if the last is answered by then.
     due: Option<Instant>,
-    /// When the one was sent that has not been answered yet.
+    /// When the unanswered heartbeat was sent, if there is one.
     unanswered: Option<Instant>,
     /// When the last answer came, by this process's clock.
     answered: Option<Instant>,
-    /// What the store's clock said in it.
+    /// The store's clock in the last answer.
     answered_ms: i64,
     /// Since when heartbeats have been answered without a gap.
     steady_since: Option<Instant>,
@@ -32,7 +32,7 @@ impl Heartbeat {
         Self { due: None, unanswered: None, answered: None, answered_ms: 0, steady_since: None }
     }
 
-    /// `patience`: a heartbeat that has not been answered for this long is given up, and another one is due.
+    /// `patience`: a heartbeat that has not been answered for this long is abandoned, and another one is due.
     pub fn due(&self, patience: Duration) -> Option<Instant> {
         self.unanswered.map(|sent| sent + patience).or(self.due)
     }
@@ -45,19 +45,20 @@ impl Heartbeat {
         (self.unanswered, self.due) = (None, Some(now));
     }
 
-    /// What the store's clock said last, in ms since 1970.
+    /// The last known time of the store's clock, in ms since 1970.
     pub fn answered_ms(&self) -> i64 {
         self.answered_ms
     }
 
-    /// Under a new name: what was sent under the last one has no meaning any more.
+    /// Continues under a new name: heartbeats under the last one have no meaning any more.
     pub fn joined(&mut self, now: Instant, next: Instant) {
         (self.unanswered, self.due) = (None, Some(next));
         self.steady_since = Some(now);
     }
 
-    /// Of which heartbeat the next one may follow up to declare others dead: the store carries that out only while this is the last that it knows of this
-    /// server. `None`: it may not. After an outage of the store all servers have been silent, and the first that comes back knows nothing of the others.
+    /// The heartbeat after which the next one may declare others dead: the store does so only if that is still the last
+    /// that it knows of this server. `None`: it may not. After an outage of the store all servers have been silent, and
+    /// the first one that comes back knows nothing about the others.
     pub fn judges_after(&self, now: Instant, dead_after: Duration) -> Option<i64> {
         let is_steady = self.steady_since.is_some_and(|since| now.duration_since(since) >= dead_after);
         is_steady.then_some(self.answered_ms)

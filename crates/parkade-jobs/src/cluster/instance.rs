@@ -1,4 +1,4 @@
-//! The names of one process among the servers.
+//! The names under which one process joins the other servers.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,10 @@ use super::limits::INSTANCES_KEPT_MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId(pub u128);
 
-/// The present instance of this process, and the last few before it.
+/// The current instance of this process, and the last few before it.
 #[derive(Debug)]
 pub(super) struct Instances {
-    /// The present one first.
+    /// The current one first.
     ids: VecDeque<InstanceId>,
     random: fastrand::Rng,
 }

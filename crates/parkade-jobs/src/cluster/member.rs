@@ -1,4 +1,4 @@
-//! One server among those that share a store: what it does next, and what it knows of itself.
+//! One server among those that share a store: its next step, and what it knows about itself.
 
 use std::time::{Duration, Instant};
 
@@ -13,31 +13,33 @@ pub struct Timing {
     pub heartbeat: Duration,
     /// A server that has been silent for this long may be declared dead.
     pub dead_after: Duration,
-    /// The pause between two looks for jobs of dead servers that have not been rescued.
+    /// The pause between two searches for jobs of dead servers that have not been rescued.
     pub rescue: Duration,
 }
 
 /// A statement that the membership needs. It is carried out once, completely or not at all; its answer may get lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberStep {
-    /// Enters the present instance among the members.
+    /// Adds the current instance to the members.
     Join,
-    /// Says that this instance lives. Only the present instance listens to the answer, and only to that of its last heartbeat. `judges_after`: it also declares dead every other member that has been silent for too long, provided that the last
-    /// heartbeat of this instance was at this moment by the store's clock, and not too long ago. So a statement that is carried out late declares no server dead.
+    /// Reports that this instance lives. Only the current instance uses the answer, and only that to its last
+    /// heartbeat. `judges_after`: it also declares dead every other member that has been silent for too long, provided
+    /// that the last heartbeat of this instance was at this moment by the store's clock, and not too long ago. So a
+    /// statement that is carried out late declares no server dead.
     Heartbeat { instance: InstanceId, judges_after: Option<i64> },
-    /// The claims of this instance up to this one take nothing from now on.
+    /// The claims of this instance up to this one can take nothing from now on.
     Fence(ClaimNumber),
     /// Makes ready again what this claim took.
     HandBack(ClaimNumber),
-    /// Makes ready again what instances run that are not members.
+    /// Makes all jobs ready again that run at instances which are not members.
     Rescue,
     /// Removes all instances of this process from the members.
     Leave,
-    /// A last rescue: what this process ran is for the others.
+    /// A last rescue: the jobs of this process are for the others.
     HandOver,
 }
 
-/// A server's membership. Steps are carried out one at a time, but for heartbeats, which wait for no other step.
+/// A server's membership. Steps are carried out one at a time, except heartbeats, which wait for no other step.
 #[derive(Debug)]
 pub struct Member {
     state: MemberState,
@@ -46,7 +48,7 @@ pub struct Member {
     heartbeat: Heartbeat,
     needs_rescue: bool,
     rescue_at: Option<Instant>,
-    /// A step has failed: no other is begun before this moment.
+    /// A step has failed: no other begins before this moment.
     retry_at: Option<Instant>,
     timing: Timing,
 }
@@ -56,9 +58,9 @@ enum MemberState {
     Outside,
     Joining,
     Joined,
-    /// It ends: what was begun is brought to an end.
+    /// It is ending: steps that have begun are completed.
     Leaving,
-    /// It is no member any more; the others do not have its jobs yet.
+    /// It is no longer a member; the others do not have its jobs yet.
     HandingOver,
     Gone,
 }
@@ -79,7 +81,7 @@ impl Member {
         }
     }
 
-    /// The store is there: from now on it belongs to it, or tries to.
+    /// The store exists: from now on this server is a member, or tries to become one.
     pub fn join(&mut self, now: Instant) {
         if self.state == MemberState::Outside {
             self.state = MemberState::Joining;
@@ -87,7 +89,7 @@ impl Member {
         }
     }
 
-    /// Whether it may use the store: it is a member for all it knows.
+    /// Whether it may use the store: it is a member, as far as it knows.
     #[must_use]
     pub fn is_joined(&self) -> bool {
         matches!(self.state, MemberState::Joined | MemberState::Leaving)
@@ -104,19 +106,19 @@ impl Member {
         self.state == MemberState::Gone
     }
 
-    /// Whether it is a member and nothing but its timers remains to be done.
+    /// Whether it is a member and only its timers remain.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.state == MemberState::Joined && !self.needs_rescue && self.claims.unanswered().is_none()
     }
 
-    /// Under which name it claims.
+    /// The name for its claims.
     #[must_use]
     pub fn instance(&self) -> InstanceId {
         self.instances.present()
     }
 
-    /// Under which names it may have claimed what it runs; the present one first.
+    /// The names under which it may have claimed the jobs that it runs; the current one first.
     pub fn instances(&self) -> impl Iterator<Item = InstanceId> {
         self.instances.all()
     }
@@ -132,7 +134,7 @@ impl Member {
         self.heartbeat.answered_ms()
     }
 
-    /// Whether a claim may be begun. Not while the result of the last one is unknown.
+    /// Whether a claim may begin. Not while the result of the last one is unknown.
     #[must_use]
     pub fn may_claim(&self) -> bool {
         self.is_joined() && self.claims.unanswered().is_none()
@@ -142,16 +144,16 @@ impl Member {
         ClaimId { instance: self.instance(), number: self.claims.begin() }
     }
 
-    /// Nobody knows whether that claim took anything, or whether it still will.
+    /// It is unknown whether that claim took anything, or whether it still will.
     pub fn claim_unanswered(&mut self, claim: ClaimId) {
-        // What an earlier instance took is rescued.
+        // Jobs of an earlier instance are rescued.
         if claim.instance == self.instance() {
             self.claims.answer_lost(claim.number);
         }
     }
 
-    /// The others have declared this instance dead and run its jobs again. If it is the present one, this server continues as a new one. Returns whether it
-    /// does.
+    /// The others have declared this instance dead and run its jobs again. If it is the current one, this server
+    /// continues as a new one. Returns whether it does.
     pub fn declared_dead(&mut self, instance: InstanceId) -> bool {
         let is_news = self.state == MemberState::Joined && instance == self.instance();
         if is_news {
@@ -193,7 +195,7 @@ impl Member {
         std::mem::take(&mut self.needs_rescue).then_some(MemberStep::Rescue)
     }
 
-    /// The heartbeat, when it is due. Returned once. One that is still under way is given up: this one takes its place.
+    /// The heartbeat, if it is due. Returned once. An unanswered one is abandoned: this one replaces it.
     pub fn next_heartbeat(&mut self, now: Instant) -> Option<MemberStep> {
         if self.heartbeat_due().is_none_or(|due| due > now) {
             return None;
@@ -205,12 +207,12 @@ impl Member {
 
     #[must_use]
     pub fn heartbeat_due(&self) -> Option<Instant> {
-        // Half the lease is left for the one that takes the place of one that hangs.
+        // Half of the lease is left for the one that replaces a hanging one.
         let patience = self.timing.dead_after / 2;
         if self.is_joined() { self.heartbeat.due(patience).max(self.retry_at) } else { None }
     }
 
-    /// When the next step but a heartbeat is due.
+    /// When the next step other than a heartbeat is due.
     #[must_use]
     pub fn step_due(&self) -> Option<Instant> {
         match self.state {
@@ -223,7 +225,7 @@ impl Member {
         }
     }
 
-    /// A step but a heartbeat was carried out.
+    /// A step other than a heartbeat was carried out.
     pub fn done(&mut self, now: Instant, step: MemberStep) {
         match step {
             MemberStep::Join if self.state == MemberState::Joining => {
@@ -235,7 +237,7 @@ impl Member {
             MemberStep::HandBack(claim) => self.claims.handed_back(claim),
             MemberStep::Leave => self.state = MemberState::HandingOver,
             MemberStep::HandOver => self.state = MemberState::Gone,
-            // Joined while it ends: it leaves under this name, too.
+            // It has joined while it ends: it leaves under this name, too.
             MemberStep::Join | MemberStep::Rescue | MemberStep::Heartbeat { .. } => {}
         }
     }
@@ -268,18 +270,18 @@ impl Member {
         self.give_up_leaving();
     }
 
-    /// Brings what was begun to an end and leaves.
+    /// Completes what has begun, and leaves.
     pub fn leave(&mut self) {
         match self.state {
             MemberState::Joined => self.state = MemberState::Leaving,
-            // What earlier instances claimed is still reported.
+            // Ends of jobs that earlier instances claimed are still reported.
             MemberState::Joining if self.instances.has_earlier() => self.state = MemberState::Leaving,
             MemberState::Outside | MemberState::Joining => self.state = MemberState::Gone,
             MemberState::Leaving | MemberState::HandingOver | MemberState::Gone => {}
         }
     }
 
-    /// The store fails while this server ends: it is not waited for.
+    /// The store fails while this server ends: it does not wait for the store.
     pub fn give_up_leaving(&mut self) {
         if self.state == MemberState::Leaving {
             self.state = MemberState::Gone;

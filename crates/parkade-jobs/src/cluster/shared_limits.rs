@@ -1,27 +1,27 @@
 //! When a place may be free again in a queue whose limit all servers share: how many of its jobs run at a time.
 
-/// A claim is answered by what it saw; an attempt may have ended meanwhile.
+/// A claim returns what it saw; an attempt may have ended in the meantime.
 #[derive(Debug, Default)]
 pub struct SharedLimits {
-    /// Other servers had the last ones when the last claim looked.
+    /// Other servers had the last places at the time of the last claim.
     are_taken: bool,
-    /// One has been given up since that claim began, here or elsewhere.
+    /// A place has become free since that claim began, here or elsewhere.
     is_vacated: bool,
 }
 
 impl SharedLimits {
-    /// A claim begins: it sees what has ended by now.
+    /// A claim begins: it sees all ends until now.
     pub fn asked(&mut self) {
         self.is_vacated = false;
     }
 
-    /// What it saw. Whether it is to be made again.
+    /// What the claim saw. Returns whether it has to be repeated.
     pub fn found(&mut self, are_taken: bool) -> bool {
         self.are_taken = are_taken;
         are_taken && self.is_vacated
     }
 
-    /// An attempt that held one has ended. Returns whether a claim here waits for that.
+    /// An attempt with a place has ended. Returns whether a claim here waits for that.
     pub fn vacated(&mut self) -> bool {
         self.is_vacated = true;
         self.are_taken

@@ -1,4 +1,4 @@
-//! Commands that are carried out one at a time: what people do with a job, lists and counts, recurring jobs.
+//! Commands that are carried out one at a time: actions of people on a job, lists and counts, recurring jobs.
 
 use parkade_sql::Parameter;
 use serde::Deserialize;
@@ -14,21 +14,21 @@ use crate::{Command, Reply};
 #[derive(Default, Deserialize)]
 pub struct ChangeRow {
     pub changed: bool,
-    /// The job was there, and has been moved in the meantime; or there are more of them.
+    /// The job existed, and another server has changed it in the meantime; or there are more jobs.
     pub is_there: bool,
     /// The server that runs it has been asked.
     #[serde(default)]
     is_asked: bool,
 }
 
-/// What is to be done with a command whose statement was carried out.
+/// What to do with a command after its statement.
 pub enum ChangeResult {
     Reply(Reply),
-    /// Somebody has moved the job in the meantime: it is carried out again.
+    /// Another server has changed the job in the meantime: the command is repeated.
     Again,
 }
 
-/// `None`: it is a command of another kind.
+/// `None`: a command of another kind.
 pub fn prepare(waiting: &PendingCommand, clocks: &Clocks, member: &Member) -> Option<StoreStatement> {
     let own = || instance(member.instance());
     let on_job = |text, job| StoreStatement::new(text, vec![clocks.parameter(), uuid(job), own()]);
@@ -55,7 +55,7 @@ pub fn prepare_recognise(clocks: &Clocks, member: &Member, names: &[Box<str>]) -
     StoreStatement::new(&texts::RECOGNISE, vec![clocks.parameter(), names, instance(member.instance())])
 }
 
-/// Of all but `Count`, whose result is kept, and `Recognise`, which may have more to do.
+/// For all commands except `Count`, whose result is kept, and `Recognise`, which may have more to do.
 pub fn read(command: &Command, rows: &[u8]) -> Result<ChangeResult, serde_json::Error> {
     let tag = command.tag();
     let reply = match command {

@@ -1,4 +1,4 @@
-//! The best of what is ready, for this server alone.
+//! Claims the best ready jobs for this server.
 
 use bytes::Bytes;
 use parkade_sql::Parameter;
@@ -12,7 +12,7 @@ use super::texts;
 use crate::cluster::{ClaimId, Member};
 use crate::{Allowance, Claimed, Command, JobId, Wall};
 
-/// The first half is the same in each.
+/// The first half is the same in all of them.
 #[derive(Deserialize)]
 struct ClaimRow {
     now: i64,
@@ -29,18 +29,18 @@ struct ClaimRow {
     arguments: Option<Bytes>,
 }
 
-/// What a claim of a member took and saw.
+/// What a member's claim took and saw.
 pub struct ClaimResult {
     pub jobs: Vec<Claimed>,
     /// Others could be claimed at once.
     pub more: bool,
     /// Other servers have the last places of a queue.
     pub is_full: bool,
-    /// When others can be claimed, and what the time was, both by the database's clock.
+    /// When others can be claimed, and the current time, both by the database's clock.
     pub next: Option<(Wall, Wall)>,
 }
 
-/// `None`: it is a command of another kind.
+/// `None`: a command of another kind.
 pub fn prepare(clocks: &Clocks, member: &Member, claim: ClaimId, command: &Command) -> Option<StoreStatement> {
     let Command::Claim { count, limited, .. } = command else { return None };
     let number = |count: u32| Parameter::Int(i32::try_from(count).unwrap_or(i32::MAX).into());

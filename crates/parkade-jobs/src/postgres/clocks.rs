@@ -9,9 +9,9 @@ use crate::Wall;
 #[derive(Debug)]
 pub struct Clocks {
     which: TimeSource,
-    /// What the owner's clock said last.
+    /// The owner's last known time.
     owner: Wall,
-    /// By how much the database's clock was ahead of it when they were compared last, in ms.
+    /// How far the database's clock was ahead of the owner's at the last comparison, in ms.
     ahead_ms: i64,
 }
 
@@ -28,7 +28,7 @@ impl Clocks {
         self.ahead_ms = database_ms - self.owner.0;
     }
 
-    /// The time, for statements. NULL: the database's own.
+    /// The time for statements. NULL: the database's own.
     pub fn parameter(&self) -> Parameter {
         match self.which {
             TimeSource::Database => Parameter::Null,
@@ -36,7 +36,7 @@ impl Clocks {
         }
     }
 
-    /// What time it is in the store, when the owner's clock says this.
+    /// The store's time for a time of the owner.
     pub fn store_time(&self, owner: Wall) -> Wall {
         match self.which {
             TimeSource::Database => Wall(owner.0.saturating_add(self.ahead_ms)),
@@ -44,12 +44,12 @@ impl Clocks {
         }
     }
 
-    /// When that is by the owner's clock, which may differ from the database's. `now`: what the database's said.
+    /// A time of the database by the owner's clock. `now`: the database's current time.
     pub fn owner_time(&self, at: Wall, now: Wall) -> Wall {
         self.after(rows::pause(now, at))
     }
 
-    /// So many ms from now, by the owner's clock.
+    /// This many ms from now, by the owner's clock.
     pub fn after(&self, wait_ms: i64) -> Wall {
         Wall(self.owner.0.saturating_add(wait_ms))
     }

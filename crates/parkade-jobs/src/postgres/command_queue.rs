@@ -1,6 +1,7 @@
 //! Commands that wait for a statement: a queue for each kind of statement. At most one statement of a kind is under way.
 //!
-//! Commands about one job are carried out in their order, whatever their kind: the next waits until the one before is answered.
+//! Commands about one job are carried out in order, whatever their kind: the next waits until the one before is
+//! answered.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -18,7 +19,7 @@ pub enum StatementKind {
     Single,
     /// Maintenance, and steps of the membership.
     Maintenance,
-    /// On its own, so that nothing slow makes a server look dead.
+    /// A kind of its own, so that a slow statement cannot make a server look dead.
     Heartbeat,
 }
 
@@ -28,19 +29,19 @@ pub const FOR_COMMANDS: [StatementKind; 5] =
 /// A command that has not been answered.
 #[derive(Debug)]
 pub struct PendingCommand {
-    /// What its owner's clock said.
+    /// The owner's time at its submission.
     pub now: Wall,
     pub command: Command,
-    /// Statements that broke under it.
+    /// How many of its statements broke.
     pub tries: u8,
-    /// A statement with others has failed: it goes alone, so that one that cannot be done does not fail the others.
+    /// A statement with other commands has failed. This one goes alone, so that it cannot make others fail.
     pub is_alone: bool,
 }
 
 #[derive(Debug, Default)]
 pub struct CommandQueue {
     queues: [VecDeque<PendingCommand>; 5],
-    /// Jobs with an unanswered command, and the commands that wait behind it.
+    /// Jobs with an unanswered command, and the commands that wait for that.
     order: HashMap<JobId, VecDeque<PendingCommand>>,
     count: usize,
     bytes: usize,
@@ -70,7 +71,7 @@ impl CommandQueue {
         self.queue(kind_of(&waiting.command)).push_back(waiting);
     }
 
-    /// The next of its job may go.
+    /// The next command of its job may go.
     pub fn answered(&mut self, command: &Command) {
         self.count -= 1;
         self.bytes -= command.payload_bytes();
@@ -81,14 +82,14 @@ impl CommandQueue {
         }
     }
 
-    /// Not done yet, and before all others.
+    /// Puts commands that were not carried out back at the front.
     pub fn back(&mut self, waiting: impl DoubleEndedIterator<Item = PendingCommand>) {
         for waiting in waiting.rev() {
             self.queue(kind_of(&waiting.command)).push_front(waiting);
         }
     }
 
-    /// What the next statement of this kind carries out.
+    /// The commands for the next statement of this kind.
     pub fn batch(&mut self, kind: StatementKind) -> Vec<PendingCommand> {
         let most = match kind {
             StatementKind::Enqueue | StatementKind::End => BATCH_COUNT_MAX,
@@ -144,7 +145,7 @@ fn kind_of(command: &Command) -> StatementKind {
     }
 }
 
-/// Whether nothing changes when it is done twice.
+/// Whether repeating it has no further effect.
 pub fn may_repeat(command: &Command) -> bool {
     match command {
         Command::Enqueue { .. }

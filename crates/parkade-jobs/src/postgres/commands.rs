@@ -12,7 +12,7 @@ use crate::{Command, Fault, Reply};
 #[derive(Debug, Default)]
 pub struct Commands {
     queue: CommandQueue,
-    /// Enqueued ones that were there already and are to be looked up.
+    /// Enqueued jobs that existed before and have to be looked up.
     to_look_up: Vec<PendingCommand>,
     answered: Vec<Reply>,
 }
@@ -27,7 +27,7 @@ impl Commands {
         self.queue.refusal(options, command)
     }
 
-    /// Whether none waits for its answer.
+    /// Whether all have been answered.
     pub fn is_settled(&self) -> bool {
         self.queue.count() == 0
     }
@@ -40,12 +40,12 @@ impl Commands {
         replies.append(&mut self.answered);
     }
 
-    /// What the next statement of this kind carries out.
+    /// The commands for the next statement of this kind.
     pub fn batch(&mut self, kind: StatementKind) -> Vec<PendingCommand> {
         self.queue.batch(kind)
     }
 
-    /// They were there already, but as which jobs?
+    /// These jobs existed before; their ids have to be looked up.
     pub fn look_up(&mut self, batch: Vec<PendingCommand>) {
         self.to_look_up.extend(batch);
     }
@@ -54,7 +54,7 @@ impl Commands {
         std::mem::take(&mut self.to_look_up)
     }
 
-    /// They are carried out again, before all others.
+    /// They are repeated, before all others.
     pub fn again(&mut self, batch: Vec<PendingCommand>) {
         self.queue.back(batch.into_iter());
     }
@@ -64,7 +64,7 @@ impl Commands {
         self.answered.push(reply);
     }
 
-    /// A reply for each of the batch. What came back may not be what the statement gives.
+    /// A reply for each command of the batch. The rows may not be those of the statement.
     pub fn answer_all(&mut self, batch: &[PendingCommand], replies: Result<Vec<Reply>, serde_json::Error>) {
         match replies {
             Ok(replies) => batch.iter().zip(replies).for_each(|(waiting, reply)| self.answer(waiting, reply)),
@@ -95,12 +95,12 @@ impl Commands {
         others
     }
 
-    /// Not even queued.
+    /// They were not even queued.
     pub fn turn_away(&mut self, command: &Command, fault: Fault) {
         self.answered.push(Reply::Refused { tag: command.tag(), fault });
     }
 
-    /// Refuses every command for which no statement has been begun.
+    /// Refuses every command whose statement has not begun.
     pub fn refuse_all(&mut self, fault: &Fault) {
         for waiting in self.take_to_look_up() {
             self.refuse(&waiting, fault);
@@ -115,7 +115,7 @@ impl Commands {
         }
     }
 
-    /// Their statement failed: each is carried out again if that may help and is safe, otherwise refused.
+    /// Their statement failed: each is repeated if that may help and is safe, otherwise refused.
     pub fn retry_or_refuse(&mut self, batch: Vec<PendingCommand>, failure: &QueryFailure, fault: &Fault) {
         let splits = matches!(fault, Fault::Failed(_)) && batch.len() > 1;
         let mut again = Vec::new();
@@ -132,7 +132,7 @@ impl Commands {
         self.again(again);
     }
 
-    /// What came back is not what the statement gives.
+    /// The rows are not those of the statement.
     pub fn garbled(&mut self, batch: &[PendingCommand], why: &serde_json::Error) {
         let fault = faults::garbled(why);
         for waiting in batch {

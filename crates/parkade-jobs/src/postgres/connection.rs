@@ -1,4 +1,4 @@
-//! How the store's connections are set up.
+//! The settings of the store's connections.
 
 use std::io;
 
@@ -7,8 +7,8 @@ use parkade_postgres::{Database, Options};
 use super::limits::{CHECK_INTERVAL, CONNECT_TIME_MAX, ROW_BYTES_MAX, SLOTS, WINDOW_BYTES};
 use super::{Settings, notifications};
 
-/// Every plan goes by index, row by row: also one that was made while the tables were empty and is kept, also one that was made when they had
-/// been analysed, for what is taken is a few rows of however many.
+/// Every plan goes by index, row by row, even if it was made while the tables were empty, or after they were analysed:
+/// a statement takes a few rows, however many there are.
 const PLANS: &str = "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off \
                      -c jit=off -c statement_timeout=60s -c default_transaction_isolation=read\\ committed";
 

@@ -1,4 +1,4 @@
-//! What the last count came to. Counting a million jobs takes long, so its result is used for a while.
+//! The last count. Counting a million jobs takes long, so the result is used for a while.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,8 @@ impl CountCache {
         self.last.as_ref().filter(|(_, until)| *until > now).map(|(counts, _)| counts.clone())
     }
 
-    /// `began`: when the count was begun. The longer it took, the longer it is used, but for no longer than `pause_max`.
+    /// `began`: when counting began. The longer it took, the longer its result is used, but not longer than
+    /// `pause_max`.
     pub fn put(&mut self, now: Instant, began: Instant, counts: JobCounts, pause_max: Duration) {
         let pause = now.saturating_duration_since(began).saturating_mul(COUNT_SHARE).min(pause_max);
         self.last = Some((counts, now + pause));

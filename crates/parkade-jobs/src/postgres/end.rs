@@ -1,4 +1,4 @@
-//! Attempts end: all waiting ones in one statement. Only the claim that has the job now can end it.
+//! Ends attempts: all waiting ones in one statement. Only the claim that currently has the job can end it.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ use crate::{AttemptEnd, Command, EndedJob, JobEnding, JobId, JobState, Reply, Wa
 #[derive(Deserialize)]
 struct EndRow {
     place: usize,
-    /// It held one of the places of its queue.
+    /// It held a place of its queue.
     is_counted: bool,
-    /// It was taken away while the statement waited for it. By what can be seen only afterwards.
+    /// Another claim took the job while the statement waited for it. Which one can only be seen afterwards.
     is_unclear: bool,
 }
 
 pub struct EndReplies {
-    /// One for each of the batch; `None`: it is unclear, so it is to be said again.
+    /// One for each command of the batch; `None`: the outcome is unclear, so the command has to be repeated.
     pub replies: Vec<Option<Reply>>,
-    /// Some held a place of a queue that bounds how many of its jobs run at a time.
+    /// Some held a place of a queue with a limit on running jobs.
     pub is_vacated: bool,
 }
 
@@ -88,7 +88,7 @@ fn end(waiting: &PendingCommand) -> Option<EndedAttempt<'_>> {
     }
 }
 
-/// The state's number where it ends, or cannot run.
+/// The number of the state in which the job ends, or cannot run.
 fn code(verdict: &AttemptEnd) -> i64 {
     match verdict {
         AttemptEnd::Retry { .. } => 0,

@@ -1,4 +1,4 @@
-//! Jobs arrive: all waiting ones in one statement.
+//! Stores new jobs: all waiting ones in one statement.
 
 use std::collections::HashMap;
 
@@ -17,11 +17,11 @@ use crate::{Command, JobId, NewJob, Reply, Wall};
 struct InsertedRow {
     #[serde(deserialize_with = "rows::id")]
     id: JobId,
-    /// How long it is until it is ready.
+    /// The time until it is ready.
     wait: Option<i64>,
 }
 
-/// One that was there already.
+/// A job that existed before.
 #[derive(Deserialize)]
 pub struct ExistingRow {
     pub place: usize,
@@ -35,7 +35,7 @@ pub fn prepare(clocks: &Clocks, member: &Member, batch: &[PendingCommand]) -> St
     StoreStatement::new(&texts::ENQUEUE, columns(clocks.parameter(), Some(member.instance()), &jobs))
 }
 
-/// A reply for each of the batch. `None`: it was there already, as itself or as the one with its key, and is to be looked up.
+/// A reply for each command of the batch. `None`: the job, or one with its key, existed before and has to be looked up.
 pub fn read(rows: &[u8], clocks: &Clocks, batch: &[PendingCommand]) -> Result<Vec<Option<Reply>>, serde_json::Error> {
     let fresh: HashMap<_, _> = rows::read::<InsertedRow>(rows)?.into_iter().map(|row| (row.id, row.wait)).collect();
     let reply = |waiting: &PendingCommand| {
@@ -45,7 +45,7 @@ pub fn read(rows: &[u8], clocks: &Clocks, batch: &[PendingCommand]) -> Result<Ve
     Ok(batch.iter().map(reply).collect())
 }
 
-/// A statement of its own: the first one does not see what another server stored a moment ago.
+/// A separate statement, because the first one does not see what another server stored a moment ago.
 pub fn prepare_look_up(clock: Parameter, jobs: &[&NewJob]) -> StoreStatement {
     let parameters = vec![
         clock,
@@ -61,7 +61,8 @@ pub fn jobs(batch: &[PendingCommand]) -> Vec<&NewJob> {
     batch.iter().filter_map(new).map(|(_, job)| job).collect()
 }
 
-/// A reply for each of the batch. `None`: the one with its key has ended in the meantime, and it is enqueued again.
+/// A reply for each command of the batch. `None`: the job with the key has ended in the meantime, so the new one is
+/// enqueued again.
 pub fn read_look_up(
     rows: &[u8],
     clocks: &Clocks,
@@ -80,7 +81,7 @@ fn enqueued(waiting: &PendingCommand, clocks: &Clocks, job: JobId, wait: Option<
     Reply::Enqueued { tag: waiting.command.tag(), job, due: wait.map(|wait| clocks.after(wait)) }
 }
 
-/// `$1` to `$9`. `from`: the server that need not be notified that they have come.
+/// `$1` to `$9`. `from`: the server that need not be notified of the new jobs.
 pub fn columns(clock: Parameter, from: Option<InstanceId>, jobs: &[(Wall, &NewJob)]) -> Vec<Parameter> {
     let column = |of: &dyn Fn(Wall, &NewJob) -> Parameter| array(jobs.iter().map(|(now, job)| of(*now, job)));
     let wait = |now, job: &NewJob| job.due.map_or(Parameter::Null, |due| Parameter::Int(rows::pause(now, due)));

@@ -21,12 +21,12 @@ pub fn of(failure: &QueryFailure) -> Fault {
     }
 }
 
-/// The connection, the server's end, its resources, its locks, its disk, a standby: it is not what was asked that is wrong.
+/// The connection, the server's end, its resources, its locks, its disk, a standby: the command itself is not wrong.
 fn is_passing(sqlstate: &str) -> bool {
     ["08", "40", "53", "55", "57", "58"].iter().any(|class| sqlstate.starts_with(class)) || sqlstate == "25006"
 }
 
-/// Whether it may come right by itself at once: the connection broke, or others were in the way.
+/// Whether it may succeed at once if repeated: the connection broke, or there was a conflict.
 pub fn is_momentary(failure: &QueryFailure) -> bool {
     failure.kind == FailureKind::Lost
         || failure

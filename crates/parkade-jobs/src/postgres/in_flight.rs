@@ -16,7 +16,7 @@ use crate::cluster::{ClaimId, MemberStep};
 #[derive(Debug)]
 pub enum Purpose {
     Enqueue(Vec<PendingCommand>),
-    /// Enqueued, but there already: as which jobs?
+    /// Enqueued jobs that existed before: their ids are looked up.
     LookUp(Vec<PendingCommand>),
     Claim {
         waiting: PendingCommand,
@@ -51,13 +51,13 @@ impl Purpose {
         }
     }
 
-    /// Whether a fault that a test injects may hit it.
+    /// Whether a fault that a test injects may affect it.
     fn is_a_command(&self) -> bool {
         !matches!(self, Self::LookUp(_) | Self::Step(_) | Self::Task(_))
     }
 }
 
-/// A statement that the driver has.
+/// A statement that has been submitted to the driver.
 #[derive(Debug)]
 pub struct SubmittedStatement {
     pub purpose: Purpose,
@@ -69,9 +69,9 @@ pub struct SubmittedStatement {
 #[derive(Debug)]
 pub struct InFlight {
     statements: HashMap<QueryId, SubmittedStatement>,
-    /// Statements so far.
+    /// The number of statements so far.
     count: u64,
-    /// Those of commands.
+    /// The number of those for commands.
     commands: u32,
     /// For tests: one in this many statements of commands fails.
     fail_every: Option<u32>,
@@ -99,7 +99,7 @@ impl InFlight {
         database.submit(now, query, DatabaseWork::Alone(statement.query()));
     }
 
-    /// Gives up the statements of this kind: they are cancelled, and what comes of them is heard by nobody.
+    /// Abandons the statements of this kind: they are cancelled, and their results ignored.
     pub fn abandon(&mut self, database: &mut Database, now: Instant, kind: StatementKind) {
         let is_it = |(_, statement): &(&QueryId, &SubmittedStatement)| statement.purpose.kind() == kind;
         let queries: Vec<QueryId> = self.statements.iter().filter(is_it).map(|(query, _)| *query).collect();

@@ -6,33 +6,33 @@ use super::limits::RETRY_PAUSE;
 use super::options::Intervals;
 use crate::Fault;
 
-/// What the store does by itself, one task at a time.
+/// What the store does without a command, one task at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaintenanceTask {
-    /// Makes the tables, or brings them up to date.
+    /// Creates or upgrades the tables.
     PrepareTables,
     /// Reads which jobs ended while no notifications were received.
     CatchUp,
-    /// Makes jobs ready whose function was unknown and is known now.
+    /// Makes jobs ready whose function was unknown and is now known.
     Recognise,
-    /// Forgets jobs that have been kept long enough.
+    /// Deletes jobs whose retention time is over.
     Tidy,
 }
 
 #[derive(Debug)]
 pub struct MaintenanceSchedule {
     tables: TablesState,
-    /// Why the last attempt to make the tables, or to join the other servers, failed.
+    /// Why the last attempt to create the tables, or to join the other servers, failed.
     fault: Option<Fault>,
     /// Functions that the application has.
     names: Vec<Box<str>>,
-    /// Tasks that no timer brings.
+    /// Tasks that are not triggered by a timer.
     due: Vec<MaintenanceTask>,
     poll_at: Option<Instant>,
     tidy_at: Option<Instant>,
-    /// Another server was claiming: look again then.
+    /// Another server was claiming: when to try again.
     look_at: Option<Instant>,
-    /// A task has failed: no other is begun before this moment.
+    /// A task has failed: no other begins before this moment.
     retry_at: Option<Instant>,
     intervals: Intervals,
 }
@@ -65,7 +65,7 @@ impl MaintenanceSchedule {
         self.tidy_at = Some(now + self.intervals.tidy);
     }
 
-    /// Why nothing is taken while this server has not joined. `None`: it waits until that has been tried.
+    /// Why no command is accepted while this server has not joined. `None`: commands wait until it has tried to.
     pub fn refusal(&self) -> Option<Fault> {
         match self.tables {
             TablesState::NotAsked => Some(Fault::Unavailable("it is not open".into())),
@@ -73,7 +73,7 @@ impl MaintenanceSchedule {
         }
     }
 
-    /// Why the tables cannot be made or used, where that will not pass by itself.
+    /// Why the tables cannot be created or used, if that will not change by itself.
     pub fn unusable(&self) -> Option<&str> {
         match (self.tables, &self.fault) {
             (TablesState::Missing, Some(Fault::Failed(why))) => Some(why),
@@ -81,7 +81,7 @@ impl MaintenanceSchedule {
         }
     }
 
-    /// Until this server has joined, commands are refused with this; `None`: they wait.
+    /// Until this server has joined, commands are refused with this error; `None`: they wait.
     pub fn refuse_with(&mut self, fault: Option<Fault>) {
         self.fault = fault;
     }
@@ -109,7 +109,7 @@ impl MaintenanceSchedule {
         self.look_at = Some(self.look_at.map_or(at, |already| already.min(at)));
     }
 
-    /// Whether there may be jobs to claim, whatever was notified. `is_open`: this server is a member and does not end.
+    /// Whether there may be jobs to claim without a notification. `is_open`: this server is a member and is not ending.
     pub fn poll_is_due(&mut self, now: Instant, is_open: bool) -> bool {
         let looks = self.look_at.take_if(|at| *at <= now).is_some();
         if !is_open {
@@ -128,7 +128,7 @@ impl MaintenanceSchedule {
         true
     }
 
-    /// `is_joined`: this server is a member. Until it is only the tables are looked after.
+    /// `is_joined`: this server is a member. Until then only the tables are handled.
     pub fn next(&mut self, now: Instant, is_joined: bool) -> Option<MaintenanceTask> {
         if self.retry_at.is_some_and(|at| at > now) {
             return None;
@@ -173,7 +173,7 @@ impl MaintenanceSchedule {
         }
     }
 
-    /// With a intervals that tidies without a pause, that follows each command.
+    /// With intervals that tidy without a pause, tidying follows each command.
     pub fn carried_out(&mut self) {
         if self.intervals.tidy.is_zero() {
             self.wants(MaintenanceTask::Tidy);

@@ -2,18 +2,19 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | what the owner can ask; the one thing that drives the database | `store`, `options` |
-//! | how its connections are set up | `connection` |
+//! | the interface for the owner; the only part that uses the database driver | `store`, `options` |
+//! | the settings of its connections | `connection` |
 //! | commands from their submission to their answer | `commands` |
 //! | which of them wait for a statement, in which order | `command_queue` |
-//! | which statements are under way, and for what | `in_flight` |
-//! | what each command is given and what its rows mean: `prepare` and `read` | `enqueue`, `claim`, `end`, `changes`, `reading` |
+//! | which statements are under way, and their purposes | `in_flight` |
+//! | the parameters of each command's statement and the meaning of its rows: `prepare` and `read` | `enqueue`, `claim`,
+//! `end`, `changes`, `reading` |
 //! | the same for steps of the membership (`crate::cluster`) and for maintenance | `steps`, `tasks` |
 //! | the statements themselves | `sql/`, `texts`, `statement` |
-//! | what another's transaction is given, to enqueue by it | `within` |
+//! | jobs that are enqueued by another connection's transaction | `within` |
 //! | which maintenance is due: tables, tidying, missed notifications | `maintenance` |
-//! | what servers notify each other of | `notifications` |
-//! | what the last count came to | `count_cache` |
+//! | notifications between servers | `notifications` |
+//! | the last count | `count_cache` |
 //! | the owner's clock and the database's | `clocks` |
 //! | what a failure means for waiting commands | `faults` |
 //! | values of PostgreSQL, both ways | `rows` |
@@ -47,5 +48,5 @@ pub use parkade_postgres::settings::{Settings, SettingsError};
 pub use store::PostgresStore;
 pub use within::{Placed, Probe, Within, enqueued, looked_up, probed};
 
-/// So many tokens of a poll belong to a store, from its first on.
+/// The number of poll tokens that belong to a store, counted from its first one.
 pub const TOKENS: usize = parkade_postgres::TOKENS;

@@ -1,4 +1,4 @@
-//! What servers notify each other of. Each payload begins with an instance.
+//! Notifications between servers. Each payload begins with an instance.
 
 use crate::JobId;
 use crate::cluster::InstanceId;
@@ -7,7 +7,7 @@ pub const CHANNELS: [&str; 3] = ["parkade_jobs", "parkade_job_ended", "parkade_j
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// Who sent it; of `Cancel`, whom it is for.
+    /// The sender; for `Cancel`, the receiver.
     pub instance: Option<InstanceId>,
     pub about: Notice,
 }
@@ -16,11 +16,11 @@ pub struct Notification {
 pub enum Notice {
     /// There are jobs to claim.
     Ready,
-    /// An attempt has ended that counted against the limit of its queue.
+    /// An attempt that counted against the limit of its queue has ended.
     Vacated,
     /// These jobs have ended, or were dropped.
     Ended(Vec<JobId>),
-    /// These jobs run at that instance and are to be cancelled.
+    /// These jobs run at that instance and have to be cancelled.
     Cancel(Vec<JobId>),
 }
 

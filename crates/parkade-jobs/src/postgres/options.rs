@@ -1,4 +1,4 @@
-//! How a store is set up.
+//! The options of a store.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use std::time::Duration;
 pub struct PostgresStoreOptions {
     /// How long jobs that have completed or were cancelled are kept.
     pub keep_completed: Duration,
-    /// Maximum number of them. Then: the oldest are forgotten earlier.
+    /// Maximum number of them. Then: the oldest are deleted earlier.
     pub keep_completed_count_max: u64,
-    /// Commands that wait for the store. Then: `QueueFull`.
+    /// Maximum number of commands that wait for the store. Then: `QueueFull`.
     pub commands_count_max: usize,
-    /// Arguments and results of the commands that wait for the store. Then: `QueueFull`.
+    /// Maximum size of the arguments and results of commands that wait for the store. Then: `QueueFull`.
     pub commands_bytes_max: usize,
     pub intervals: Intervals,
     pub clock: TimeSource,
@@ -18,16 +18,16 @@ pub struct PostgresStoreOptions {
     pub fail_every: Option<u32>,
 }
 
-/// How often the periodic tasks run.
+/// The intervals of periodic tasks.
 #[derive(Debug, Clone, Copy)]
 pub struct Intervals {
     /// Between two heartbeats of a server.
     pub heartbeat: Duration,
     /// A server that has sent no heartbeat for this long is declared dead, and its jobs are ready again.
     pub lost: Duration,
-    /// Between two looks for work, whatever was notified.
+    /// Between two searches for jobs, without notifications.
     pub poll: Duration,
-    /// Between two rounds that forget what was kept long enough.
+    /// Between two rounds that delete old jobs.
     pub tidy: Duration,
     /// The maximum age of the counts of a store with many jobs.
     pub count: Duration,
@@ -36,9 +36,10 @@ pub struct Intervals {
 /// The source of the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeSource {
-    /// The database: what the clocks of servers say does not matter. Moments that an owner names are taken as pauses from its now.
+    /// The database's clock: the clocks of servers do not matter. Times given by an owner are taken as delays from its
+    /// current time.
     Database,
-    /// Whoever submits. For tests, which move the time.
+    /// The submitter's clock. For tests, which set the time.
     Owner,
 }
 

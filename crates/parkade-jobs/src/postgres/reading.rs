@@ -1,4 +1,4 @@
-//! What people and programs look at.
+//! Queries of people and programs.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::{Command, Filter, JobCounts, JobId, JobRecord, JobState, Reply, Sched
 
 #[derive(Deserialize)]
 struct JobRow {
-    /// Of those that were asked for by their ids.
+    /// Jobs that were requested by their ids.
     #[serde(default)]
     place: usize,
     #[serde(default, deserialize_with = "rows::id_or_none")]
@@ -86,7 +86,7 @@ pub fn prepare_find(batch: &[PendingCommand]) -> StoreStatement {
     StoreStatement::new(&texts::FIND, vec![array(ids)])
 }
 
-/// A reply for each of the batch.
+/// A reply for each command of the batch.
 pub fn read_found(rows: &[u8], batch: &[PendingCommand]) -> Result<Vec<Reply>, serde_json::Error> {
     let mut found: HashMap<usize, JobRow> =
         rows::read::<JobRow>(rows)?.into_iter().map(|row| (rows::place(row.place), row)).collect();

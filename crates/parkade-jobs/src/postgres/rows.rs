@@ -1,4 +1,4 @@
-//! What statements give back, as they write it: JSON.
+//! The rows of statements: JSON.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub fn read<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<Vec<T>, serde_json
     serde_json::from_slice(text)
 }
 
-/// Of a statement that gives one row, or none.
+/// For a statement that returns one row, or none.
 pub fn first<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<Option<T>, serde_json::Error> {
     read::<T>(text).map(|rows| rows.into_iter().next())
 }
@@ -36,7 +36,7 @@ pub fn id_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<JobId>, D
     text.map(|text| text.parse().map_err(de::Error::custom)).transpose()
 }
 
-/// As in the tables.
+/// The numbers in the tables.
 pub const fn number(state: JobState) -> i64 {
     match state {
         JobState::Scheduled => 0,
@@ -54,7 +54,7 @@ pub fn state<'de, D: Deserializer<'de>>(from: D) -> Result<JobState, D::Error> {
     JobState::ALL.into_iter().find(|state| number(*state) == read).ok_or_else(|| de::Error::custom("no such state"))
 }
 
-/// Numbers from 1 on.
+/// Numbers, from 1.
 pub fn place(number: usize) -> usize {
     number.wrapping_sub(1)
 }
@@ -67,7 +67,7 @@ pub fn instance(instance: InstanceId) -> Parameter {
     uuid(JobId::new(instance.0))
 }
 
-/// PostgreSQL's texts hold no NUL.
+/// Texts in PostgreSQL cannot contain NUL.
 pub fn text(text: &str) -> Parameter {
     Parameter::Text(if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() })
 }
@@ -84,7 +84,7 @@ pub fn millis(duration: Duration) -> Parameter {
     Parameter::Int(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// With its fractions.
+/// Including fractions of milliseconds.
 pub fn float_millis(duration: Duration) -> Parameter {
     Parameter::Float(duration.max(Duration::from_nanos(1)).as_secs_f64() * 1_000.0)
 }
@@ -93,7 +93,7 @@ pub fn array(elements: impl Iterator<Item = Parameter>) -> Parameter {
     Parameter::Array(elements.collect())
 }
 
-/// How long from the one to the other, in ms; a hundred years are for ever.
+/// The time between the two, in ms; a hundred years count as for ever.
 pub fn pause(from: Wall, to: Wall) -> i64 {
     const FOR_EVER: i64 = 100 * 366 * 86_400_000;
     to.0.saturating_sub(from.0).clamp(-FOR_EVER, FOR_EVER)

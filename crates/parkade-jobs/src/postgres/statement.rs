@@ -15,7 +15,7 @@ impl StoreStatement {
         Self { text, parameters }
     }
 
-    /// For the driver: rows come as JSON.
+    /// For the driver: rows are returned as JSON.
     pub fn query(self) -> Query {
         let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
         Query { text: Arc::clone(self.text), parameters: self.parameters, form }

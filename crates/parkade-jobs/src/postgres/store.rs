@@ -1,4 +1,4 @@
-//! The store: the only thing here that drives the database.
+//! The store: the only part that uses the database driver.
 
 use std::io;
 use std::time::Instant;
@@ -24,8 +24,8 @@ use crate::{Command, Fault, JobId, Reply, Wall};
 
 /// Jobs in a PostgreSQL database, for one owner on one thread that polls, as for [`Database`].
 ///
-/// Answers come in the order of the commands only where these are about the same job.
-// More than ten fields: each is a part with a state of its own, and what they have to do with each other is here.
+/// Replies come in the order of the commands only if these are about the same job.
+// More than ten fields: each is a part with its own state, and this struct connects them.
 #[derive(Debug)]
 pub struct PostgresStore {
     database: Database,
@@ -38,12 +38,12 @@ pub struct PostgresStore {
     counts: CountCache,
     clocks: Clocks,
     news: PendingNews,
-    /// Something was submitted or begun since the last turn of the driver.
+    /// Work was submitted or begun since the driver's last turn.
     is_asked: bool,
     events: Vec<Event>,
 }
 
-/// What the owner has not taken yet.
+/// Events that the owner has not taken yet.
 #[derive(Debug, Default)]
 struct PendingNews {
     has_hint: bool,
@@ -52,7 +52,8 @@ struct PendingNews {
 }
 
 impl PostgresStore {
-    /// Connects to nothing yet. `first_token` and the [`TOKENS`](super::TOKENS) from it on are its own in that registry.
+    /// Connects to nothing yet. `first_token` and the following [`TOKENS`](super::TOKENS) are reserved for it in that
+    /// registry.
     pub fn new(
         settings: Settings,
         options: PostgresStoreOptions,
@@ -77,7 +78,7 @@ impl PostgresStore {
         })
     }
 
-    /// Begins to connect; the tables are made when they are missing. What is submitted meanwhile waits for it.
+    /// Begins to connect; creates missing tables. Commands that are submitted meanwhile wait.
     pub fn open(&mut self, now: Instant) {
         self.maintenance.open(now);
         self.database.start(now);
@@ -95,12 +96,13 @@ impl PostgresStore {
         }
     }
 
-    /// What the poll says. Events of other tokens are passed over.
+    /// Takes an event of the poll. Events of other tokens are ignored.
     pub fn ready(&mut self, event: &mio::event::Event) {
         self.database.ready(event);
     }
 
-    /// Everything that needs no waiting. `wall`: what the owner's clock says, in the same words as at [`submit`](Self::submit).
+    /// Does everything that needs no waiting. `wall`: the owner's time, from the same clock as at
+    /// [`submit`](Self::submit).
     pub fn turn(&mut self, now: Instant, wall: Wall, replies: &mut Vec<Reply>) {
         self.clocks.set_owner(wall);
         self.launch_all(now);
@@ -124,7 +126,7 @@ impl PostgresStore {
         self.is_asked || self.database.has_more() || self.commands.has_answers()
     }
 
-    /// When the next turn is due at the latest.
+    /// The latest time for the next turn.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         let step = self.member.step_due().into_iter().chain(self.maintenance.next_due(self.is_open()));
@@ -133,13 +135,14 @@ impl PostgresStore {
         self.database.next_due().into_iter().chain(step).chain(heartbeat).min()
     }
 
-    /// Why the tables cannot be made or used, where that will not pass by itself: they are a newer program's, or the role may not make them.
+    /// Why the tables cannot be created or used, if that will not change by itself: they belong to a newer program, or
+    /// the role may not create them.
     #[must_use]
     pub fn unusable(&self) -> Option<&str> {
         self.maintenance.unusable()
     }
 
-    /// Whether there may be jobs to claim that the owner has not heard of. Said once.
+    /// Whether there may be jobs to claim that the owner does not know about. Returned once.
     pub fn take_hint(&mut self) -> bool {
         std::mem::take(&mut self.news.has_hint)
     }
@@ -154,14 +157,14 @@ impl PostgresStore {
         std::mem::take(&mut self.news.cancelled)
     }
 
-    /// What time it is in the store, when the owner's clock says this.
+    /// The store's time for a time of the owner.
     #[must_use]
     pub fn time(&self, wall: Wall) -> Wall {
         self.clocks.store_time(wall)
     }
 
-    /// For a transaction that enqueues jobs. `None`: the store is being opened, so it is unknown yet where the jobs are. That ends: it is open then, or
-    /// refuses.
+    /// For a transaction that enqueues jobs. `None`: the store is being opened, so it is not known yet where the jobs
+    /// are. Afterwards it is open, or refuses.
     pub fn within(&self) -> Result<Option<Within>, Fault> {
         match self.refusal() {
             Some(fault) => Err(fault),
@@ -177,8 +180,8 @@ impl PostgresStore {
         is_quiet && self.in_flight.is_empty() && self.commands.is_settled() && !self.commands.has_answers()
     }
 
-    /// Accepts nothing new. Submitted commands are carried out, running jobs are handed to the others, and the connections are closed: turns are needed until
-    /// [`is_ended`](Self::is_ended).
+    /// Accepts nothing new. Submitted commands are carried out, running jobs are handed back, and the connections are
+    /// closed. This takes turns until [`is_ended`](Self::is_ended).
     pub fn end(&mut self, now: Instant) {
         self.is_asked = true;
         self.member.leave();
@@ -193,7 +196,7 @@ impl PostgresStore {
         self.member.is_gone() && self.database.is_ended()
     }
 
-    /// Why no command is taken.
+    /// Why no command is accepted.
     fn refusal(&self) -> Option<Fault> {
         if self.member.is_ending() {
             Some(faults::stopping())
@@ -208,16 +211,16 @@ impl PostgresStore {
         self.member.is_joined() && !self.member.is_ending()
     }
 
-    /// Refuses what still waits.
+    /// Refuses the commands that still wait.
     fn close(&mut self, now: Instant) {
         self.commands.refuse_all(&faults::stopping());
         self.database.end(now);
     }
 
-    /// A statement for each kind that has work due and no statement under way.
+    /// Submits a statement for each kind that has work due and no statement under way.
     fn launch_all(&mut self, now: Instant) {
         if let Some(heartbeat) = self.member.next_heartbeat(now) {
-            // One that hangs, or that an instance sent which is dead.
+            // One that hangs, or that was sent by an instance which is dead.
             self.in_flight.abandon(&mut self.database, now, StatementKind::Heartbeat);
             self.launch_step(now, heartbeat);
         }
@@ -329,7 +332,7 @@ impl PostgresStore {
         }
     }
 
-    /// What this server has done itself its owner knows.
+    /// The owner knows what this server has done itself.
     fn notified(&mut self, channel: &str, payload: &str) {
         let notification = notifications::read(channel, payload);
         let is_own = notification.instance.is_some_and(|instance| self.member.is_own(instance));
@@ -347,7 +350,7 @@ impl PostgresStore {
         let Some(statement) = self.in_flight.ended(query) else { return };
         match end {
             QueryEnd::Completed(_) => self.carried_out(now, statement),
-            // Only the end of the server cancels a statement whose answer is still waited for.
+            // Only the end of the server cancels a statement whose answer is still needed.
             QueryEnd::Cancelled => {
                 let failure = QueryFailure::new(FailureKind::Unreachable, "the server is stopping");
                 self.failed(now, statement.purpose, &QueryFailure { certainty: Certainty::Unknown, ..failure });
@@ -372,7 +375,7 @@ impl PostgresStore {
             Purpose::Claim { waiting, claim } => match claim::read(rows, claim) {
                 Ok(taken) => self.claimed(now, waiting, claim.instance, taken),
                 Err(why) => {
-                    // Nobody runs what it took.
+                    // No server runs the jobs that it took.
                     self.member.claim_unanswered(claim);
                     self.commands.garbled(&[waiting], &why);
                 }
@@ -410,7 +413,7 @@ impl PostgresStore {
         instance: InstanceId,
         taken: Option<claim::ClaimResult>,
     ) {
-        // What an instance took that is known to be dead is rescued, so none of it is begun here.
+        // The jobs of an instance that is known to be dead are rescued, so none of them begins here.
         let taken = taken.filter(|_| instance == self.member.instance());
         let Some(claim::ClaimResult { jobs, mut more, is_full, next }) = taken else {
             if self.member.declared_dead(instance) {
@@ -425,7 +428,7 @@ impl PostgresStore {
         };
         let wanted_some = matches!(waiting.command, Command::Claim { count: 1.., .. });
         if jobs.is_empty() && more && wanted_some {
-            // Another server is claiming them: asked again at once, it would be asked without end.
+            // Another server is claiming them: without a pause this would be repeated endlessly.
             more = false;
             self.maintenance.look_again(now + CONTENDED);
         }

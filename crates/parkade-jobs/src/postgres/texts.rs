@@ -1,4 +1,4 @@
-//! The statements, each made once: a connection knows a statement by its text.
+//! The statements, each text made once: a connection identifies a prepared statement by its text.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,7 +15,7 @@ const CLOCK: &str = "clock AS MATERIALIZED (
     SELECT coalesce($1::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS now
 )";
 
-/// This server's boot is known here, so this is where the jobs are.
+/// This server's instance is known in this database, so the jobs are here.
 const HERE: &str = "EXISTS (SELECT FROM parkade.boots WHERE boot = $10::uuid)";
 
 texts! {
@@ -72,7 +72,7 @@ RETURNING floor(extract(epoch FROM seen) * 1000)::int8 AS now";
     LIST_ALL = list(&newest());
 }
 
-/// Of a state that few jobs are in all are looked at.
+/// For a state that few jobs have, all are searched.
 pub fn list_of(state: Option<JobState>) -> &'static Arc<str> {
     match state {
         None => &LIST_ALL,
@@ -95,7 +95,7 @@ fn list(of: &str) -> String {
     )
 }
 
-/// Those that have ended last.
+/// Those that ended last.
 fn over(state: i64) -> String {
     format!(
         "SELECT id, seq, state, attempt, due, started, ended FROM parkade.ended

@@ -1,6 +1,7 @@
 //! Jobs that an application's transaction enqueues, on its own connection: the statements for it, and their results.
 //!
-//! The address of a database does not show whether it holds the jobs. This server's instance can: its row is there and nowhere else.
+//! The address of a database does not tell whether it contains the jobs. This server's instance does: its row is only
+//! in that database.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,14 +16,14 @@ use super::texts;
 use crate::cluster::InstanceId;
 use crate::{Fault, JobId, NewJob, Wall};
 
-/// What a transaction is given to carry out.
+/// The statements for a transaction.
 #[derive(Debug, Clone)]
 pub struct Within {
     clock: Parameter,
     instance: InstanceId,
 }
 
-/// As which job each was enqueued, and how long it is until that is ready (`None`: it is).
+/// The id of each job, and the time until it is ready (`None`: it is ready).
 pub type Placed = HashMap<JobId, (JobId, Option<Duration>)>;
 
 #[derive(Deserialize)]
@@ -39,11 +40,11 @@ struct PlacedRow {
     wait: Option<i64>,
 }
 
-/// Whether a database may be the one that holds the jobs.
+/// Whether a database may be the one that contains the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probe {
     No,
-    /// It has such tables, and the role may not look into them.
+    /// It has such tables, and the role may not read them.
     Closed,
     Maybe,
 }
@@ -53,30 +54,30 @@ impl Within {
         Self { clock, instance }
     }
 
-    /// Asks whether a database may be the right one. It fails nowhere: what fails ends the transaction.
+    /// Checks whether a database may be the right one. It never fails, because a failure would end the transaction.
     #[must_use]
     pub fn probe() -> Query {
         StoreStatement::new(&texts::PROBE, Vec::new()).query()
     }
 
-    /// Enqueues them, unless it is another database. `now`: when they were given, as their owner's clock says.
+    /// Enqueues the jobs, unless it is another database. `now`: the owner's time at their submission.
     #[must_use]
     pub fn enqueue(&self, now: Wall, jobs: &[&NewJob]) -> Query {
         let given: Vec<_> = jobs.iter().map(|job| (now, *job)).collect();
-        // Notified from nobody, so that this store is notified as well.
+        // Without a sender, so that this store is notified as well.
         let mut parameters = columns(self.clock.clone(), None, &given);
         parameters.push(instance(self.instance));
         StoreStatement::new(&texts::WITHIN, parameters).query()
     }
 
-    /// Asks for those that were there already.
+    /// Looks up the jobs that existed before.
     #[must_use]
     pub fn look_up(&self, jobs: &[&NewJob]) -> Query {
         prepare_look_up(self.clock.clone(), jobs).query()
     }
 }
 
-/// Reads what [`Within::probe`] gave.
+/// Reads the result of [`Within::probe`].
 pub fn probed(rows: &[u8]) -> Result<Probe, Fault> {
     let probed = rows::read::<Probed>(rows).map_err(|why| garbled(&why))?;
     Ok(match probed.first() {
@@ -86,13 +87,13 @@ pub fn probed(rows: &[u8]) -> Result<Probe, Fault> {
     })
 }
 
-/// Reads what [`Within::enqueue`] gave: those that were not there yet, `None` when it is another database.
+/// Reads the result of [`Within::enqueue`]: the new jobs; `None` if it is another database.
 pub fn enqueued(rows: &[u8]) -> Result<Option<Placed>, Fault> {
     let fresh = rows::read::<PlacedRow>(rows).map_err(|why| garbled(&why))?;
     Ok(fresh.into_iter().map(|row| row.id.map(|id| (id, (id, pause(row.wait))))).collect())
 }
 
-/// Reads what [`Within::look_up`] gave for these.
+/// Reads the result of [`Within::look_up`] for these.
 pub fn looked_up(rows: &[u8], jobs: &[&NewJob]) -> Result<Placed, Fault> {
     let known = rows::read::<ExistingRow>(rows).map_err(|why| garbled(&why))?;
     let placed = known.into_iter().filter_map(|row| {

@@ -1,4 +1,4 @@
-//! Five fields on the clocks of a zone.
+//! Five fields of a crontab, in the local time of a zone.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
@@ -8,7 +8,7 @@ use super::BadTimetable;
 use super::fields::{Fields, has};
 use crate::Wall;
 
-/// Days that are looked at: more than there ever are between two 29ths of February.
+/// The number of days to search: more than there ever are between two 29ths of February.
 const DAYS_COUNT_MAX: usize = 9 * 366;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub struct Cron {
     zone: TimeZone,
 }
 
-/// The order of the clock's faces is that of the moments they stand for: a face that comes later is never an earlier moment, though it may be the same.
-/// So both searches go through the faces in order and stop at the first that fits.
+/// Local times are in the order of the moments that they stand for: a later local time is never an earlier moment,
+/// though it may be the same. So both searches go through local times in order and stop at the first match.
 impl Cron {
     pub fn parse(fields: &str, timezone: &str) -> Result<Self, BadTimetable> {
         let fields = Fields::parse(fields)?;
@@ -34,7 +34,7 @@ impl Cron {
     }
 
     pub fn last(&self, until: Wall) -> Option<Wall> {
-        // When clocks are put back, faces that are still to come have been there already.
+        // When clocks are set back, some local times occur twice.
         let from = self.zone.to_datetime(timestamp(until)?).checked_add(1.day()).ok()?;
         let days = std::iter::successors(Some(from.date()), |day| day.yesterday().ok());
         let faces = days.take(DAYS_COUNT_MAX).filter(|day| self.has(*day)).flat_map(|day| self.times(day).rev());
@@ -54,13 +54,13 @@ impl Cron {
         })
     }
 
-    /// What the clock shows then: once, twice or never.
+    /// The moments with this local time: one, two or none.
     fn moment(&self, face: DateTime) -> Option<Wall> {
         let ambiguous = self.zone.to_ambiguous_timestamp(face);
         let at = match ambiguous.offset() {
             AmbiguousOffset::Unambiguous { .. } => ambiguous.unambiguous().ok()?,
             AmbiguousOffset::Fold { .. } => ambiguous.earlier().ok()?,
-            // Read with the offset from before the gap it lies behind the change, with the one from after the gap before it.
+            // With the offset from before the gap it is after the change, with the offset from after the gap before it.
             AmbiguousOffset::Gap { .. } => self.zone.following(ambiguous.earlier().ok()?).next()?.timestamp(),
         };
         Some(Wall(at.as_millisecond()))
@@ -87,7 +87,7 @@ mod tests {
         at.map_or("never".to_owned(), |at| Timestamp::from_millisecond(at.0).unwrap().to_string())
     }
 
-    /// The times after the first moment, in UTC; going back from the last of them finds the same.
+    /// The times after the first moment, in UTC; searching backwards from the last one finds the same.
     fn check(fields: &str, zone: &str, after: &str, expected: &[&str]) {
         let cron = Cron::parse(fields, zone).unwrap();
         let mut before = at(after);
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(text(cron.next(at("2026-10-25T01:10:00Z"))), "2026-10-26T01:30:00Z");
     }
 
-    /// Cairo's clocks go from 23:59:59 to 01:00; Samoa had no 30 December 2011; Lord Howe's move by half an hour.
+    /// Cairo's clocks jump from 23:59:59 to 01:00; Samoa had no 30 December 2011; Lord Howe's change by half an hour.
     #[test]
     fn unusual_changes_are_no_exception() {
         check("0 0 * * *", "Africa/Cairo", "2026-04-22T22:00:00Z", &["2026-04-23T22:00:00Z", "2026-04-24T21:00:00Z"]);

@@ -2,7 +2,7 @@
 
 use super::BadTimetable;
 
-/// Which minutes, hours and days: a bit for each.
+/// The matching minutes, hours and days: a bit for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fields {
     pub minutes: u64,
@@ -11,7 +11,7 @@ pub struct Fields {
     pub months: u64,
     /// Sunday is 0.
     pub weekdays: u64,
-    /// Both kinds of days are given: as in every crontab since the first, either is enough.
+    /// If both kinds of days are given, one match is enough, as in every crontab.
     pub is_either_day: bool,
 }
 
@@ -35,7 +35,7 @@ const MONTH: CronField = CronField {
 const WEEKDAY: CronField =
     CronField { word: "day of the week", first: 0, last: 7, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
 
-/// The most days that a month has in any year.
+/// The maximum number of days of each month.
 const LENGTHS: [u64; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 impl Fields {
@@ -119,7 +119,7 @@ impl CronField {
     }
 }
 
-/// Digits alone: no sign, no blank.
+/// Only digits: no sign, no whitespace.
 fn number(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()

@@ -1,9 +1,9 @@
-//! The times of recurring jobs. Which of them are due, and which run, the core says.
+//! The times of recurring jobs. The core decides which of them are due, and which run.
 //!
 //! | question | where |
 //! |---|---|
-//! | when is the next time, the last one | [`Timetable`]: `every`, `cron` |
-//! | what five fields say | `fields` |
+//! | the next time, the last one | [`Timetable`]: `every`, `cron` |
+//! | the meaning of the five fields | `fields` |
 
 mod cron;
 mod fields;
@@ -14,7 +14,7 @@ use cron::Cron;
 
 use crate::Wall;
 
-/// Recurring times. Nothing here knows the clock: the time is an argument.
+/// Recurring times. Nothing here reads the clock: the time is an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timetable(Recurrence);
 
@@ -41,14 +41,14 @@ pub enum BadTimetable {
 }
 
 impl Timetable {
-    /// All multiples of the period since 1970-01-01 UTC. One shorter than a millisecond is a millisecond.
+    /// All multiples of the period since 1970-01-01 UTC. The shortest period is a millisecond.
     #[must_use]
     pub fn every(period: Duration) -> Self {
         Self(Recurrence::Every(i64::try_from(period.as_millis()).unwrap_or(i64::MAX).max(1)))
     }
 
-    /// The five fields of crontab(5), on the clocks of that zone. A time that a change of these clocks leaves out is at the next moment that there
-    /// is, one that there is twice is at its first.
+    /// The five fields of crontab(5), in the local time of that zone. A time that a clock change skips is moved to the
+    /// next moment that exists; a time that occurs twice counts only the first time.
     pub fn cron(fields: &str, timezone: &str) -> Result<Self, BadTimetable> {
         Ok(Self(Recurrence::Cron(Box::new(Cron::parse(fields, timezone)?))))
     }

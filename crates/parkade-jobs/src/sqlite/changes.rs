@@ -1,4 +1,4 @@
-//! What people do with a job that does not run.
+//! Actions of people on a job that is not running.
 
 use rusqlite::{OptionalExtension, Result, params};
 
@@ -16,7 +16,7 @@ struct FoundJob {
 }
 
 impl FoundJob {
-    /// It is no longer ready, if it was.
+    /// Removes it from the ready jobs, if it was one.
     fn leave(&self, ready: &mut ReadyIndex) {
         if self.state == JobState::Ready {
             ready.withdraw(&self.queue, self.priority, (self.rank, self.job));
@@ -24,7 +24,7 @@ impl FoundJob {
     }
 }
 
-/// Whether this has done it: not to one that runs, has ended or is none.
+/// Returns whether it was cancelled: not if it is running, has ended or does not exist.
 pub fn cancel(tables: &mut JobTables, id: JobId) -> Result<bool> {
     let waits = |state| matches!(state, JobState::Scheduled | JobState::Ready | JobState::Unknown);
     let Some(found) = look(tables, id)?.filter(|found| waits(found.state)) else { return Ok(false) };
@@ -35,7 +35,7 @@ pub fn cancel(tables: &mut JobTables, id: JobId) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether this has done it: not to one that waits or runs, and not where another with its key does.
+/// Returns whether it was made ready: not if it waits or is running, nor if another job has its key.
 pub fn retry(tables: &mut JobTables, id: JobId) -> Result<bool> {
     let is_over =
         |state| matches!(state, JobState::Dead | JobState::Cancelled | JobState::Completed | JobState::Unknown);
@@ -51,7 +51,7 @@ pub fn retry(tables: &mut JobTables, id: JobId) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether this has done it: not to one that runs or is none.
+/// Returns whether it was deleted: not if it is running or does not exist.
 pub fn drop(tables: &mut JobTables, id: JobId) -> Result<bool> {
     let Some(found) = look(tables, id)?.filter(|found| found.state != JobState::Running) else { return Ok(false) };
     tables.forget(found.job)?;

@@ -1,4 +1,5 @@
-//! The best of what is ready: the heads of the lists are merged, so that neither a million jobs nor a queue that may not run any are looked at.
+//! Claims the best ready jobs: the heads of the lists are merged, so that neither a million jobs nor the jobs of a
+//! queue at its limit are searched.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -47,7 +48,7 @@ pub fn claim(tables: &mut JobTables, tag: Tag, count: u32, limited: &[Allowance]
     Ok(Reply::Claimed { tag, jobs, more, next: next_due(tables)? })
 }
 
-/// Those that are due become ready, as of the moment at which they were.
+/// Makes scheduled jobs that are due ready, as of their due time.
 fn promote(tables: &mut JobTables) -> Result<()> {
     if tables.counters.total(JobState::Scheduled) == 0 {
         return Ok(());
@@ -78,7 +79,7 @@ fn next_due(tables: &JobTables) -> Result<Option<Wall>> {
     tables.connection.prepare_cached(text)?.query_row([], |row| row.get(0).map(Wall)).optional()
 }
 
-/// Where a ready job stands.
+/// The position of a ready job.
 struct ReadyPosition {
     queue: Arc<str>,
     priority: i16,
@@ -92,14 +93,14 @@ struct Merge<'a> {
     /// How many more may be claimed of each queue.
     allowed: Vec<u32>,
     heads: BinaryHeap<Reverse<(ReadyKey, usize)>>,
-    /// How many each list will probably be asked for.
+    /// How many jobs will probably be needed from each list.
     share: usize,
 }
 
-/// A list of a queue that may run some of its jobs.
+/// A list of a queue that is below its limit.
 struct AllowedList<'a> {
     queue: &'a Arc<str>,
-    /// Its place among those that are allowed.
+    /// Its index among these lists.
     number: usize,
     priority: i16,
     list: &'a mut ReadyList,
@@ -138,7 +139,7 @@ impl<'a> Merge<'a> {
         Ok(merge)
     }
 
-    /// Takes the best of its list.
+    /// Takes the best job of its list.
     fn next(&mut self) -> Result<Option<ReadyPosition>> {
         while let Some(Reverse((head, index))) = self.heads.pop() {
             let AllowedList { queue, number, priority, list } = &mut self.lists[index];
@@ -163,7 +164,7 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Jobs of a queue that is at its limit need not be known.
+    /// The jobs of a queue at its limit need not be known.
     fn has_more(&self) -> bool {
         self.lists.iter().any(|open| self.allowed[open.number] > 0 && !open.list.is_empty())
     }
@@ -190,7 +191,7 @@ fn read(connection: &Connection, place: &ReadyPosition, claim: ClaimId) -> Resul
     Ok(claimed)
 }
 
-/// Arguments that have a row of their own.
+/// Arguments that are stored in a separate row.
 pub fn body(connection: &Connection, job: i64) -> Result<Bytes> {
     let mut statement = connection.prepare_cached("SELECT arguments FROM bodies WHERE job = ?")?;
     statement.query_row([job], |row| Ok(Bytes::copy_from_slice(row.get_ref(0)?.as_blob()?)))

@@ -1,4 +1,5 @@
-//! How many jobs there are of each queue in each state: kept, since counting a million takes long, and written with what changed it.
+//! How many jobs each queue has in each state: stored, since counting a million takes long, and written together with
+//! each change.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,7 @@ impl Counters {
         Ok(Self { queues, changes: BTreeMap::new() })
     }
 
-    /// A job has come (`from` nowhere), gone on, or gone.
+    /// A job was added (`from` nowhere), changed its state, or was removed.
     pub fn moved(&mut self, queue: &str, from: Option<JobState>, to: Option<JobState>) {
         for (state, by) in [(from, -1), (to, 1)] {
             if let Some(state) = state {
@@ -47,7 +48,7 @@ impl Counters {
         self.queues.values().map(|row| count(row, state)).sum()
     }
 
-    /// Each queue with how many of its jobs are scheduled or ready.
+    /// Each queue and the number of its scheduled and ready jobs.
     pub fn depths(&self) -> Vec<(Box<str>, u64)> {
         let depth = |row| count(row, JobState::Scheduled) + count(row, JobState::Ready);
         self.queues.iter().map(|(queue, row)| (queue.clone(), depth(row))).filter(|(_, depth)| *depth > 0).collect()
@@ -83,7 +84,7 @@ impl Counters {
         self.changes.clone()
     }
 
-    /// What has changed since the mark has not happened.
+    /// Undoes all changes since the mark.
     pub fn back_to(&mut self, mark: Changes) {
         for (queue, row) in &self.changes {
             let kept = mark.get(queue).copied().unwrap_or_default();
@@ -97,7 +98,7 @@ impl Counters {
     }
 }
 
-/// Those that run are ready ones in the file.
+/// In the file, running jobs are ready ones.
 fn as_written(row: &CounterRow) -> CounterRow {
     let [ready, running] = [JobState::Ready, JobState::Running].map(|state| usize::from(schema::number(state)));
     let mut written = *row;

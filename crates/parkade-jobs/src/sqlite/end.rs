@@ -1,4 +1,4 @@
-//! Attempts end. Only the claim that has the job now can end it: what the outcome of an earlier one says changes nothing.
+//! Ends attempts. Only the claim that currently has the job can end it: the outcome of an earlier one changes nothing.
 
 use rusqlite::{OptionalExtension, Result, named_params};
 
@@ -33,8 +33,8 @@ pub fn end(
     Ok(Reply::AttemptEnded { tag, ended: ending.map(|ending| EndedJob { id: job, ending }), is_stale: false, due })
 }
 
-/// Whether the outcome of this claim, which does not have the job any more, has been noted before. Nothing else takes a job from a claim while the file is
-/// open. Only a cancellation may have taken the place of another outcome, so that one is looked up.
+/// Whether the outcome of this claim, which no longer has the job, was recorded before. While the file is open, a claim
+/// loses a job in no other way. Only a cancellation may have replaced another outcome, so that one is looked up.
 fn has_counted(tables: &JobTables, job: JobId, claim: ClaimId, verdict: &AttemptEnd) -> Result<bool> {
     if !matches!(verdict, AttemptEnd::Cancelled) || !tables.running.has_made(claim) {
         return Ok(tables.running.has_made(claim));
@@ -44,14 +44,14 @@ fn has_counted(tables: &JobTables, job: JobId, claim: ClaimId, verdict: &Attempt
     Ok(state == Some(number(JobState::Cancelled)))
 }
 
-/// Where the job is now.
+/// The current state of the job.
 fn apply(tables: &mut JobTables, run: &RunningJob, verdict: &AttemptEnd) -> Result<JobState> {
     match verdict {
         AttemptEnd::Completed { result } => over(tables, run, JobState::Completed, Some(result), None),
         AttemptEnd::Dead { error } => over(tables, run, JobState::Dead, None, Some(error)),
         AttemptEnd::Cancelled => over(tables, run, JobState::Cancelled, None, None),
         AttemptEnd::Unknown => {
-            // Nothing has run: it does not count.
+            // Nothing ran, so the attempt does not count.
             let run = RunningJob { attempt: run.attempt - 1, ..run.clone() };
             over(tables, &run, JobState::Unknown, None, None)
         }
@@ -78,7 +78,7 @@ fn apply(tables: &mut JobTables, run: &RunningJob, verdict: &AttemptEnd) -> Resu
     }
 }
 
-/// Nothing runs it any more by itself. An error of an earlier attempt stays.
+/// The job will not run again by itself. An error of an earlier attempt is kept.
 fn over(
     tables: &JobTables,
     run: &RunningJob,

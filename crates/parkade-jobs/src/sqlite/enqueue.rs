@@ -1,4 +1,4 @@
-//! Jobs come in.
+//! Stores new jobs.
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
@@ -13,7 +13,7 @@ pub fn enqueue(tables: &mut JobTables, tag: Tag, new: &NewJob) -> Result<Reply> 
     Ok(Reply::Enqueued { tag, job, due })
 }
 
-/// Whether this has done it.
+/// Whether this command has stored it.
 pub fn recur(tables: &mut JobTables, name: &str, due: Wall, new: Option<&NewJob>) -> Result<bool> {
     let text = "INSERT INTO schedules (name, last) VALUES (?, ?) \
                 ON CONFLICT (name) DO UPDATE SET last = excluded.last WHERE excluded.last > last";
@@ -24,7 +24,7 @@ pub fn recur(tables: &mut JobTables, name: &str, due: Wall, new: Option<&NewJob>
     Ok(is_new)
 }
 
-/// The id that it has, and when it will be ready if it is not.
+/// Its id, and when it will be ready if it is not.
 fn put(tables: &mut JobTables, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
     let due = new.due.filter(|due| *due > tables.now);
     let state = if due.is_some() { JobState::Scheduled } else { JobState::Ready };
@@ -59,7 +59,7 @@ fn put(tables: &mut JobTables, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
     Ok((new.id, due))
 }
 
-/// The one that is there already: itself, enqueued a second time, or the one with its key.
+/// The existing job: the same one, enqueued a second time, or one with its key.
 fn there(connection: &Connection, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
     let by_id = "SELECT id, state, due FROM jobs WHERE id = ?";
     let by_key = "SELECT id, state, due FROM jobs WHERE name = ? AND key = ? AND state < 4";

@@ -1,4 +1,4 @@
-//! SQLite's errors in words for people.
+//! SQLite's errors as texts for people.
 
 use std::io::ErrorKind;
 
@@ -7,7 +7,7 @@ use rusqlite::{Error, ErrorCode};
 
 use crate::Fault;
 
-/// What SQLite says.
+/// SQLite's message.
 pub fn message(error: &Error) -> String {
     match error {
         Error::SqliteFailure(_, Some(message)) => message.clone(),
@@ -16,7 +16,7 @@ pub fn message(error: &Error) -> String {
 }
 
 pub fn of(error: &Error) -> Fault {
-    // Of this thread, and nothing has failed since what SQLite did.
+    // It is this thread's errno, and nothing has failed since SQLite's call.
     let system = std::io::Error::last_os_error();
     let message = message(error);
     match error.sqlite_error_code() {
@@ -43,7 +43,7 @@ pub fn of(error: &Error) -> Fault {
     }
 }
 
-/// SQLite itself distinguishes only `ENOSPC` from a broken disk.
+/// SQLite itself cannot distinguish a broken disk from one that is full, except for `ENOSPC`.
 pub fn has_no_room(error: &Error, system: &std::io::Error) -> bool {
     let is_write = error
         .sqlite_error()

@@ -1,4 +1,5 @@
-//! A batch of commands in one transaction: all of them are durable, or none is; one that fails does not undo the others.
+//! A batch of commands in one transaction: either all of them become durable or none; a command that fails does not
+//! undo the others.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -17,7 +18,7 @@ pub struct JobDb {
     tables: JobTables,
     options: SqliteStoreOptions,
     maintenance: Maintenance,
-    /// Commits tried since the file was opened; an injected fault hits some of them.
+    /// The number of commits since the file was opened; an injected fault affects some of them.
     commits: u64,
 }
 
@@ -30,17 +31,17 @@ struct Savepoint {
 struct BatchAttempt<'a> {
     batch: &'a VecDeque<Submitted>,
     count: usize,
-    /// A command that fails is refused alone.
+    /// A command that fails is refused by itself.
     is_careful: bool,
 }
 
 /// Why a transaction is not committed.
 enum RollbackReason {
-    /// A command has failed, or what belongs to all of them.
+    /// A command has failed, or maintenance for all of them.
     Failed,
-    /// As above, and SQLite has undone those before it.
+    /// The same, and SQLite has also undone the commands before it.
     Undone { index: usize, fault: Fault },
-    /// It was tried: none of them has happened.
+    /// The commit failed: none of the commands was carried out.
     Refused(Fault),
 }
 
@@ -53,7 +54,7 @@ impl JobDb {
         self.maintenance.is_pending()
     }
 
-    /// Takes from the batch what it answers: at least one.
+    /// Carries out commands of the batch and removes them from it: at least one.
     pub fn carry_out(&mut self, batch: &mut VecDeque<Submitted>, replies: &mut Vec<Reply>) {
         let mut count = batch.len().min(BATCH_COUNT_MAX);
         let mut outcome = self.transaction(&BatchAttempt { batch, count, is_careful: false }, replies);
@@ -63,7 +64,7 @@ impl JobDb {
                     batch.drain(..done);
                     return;
                 }
-                // Once more, each command so that it can be undone alone. That takes longer, and is rarely needed.
+                // A second try, in which each command can be undone by itself. That takes longer, and is rarely needed.
                 Err(RollbackReason::Failed) => {}
                 Err(RollbackReason::Undone { index: 0, fault }) => return refuse(batch, 1, &fault, replies),
                 Err(RollbackReason::Undone { index, .. }) => count = index,
@@ -130,7 +131,7 @@ impl JobDb {
             }
             Err(error) => {
                 let fault = faults::of(&error);
-                // SQLite undoes a whole transaction by itself where it cannot undo a statement alone.
+                // SQLite rolls back the whole transaction by itself if it cannot undo a single statement.
                 if self.tables.connection.is_autocommit() {
                     return Err(RollbackReason::Undone { index, fault });
                 }
@@ -206,13 +207,14 @@ impl JobDb {
         self.maintenance = mark.maintenance;
     }
 
-    /// Carries on after a panic.
+    /// Continues after a panic.
     pub fn recover(&mut self) {
         self.maintenance = Maintenance::default();
         self.tables.recover();
     }
 
-    /// Writes the log into the file. SQLite would do it too, but reports no failure. If it fails, the log is kept, and nothing is lost.
+    /// Writes the log into the file. SQLite would do it too, but does not report failures. If it fails, the log is
+    /// kept, and nothing is lost.
     pub fn close(&self) {
         let _written = self.tables.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }

@@ -1,4 +1,4 @@
-//! What was submitted and what is answered: the only thing that owner and thread share.
+//! Submitted commands and their replies: the only state that owner and thread share.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ pub type Submitted = (Wall, Command);
 
 pub struct Mailbox {
     contents: Mutex<Contents>,
-    /// Something was submitted, or it ends.
+    /// Notified when commands are submitted, and at the end.
     bell: Condvar,
     wake: Arc<dyn Fn() + Send + Sync>,
 }
@@ -19,7 +19,7 @@ pub struct Mailbox {
 #[derive(Default)]
 struct Contents {
     submitted: VecDeque<Submitted>,
-    /// Of what was submitted.
+    /// The size of the submitted commands.
     payload_bytes: usize,
     answered: Vec<Reply>,
     phase: MailboxState,
@@ -29,18 +29,18 @@ struct Contents {
 enum MailboxState {
     #[default]
     Shut,
-    /// What is submitted waits for that.
+    /// Submitted commands wait until it is open.
     Opening,
     Open,
-    /// What was submitted is still carried out.
+    /// Submitted commands are still carried out.
     Ending,
 }
 
-/// What the thread does next.
+/// The thread's next task.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ThreadTask {
     Batch,
-    /// Nothing was submitted, but there is something left to tidy.
+    /// There are no commands, but maintenance to do.
     Maintenance,
     End,
 }
@@ -57,7 +57,7 @@ impl Mailbox {
         }
     }
 
-    /// Unless it has been ended meanwhile.
+    /// Unless it has ended in the meantime.
     pub fn open(&self) {
         let mut contents = self.contents();
         if contents.phase == MailboxState::Opening {
@@ -65,7 +65,7 @@ impl Mailbox {
         }
     }
 
-    /// It could not be opened: what waited for that is refused.
+    /// The file could not be opened: commands that waited for that are refused.
     pub fn stay_shut(&self, fault: &Fault) {
         let mut contents = self.contents();
         if contents.phase == MailboxState::Opening {
@@ -92,7 +92,7 @@ impl Mailbox {
             None => {
                 contents.payload_bytes += submitted.1.payload_bytes();
                 contents.submitted.push_back(submitted);
-                // One who has not taken the last does not sleep.
+                // An owner that has not taken the last replies is not asleep.
                 if contents.submitted.len() == 1 {
                     self.bell.notify_all();
                 }
@@ -105,7 +105,7 @@ impl Mailbox {
         }
     }
 
-    /// Adds what was submitted to the batch; waits while there is nothing to do.
+    /// Adds submitted commands to the batch; waits while there is nothing to do.
     pub fn next(&self, batch: &mut VecDeque<Submitted>, needs_maintenance: bool) -> ThreadTask {
         let mut contents = self.contents();
         loop {
@@ -121,8 +121,8 @@ impl Mailbox {
         }
     }
 
-    /// Until there is something, and then a moment for what is submitted together with it: a transaction for the first alone would make all the
-    /// others wait for its `fsync`.
+    /// Waits for a command, and then a moment for others that are submitted together with it: with a transaction for
+    /// the first one alone, all the others would wait for its `fsync`.
     fn gather<'a>(&self, contents: MutexGuard<'a, Contents>) -> MutexGuard<'a, Contents> {
         let contents = self.bell.wait(contents).unwrap_or_else(PoisonError::into_inner);
         if contents.phase == MailboxState::Ending {
@@ -143,7 +143,7 @@ impl Mailbox {
         replies.append(&mut self.contents().answered);
     }
 
-    /// Nobody panics while holding it, and what it holds is whole at any time.
+    /// No code panics while holding it, and its contents are always consistent.
     fn contents(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }

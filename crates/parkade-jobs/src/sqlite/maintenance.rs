@@ -1,4 +1,5 @@
-//! Maintenance, a little in each transaction: jobs that were kept long enough are forgotten; jobs whose function is known again are made ready.
+//! Maintenance, a little in each transaction: deletes jobs whose retention time is over, and makes jobs ready whose
+//! function is known again.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +13,12 @@ use crate::JobState;
 
 #[derive(Debug, Default, Clone)]
 pub struct Maintenance {
-    /// Names, and up to which job theirs have been looked at: one that is found unknown again meanwhile is not looked at twice.
+    /// Names, and up to which job each has been searched: a job that becomes unknown again in the meantime is not found
+    /// twice.
     recognising: BTreeMap<Box<str>, i64>,
-    /// More could be forgotten than one transaction does.
+    /// There are more jobs to delete than one transaction does.
     is_purging: bool,
-    /// They have failed: not before the next command.
+    /// It has failed: not before the next command.
     is_resting: bool,
 }
 
@@ -29,16 +31,16 @@ impl Maintenance {
         self.is_resting = true;
     }
 
-    /// Does its part of a transaction with this many commands.
+    /// Does the part that belongs to a transaction with this many commands.
     pub fn tidy(&mut self, tables: &mut JobTables, options: &SqliteStoreOptions, commands: usize) -> Result<()> {
         self.is_resting = false;
-        // Twice as many go as may have come.
+        // Twice as many are deleted as may have arrived.
         let count = PURGED_COUNT_MAX.max(2 * commands);
         self.is_purging = purge(tables, options, count)? == count;
         self.recognise_more(tables, RECOGNISED_COUNT_MAX).map(|_| ())
     }
 
-    /// Whether any job has become ready. Where there are many the rest follows in later transactions.
+    /// Returns whether any job has become ready. If there are many, the rest follows in later transactions.
     pub fn recognise(&mut self, tables: &mut JobTables, names: &[Box<str>]) -> Result<bool> {
         if tables.counters.total(JobState::Unknown) == 0 {
             return Ok(false);
@@ -81,13 +83,13 @@ struct Over {
     ended: i64,
 }
 
-/// How many it has forgotten, at most `count`.
+/// Returns how many were deleted, at most `count`.
 fn purge(tables: &mut JobTables, options: &SqliteStoreOptions, count: usize) -> Result<usize> {
     let kept = tables.counters.total(JobState::Completed) + tables.counters.total(JobState::Cancelled);
     let too_many = kept.saturating_sub(options.keep_completed_count_max);
     let keep = i64::try_from(options.keep_completed.as_millis()).unwrap_or(i64::MAX);
     let until = tables.now.0.saturating_sub(keep);
-    // Where there are not too many, only those that are old enough: usually none.
+    // If there are not too many, only those that are old enough: usually none.
     let until_at_most = if too_many > 0 { i64::MAX } else { until };
     let mut purged = 0;
     for (place, over) in oldest(&tables.connection, until_at_most, count)?.into_iter().enumerate() {

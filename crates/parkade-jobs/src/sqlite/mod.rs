@@ -2,18 +2,18 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | what the owner can ask, and how a store is set up | `store`, `options` |
-//! | what was submitted and what is answered | `mailbox` |
-//! | how a file is opened, and which are refused | `open`, `schema` |
+//! | the interface for the owner, and the options | `store`, `options` |
+//! | submitted commands and their replies | `mailbox` |
+//! | how a file is opened, and which files are refused | `open`, `schema` |
 //! | in which order ready jobs are claimed | `schema/rank` |
-//! | one thread carries it out, a batch in a transaction | `thread`, `job_db` |
-//! | what a command works on | `tables` |
+//! | the thread that carries out commands, a batch in a transaction | `thread`, `job_db` |
+//! | the state that commands work on | `tables` |
 //! | what each command does | `enqueue`, `claim`, `end`, `changes`, `reading` |
 //! | periodic maintenance, a little in each transaction | `maintenance` |
 //! | which jobs run | `running` |
 //! | which are claimed next | `ready_index` |
 //! | how many jobs there are of each kind | `counters` |
-//! | SQLite's errors in words for people | `faults` |
+//! | SQLite's errors as texts for people | `faults` |
 
 mod changes;
 mod claim;

@@ -1,4 +1,5 @@
-//! How a file is opened, and which are refused. Nothing that is not ours, whole and of a version that we know is ever changed.
+//! How a file is opened, and which files are refused. A file that is not ours, damaged, or of an unknown version is
+//! never changed.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,7 +15,7 @@ use super::options::{Durability, SqliteStoreOptions};
 use super::schema::{self, APPLICATION_ID, LADDER};
 use crate::Fault;
 
-/// Why a store cannot be used. Each says what to do; it is the operator's to decide.
+/// Why a store cannot be used. Each text says what the operator can do.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     #[error("{0} is in use by another Parkade server. Stop that one, or give this one its own folder")]
@@ -36,25 +37,25 @@ pub enum OpenError {
     Damaged { file: PathBuf, why: String },
     #[error("{file} cannot be opened: {why}")]
     Unreachable { file: PathBuf, why: String },
-    /// It may be possible later. `is_full`: when there is room.
+    /// It may work later. `is_full`: when there is room.
     #[error("{file} cannot be opened now: {why}")]
     NotNow { file: PathBuf, why: String, is_full: bool },
 }
 
 impl OpenError {
-    /// Whether nothing is wrong with the file or the settings: it is worth trying again.
+    /// Whether the file and the settings are fine, so that trying again makes sense.
     #[must_use]
     pub const fn may_pass(&self) -> bool {
         matches!(self, Self::NotNow { .. })
     }
 
-    /// Whether there is no room for it.
+    /// Whether there is no room.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self, Self::NotNow { is_full: true, .. })
     }
 
-    /// The answer to commands meanwhile.
+    /// The reply to commands in the meantime.
     #[must_use]
     pub fn fault(&self) -> Fault {
         let why = self.to_string().into();
@@ -62,7 +63,7 @@ impl OpenError {
     }
 }
 
-/// A connection that has the file for itself until it is closed.
+/// A connection that has exclusive access to the file until it is closed.
 pub fn open(folder: &Path, options: &SqliteStoreOptions) -> Result<Connection, OpenError> {
     make(folder)?;
     let file = folder.join("jobs.db");
@@ -85,9 +86,9 @@ impl From<rusqlite::Error> for OpenFailure {
     }
 }
 
-/// Makes the folder, but none above it: a mistyped path is not to become a tree.
+/// Creates the folder, but not its parents: a mistyped path must not create a tree.
 fn make(folder: &Path) -> Result<(), OpenError> {
-    // What jobs are given is nobody else's business.
+    // Other users must not see the arguments of jobs.
     match parkade_sql::folder::make(folder) {
         Ok(()) => Ok(()),
         Err(_) if folder.is_dir() => Ok(()),
@@ -100,7 +101,7 @@ fn make(folder: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// SQLite would take an empty file for a new database, and throw the log away that belonged to what was in it.
+/// SQLite would treat an empty file as a new database, and delete the log that belonged to its old contents.
 fn look(file: &Path) -> Result<(), OpenError> {
     let length = |path: &Path| match fs::metadata(path) {
         Ok(found) => Ok(found.len()),
@@ -114,7 +115,8 @@ fn look(file: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Creates the file if there is none, for this user only: SQLite would make it readable for all users. Files that SQLite creates next to it get the same mode.
+/// Creates the file if there is none, for this user only: SQLite would make it readable for all users. Files that
+/// SQLite adds get the same mode.
 fn touch(file: &Path) -> Result<(), OpenError> {
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(refused(file, &error)),
@@ -122,7 +124,8 @@ fn touch(file: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// The system says better than SQLite why a file cannot be written. Only for a file that is not in use here: closing it gives up its locks.
+/// Finds out from the system why a file cannot be written, which SQLite reports less clearly. Only for a file that is
+/// not in use here: closing it releases its locks.
 fn unwritable(file: &Path) -> Option<OpenError> {
     fs::OpenOptions::new().write(true).open(file).err().map(|error| refused(file, &error))
 }
@@ -142,12 +145,12 @@ fn refused(file: &Path, error: &std::io::Error) -> OpenError {
 fn connect(file: &Path, options: &SqliteStoreOptions) -> Result<Connection, OpenFailure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(file, flags)?;
-    // Nobody is waited for: who has the file has it for good.
+    // No waiting: a server that has the file keeps it.
     connection.busy_timeout(std::time::Duration::ZERO)?;
     connection.set_prepared_statement_cache_capacity(PREPARED_COUNT_MAX);
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     judge(&connection, file).map_err(OpenFailure::Refused)?;
-    // Held from here on: with this mode no lock is ever given back.
+    // From here on the lock is held: in this mode no lock is ever released.
     connection.execute_batch("BEGIN EXCLUSIVE; COMMIT")?;
     schema::climb(&mut connection, LADDER)?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
@@ -159,7 +162,7 @@ fn connect(file: &Path, options: &SqliteStoreOptions) -> Result<Connection, Open
     Ok(connection)
 }
 
-/// Reads its header and its schema alone: looking through a million jobs would take too long at each start.
+/// Reads only its header and its schema: searching a million jobs would take too long at each start.
 fn judge(connection: &Connection, file: &Path) -> Result<(), OpenError> {
     let failed = |error: rusqlite::Error| why(file.to_owned(), &error);
     let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
@@ -189,14 +192,14 @@ fn expected(version: usize) -> rusqlite::Result<Vec<String>> {
 }
 
 fn set_up(connection: &Connection, options: &SqliteStoreOptions) -> rusqlite::Result<()> {
-    // Else SQLite plans some statements anew for each value that is bound to them, hoping for a better index.
+    // Otherwise SQLite would plan some statements again for each bound value, hoping for a better index.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let synchronous = match options.durability {
         Durability::Power => "FULL",
         Durability::Process => "NORMAL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
-    // What undoing one command needs is not to depend on room on the disk.
+    // Undoing one command must not depend on space on the disk.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cache_size", -i64::from(CACHE_KIB))?;
     connection.query_row(&format!("PRAGMA wal_autocheckpoint = {LOG_PAGES_MAX}"), [], |_| Ok(()))?;
@@ -208,7 +211,7 @@ fn set_up(connection: &Connection, options: &SqliteStoreOptions) -> rusqlite::Re
     Ok(())
 }
 
-/// What SQLite's error means to the operator who starts the server.
+/// The meaning of SQLite's error for an operator who starts the server.
 pub fn why(file: PathBuf, error: &rusqlite::Error) -> OpenError {
     let has_no_room = faults::has_no_room(error, &std::io::Error::last_os_error());
     let message = faults::message(error);

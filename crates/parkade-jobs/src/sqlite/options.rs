@@ -1,14 +1,14 @@
-//! How a store is set up.
+//! The options of a store.
 
 use std::time::Duration;
 
 /// What an acknowledged job survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// The machine losing its power: every transaction waits for the disk.
+    /// A power failure: every transaction waits for the disk.
     #[default]
     Power,
-    /// The process being killed.
+    /// A kill of the process.
     Process,
 }
 
@@ -17,14 +17,14 @@ pub struct SqliteStoreOptions {
     pub durability: Durability,
     /// How long jobs that have completed or were cancelled are kept.
     pub keep_completed: Duration,
-    /// Maximum number of them. Then: the oldest are forgotten earlier.
+    /// Maximum number of them. Then: the oldest are deleted earlier.
     pub keep_completed_count_max: u64,
-    /// Commands that wait for the store. Then: `QueueFull`.
+    /// Maximum number of commands that wait for the store. Then: `QueueFull`.
     pub commands_count_max: usize,
-    /// Arguments and results of the commands that wait for the store. Then: `QueueFull`.
+    /// Maximum size of the arguments and results of commands that wait for the store. Then: `QueueFull`.
     pub commands_bytes_max: usize,
-    /// How large the file may become, without its log. `None`: as large as the disk. New jobs leave a sixteenth of it, at least
-    /// 256 KiB, to those that are there. Then: `Full`, until jobs have gone.
+    /// Maximum size of the file, without its log. `None`: the size of the disk. A sixteenth of it, at least 256 KiB, is
+    /// reserved for existing jobs. Then: `Full`, until jobs are deleted.
     pub file_bytes_max: Option<u64>,
     /// Faults for tests.
     pub injected: Option<Injected>,
@@ -38,7 +38,7 @@ impl Durability {
         Self::ALL.into_iter().find(|durability| durability.word() == word)
     }
 
-    /// The word that operators write.
+    /// The word in the setting.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Durability {
 /// A slow and faulty disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Injected {
-    /// Passes before each commit.
+    /// The delay before each commit.
     pub delay: Duration,
     /// One in this many commits fails; 1: all.
     pub fail_every: Option<u32>,

@@ -1,4 +1,4 @@
-//! What people and programs look at.
+//! Queries of people and programs.
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -61,7 +61,7 @@ fn list_running(tables: &JobTables, filter: &Filter, count: usize) -> Result<Vec
     jobs.filter_map(Result::transpose).take(count).collect()
 }
 
-/// All jobs of a state with few, by its index; otherwise the newest of all states, so that no list takes long.
+/// All jobs of a rare state, by its index; otherwise the newest of all states, so that no list takes long.
 fn candidates(counters: &Counters, filter: &Filter) -> String {
     let total = |state| counters.total(state);
     let written = |state| total(state) + if state == JobState::Ready { total(JobState::Running) } else { 0 };

@@ -1,6 +1,7 @@
-//! The next ready jobs of each queue and priority: kept, so that a claim looks for none of them in the file.
+//! The next ready jobs of each queue and priority: kept in memory, so that a claim need not search the file.
 //!
-//! Ready jobs of one queue and priority are a list. Those that run stay where they were in the list's index until they end, and are passed over.
+//! Ready jobs of one queue and priority form a list. Running jobs keep their place in the list's index until they end,
+//! and are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,13 +11,13 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 use super::limits::LANE_COUNT_MAX;
 use super::running::RunningJobs;
 
-/// Rank and insertion: the lower goes first.
+/// Rank and order of insertion: the lowest goes first.
 pub type ReadyKey = (i64, i64);
 
 const FIRST: ReadyKey = (i64::MIN, i64::MIN);
 const LAST: ReadyKey = (i64::MAX, i64::MAX);
 
-/// Read when they are first needed. Then every list is here that has a job which could be claimed.
+/// Loaded when they are first needed. From then on every list is here that has a job which could be claimed.
 #[derive(Default)]
 pub struct ReadyIndex {
     is_read: bool,
@@ -32,12 +33,12 @@ pub struct ReadyList {
 }
 
 impl ReadyIndex {
-    /// What is in the file is no longer what was seen there.
+    /// The file has changed since it was read.
     pub fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// Reads which there are, if that is not known.
+    /// Loads the lists, if they are not known.
     pub fn read(&mut self, connection: &Connection) -> Result<()> {
         let text = "SELECT queue, priority FROM jobs INDEXED BY jobs_ready \
                     WHERE state = 1 AND (queue, priority) > (?1, ?2) ORDER BY queue, priority LIMIT 1";
@@ -71,19 +72,19 @@ impl ReadyIndex {
             self.queues.insert(queue.into(), BTreeMap::new());
         }
         let lists = self.queues.get_mut(queue).expect("it has been put there");
-        // Of one that is not here no other job could be claimed.
+        // If this one is not here, no other job of its list can be claimed.
         let new = || ReadyList { heads: BTreeSet::new(), until: LAST, chunk: 1 };
         lists.entry(priority).or_insert_with(new).offer(head);
     }
 
-    /// A job is no longer ready, and was not claimed.
+    /// A job is no longer ready, without having been claimed.
     pub fn withdraw(&mut self, queue: &str, priority: i16, head: ReadyKey) {
         if let Some(list) = self.queues.get_mut(queue).and_then(|lists| lists.get_mut(&priority)) {
             list.heads.remove(&head);
         }
     }
 
-    /// Those that have nothing left go.
+    /// Removes lists that are empty.
     pub fn sweep(&mut self) {
         self.queues.retain(|_, lists| {
             lists.retain(|_, list| !list.heads.is_empty() || list.until < LAST);

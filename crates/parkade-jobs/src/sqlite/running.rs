@@ -1,5 +1,6 @@
-//! Which jobs run. In the file their rows stay those of ready jobs, and a claim is a row that lists what it took: what has ended is taken off
-//! the list, so that whatever is on a list when the file is opened was running when the last server ended.
+//! Which jobs are running. In the file their rows stay those of ready jobs, and a claim is a row that lists the jobs
+//! that it took. Jobs that end are removed from the list, so the jobs on a list when the file is opened were running
+//! when the last server ended.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,17 +12,17 @@ use crate::cluster::{ClaimId, ClaimNumber, InstanceId};
 use crate::{JobId, Wall};
 
 pub struct RunningJobs {
-    /// One opening of the file. What another claimed does not run any more.
+    /// One opening of the file. Jobs claimed in another one are not running any more.
     instance: InstanceId,
-    /// By their insertion, each with its claim.
+    /// By order of insertion, each with its claim.
     runs: BTreeMap<i64, (i64, RunningJob)>,
     jobs: HashMap<JobId, i64>,
-    /// What each claim took and has not ended.
+    /// The jobs of each claim that have not ended.
     claims: HashMap<i64, BTreeSet<i64>>,
     /// Claims whose rows have to be written.
     changed: BTreeSet<i64>,
     last_claim: i64,
-    /// What has not been committed, to be undone.
+    /// Uncommitted changes, to be undone.
     changes: Vec<Change>,
 }
 
@@ -54,12 +55,12 @@ impl RunningJobs {
         }
     }
 
-    /// Takes the place of what is in memory. Claims keep their ids, and no new one gets an id that was given.
+    /// Replaces the contents of the memory. Claims keep their ids, and no id is reused.
     pub fn replace(&mut self, read: Self) {
         *self = Self { instance: self.instance, last_claim: self.last_claim.max(read.last_claim), ..read };
     }
 
-    /// Those that the file lists.
+    /// The claims in the file.
     pub fn read(connection: &Connection) -> Result<Self> {
         let mut running = Self::new();
         let mut statement = connection.prepare("SELECT claim, started, jobs FROM claims")?;
@@ -88,17 +89,17 @@ impl RunningJobs {
         self.runs.values().map(|(_, run)| run)
     }
 
-    /// The claim of the next job that is taken, after this many by the same command.
+    /// The claim for the next job that is taken, after this many by the same command.
     pub fn next_claim(&self, taken: usize) -> ClaimId {
         self.claim_id(self.last_claim + 1 + i64::try_from(taken / CLAIM_ROW_COUNT_MAX).unwrap_or(0))
     }
 
-    /// Whether it was made since the file was opened.
+    /// Whether the claim was made since the file was opened.
     pub fn has_made(&self, claim: ClaimId) -> bool {
         claim.instance == self.instance && claim.number.0 <= self.last_claim
     }
 
-    /// What one claim has taken.
+    /// The jobs that one claim has taken.
     pub fn begin(&mut self, runs: Vec<RunningJob>) {
         for (place, run) in runs.into_iter().enumerate() {
             if place % CLAIM_ROW_COUNT_MAX == 0 {
@@ -110,7 +111,7 @@ impl RunningJobs {
         }
     }
 
-    /// `None`: the job does not run as taken by this claim.
+    /// `None`: the job no longer runs because of this claim.
     pub fn end(&mut self, id: JobId, claim: ClaimId) -> Option<RunningJob> {
         let job = *self.jobs.get(&id)?;
         if self.claim_id(self.runs.get(&job)?.0) != claim {
@@ -145,7 +146,7 @@ impl RunningJobs {
         self.changes.len()
     }
 
-    /// What has changed since the mark has not happened.
+    /// Undoes all changes since the mark.
     pub fn back_to(&mut self, mark: usize) {
         for change in self.changes.split_off(mark).into_iter().rev() {
             match change {

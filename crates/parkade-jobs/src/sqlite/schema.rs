@@ -1,4 +1,4 @@
-//! What the file holds, and how an older one becomes today's.
+//! The schema of the file, and its upgrades.
 
 pub mod rank;
 
@@ -6,11 +6,11 @@ use rusqlite::{Connection, Result};
 
 use crate::JobState;
 
-/// In the file's header: it is ours. The bytes spell `PKJB`.
+/// In the file's header: marks it as ours. The bytes spell `PKJB`.
 pub const APPLICATION_ID: i32 = 0x504b_4a42;
 
-/// How a state is written in the file. Those below that of the completed ones have not ended; indexes and statements say so with these numbers. Jobs that
-/// run are written as ready ones.
+/// The numbers of states in the file. Those below that of completed jobs have not ended; indexes and statements rely on
+/// these numbers. Running jobs are stored as ready ones.
 pub const fn number(state: JobState) -> u8 {
     match state {
         JobState::Scheduled => 0,
@@ -27,7 +27,8 @@ pub fn state(number: u8) -> Option<JobState> {
     JobState::ALL.into_iter().find(|state| self::number(*state) == number)
 }
 
-/// The index that holds the jobs of a state and, but for two, no others; those that run are in that of the ready ones.
+/// The index of the jobs in a state: with two exceptions it contains no others. Running jobs are in that of the ready
+/// ones.
 pub const fn index(state: JobState) -> &'static str {
     match state {
         JobState::Scheduled => "jobs_scheduled",
@@ -38,13 +39,16 @@ pub const fn index(state: JobState) -> &'static str {
     }
 }
 
-/// Each step makes the next version of the one before it. Steps are never changed, only added.
+/// Each step upgrades the version before it. Steps are never changed, only added.
 pub const LADDER: &[&str] = &[V1];
 
-/// `job` is the order of insertion. `rank` orders the ready ones of a queue: when a job became ready, in ms, less half a minute for each step of priority.
-/// Arguments of more than a few bytes are in a row of their own, which is never written again.
+/// `job` is the order of insertion. `rank` orders the ready jobs of a queue: when a job became ready, in ms, less half
+/// a minute for each step of priority. Arguments of more than a few bytes are in a separate row, which is never written
+/// again.
 ///
-/// Being claimed changes no row of a job: a row of `claims` lists those that run, eight bytes each. `attempt` and `started` are those of the last
+/// A claim changes no row of a job: a row of `claims` lists the running ones, eight bytes each. `attempt` and `started`
+/// are those of the last attempt that has ended. So a job costs two writes of its row, one when it is stored and one
+/// when it ends.
 /// attempt that has ended. So a job costs two writes of its row, one when it comes and one when it ends.
 const V1: &str = "
 CREATE TABLE jobs (
@@ -89,7 +93,7 @@ pub fn version(connection: &Connection) -> Result<usize> {
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
 
-/// All the steps that are missing, or none.
+/// Runs all missing steps, or none.
 pub fn climb(connection: &mut Connection, ladder: &[&str]) -> Result<()> {
     let from = version(connection)?;
     if from >= ladder.len() {
@@ -104,7 +108,7 @@ pub fn climb(connection: &mut Connection, ladder: &[&str]) -> Result<()> {
     transaction.commit()
 }
 
-/// Names of the tables and indexes that a file has and SQLite did not make by itself.
+/// The names of a file's tables and indexes, without SQLite's own.
 pub fn names(connection: &Connection) -> Result<Vec<String>> {
     let text = "SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name";
     connection.prepare(text)?.query_map([], |row| row.get(0))?.collect()

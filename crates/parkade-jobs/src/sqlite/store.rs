@@ -1,4 +1,4 @@
-//! What the owner can ask of the store.
+//! The interface of the store for its owner.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::{Command, Fault, Reply, Wall};
 
 const FILE: &str = "jobs.db";
 
-/// Jobs in a SQLite file, with the thread that writes it. It ends when it is dropped, as by [`end`](Self::end).
+/// Jobs in a SQLite file, with the thread that writes it. Dropping it ends it, like [`end`](Self::end).
 pub struct SqliteStore {
     folder: PathBuf,
     options: SqliteStoreOptions,
@@ -30,13 +30,14 @@ struct Opening {
 }
 
 impl SqliteStore {
-    /// Opens nothing yet. `wake` is called, from any thread, when [`turn`](Self::turn) or [`take_opened`](Self::take_opened) has something to tell.
+    /// Opens nothing yet. `wake` is called, from any thread, when [`turn`](Self::turn) or
+    /// [`take_opened`](Self::take_opened) has something to return.
     pub fn new(folder: PathBuf, options: SqliteStoreOptions, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         Self { folder, options, mailbox: Arc::new(Mailbox::new(wake)), thread: None, opening: None }
     }
 
-    /// Opens `jobs.db` in the folder, or makes it. Jobs that ran when the last server ended are ready again. Not called again once it is open; at
-    /// most one store at a time has the file.
+    /// Opens `jobs.db` in the folder, or creates it. Jobs that were running when the last server ended are ready again.
+    /// Must not be called again once it is open; only one store at a time can have the file.
     pub fn open(&mut self) -> Result<(), OpenError> {
         let opening = self.begin()?;
         let Opening { thread, opened } = opening;
@@ -45,10 +46,10 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// The same without waiting, however long the disk takes. What is submitted meanwhile waits for it.
+    /// The same without waiting, however long the disk takes. Commands that are submitted meanwhile wait for it.
     pub fn begin_to_open(&mut self) {
         if self.opening.is_none() {
-            // Where no thread can be had now, the next call may have one.
+            // If no thread can be started now, the next call may succeed.
             self.opening = self.begin().ok();
         }
     }
@@ -58,7 +59,7 @@ impl SqliteStore {
         self.opening.is_some()
     }
 
-    /// How that ended. Told once.
+    /// The outcome of opening; returned once.
     pub fn take_opened(&mut self) -> Option<Result<(), OpenError>> {
         let opened = match self.opening.as_ref()?.opened.try_recv() {
             Err(TryRecvError::Empty) => return None,
@@ -109,17 +110,18 @@ impl SqliteStore {
         OpenError::Unreachable { file: self.folder.join(FILE), why }
     }
 
-    /// Every command is answered exactly once, in their order but for those that are refused at once.
+    /// Every command is answered exactly once, in order, except those that are refused at once.
     pub fn submit(&mut self, now: Wall, command: Command) {
         self.mailbox.submit(&self.options, (now, command));
     }
 
-    /// Takes what has been answered since the last time.
+    /// Takes the replies since the last call.
     pub fn turn(&mut self, replies: &mut Vec<Reply>) {
         self.mailbox.take(replies);
     }
 
-    /// Carries out what was submitted, and closes the file. Its answers can still be taken. A file that is not open yet is not waited for.
+    /// Carries out submitted commands, and closes the file. Their replies can still be taken. If the file is not open
+    /// yet, does not wait for it.
     pub fn end(&mut self) {
         self.mailbox.end();
         if self.opening.take().is_some() {

@@ -1,4 +1,4 @@
-//! What a command works on: the file, and what is kept of it in memory.
+//! The state that commands work on: the file, and what is kept of it in memory.
 
 use rusqlite::Connection;
 
@@ -12,11 +12,11 @@ pub struct JobTables {
     pub counters: Counters,
     pub running: RunningJobs,
     pub ready: ReadyIndex,
-    /// The owner's clock when the command was submitted.
+    /// The owner's time when the command was submitted.
     pub now: Wall,
 }
 
-/// How far a transaction had got, so that what a command did after it can be undone in memory.
+/// A mark in a transaction: what a command did after it can be undone in memory.
 pub struct Mark {
     counters: Changes,
     running: usize,
@@ -36,8 +36,8 @@ impl JobTables {
         Ok(tables)
     }
 
-    /// Makes jobs that ran when the last server ended ready again, at their old place in the queue; their attempt counts. Only one server at a time
-    /// has the file, so nothing runs them now.
+    /// Makes jobs ready again that were running when the last server ended, at their old place in the queue; their
+    /// attempt counts. Only one server at a time has the file, so nothing is running them now.
     fn rescue(&self) -> rusqlite::Result<()> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         for run in RunningJobs::read(&self.connection)?.each() {
@@ -55,7 +55,7 @@ impl JobTables {
         Ok(())
     }
 
-    /// Writes what is kept in memory and belongs to the transaction.
+    /// Writes the data in memory that belongs to the transaction.
     pub fn write(&mut self) -> rusqlite::Result<()> {
         self.counters.write(&self.connection)?;
         self.running.write(&self.connection)
@@ -70,21 +70,21 @@ impl JobTables {
         Mark { counters: self.counters.mark(), running: self.running.mark() }
     }
 
-    /// Forgets in memory what was done since the mark; SQLite has undone it in the file.
+    /// Undoes in memory what was done since the mark; SQLite has undone it in the file.
     pub fn back_to(&mut self, mark: Mark) {
         self.counters.back_to(mark.counters);
         self.running.back_to(mark.running);
         self.ready.forget();
     }
 
-    /// Rolls the transaction back. This fails only where SQLite has done so by itself.
+    /// Rolls the transaction back. This fails only if SQLite has done so by itself.
     pub fn roll_back(&self) {
         if !self.connection.is_autocommit() {
             let _rolled_back = self.connection.execute_batch("ROLLBACK");
         }
     }
 
-    /// Reads everything anew after a panic: nothing that is kept in memory is trusted.
+    /// Reloads everything after a panic: nothing in memory is trusted.
     pub fn recover(&mut self) {
         self.roll_back();
         self.ready.forget();

@@ -1,4 +1,4 @@
-//! What the thread does: it takes what was submitted, carries it out, and answers when it is durable.
+//! The loop of the thread: it takes submitted commands, carries them out, and answers when they are durable.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,7 @@ use super::job_db::JobDb;
 use super::mailbox::{Mailbox, ThreadTask};
 use crate::{Fault, Reply};
 
-/// Until the store is ended.
+/// Runs until the store is ended.
 pub fn run(mailbox: &Mailbox, job_db: &mut JobDb) {
     let mut batch = VecDeque::new();
     let mut replies = Vec::new();

@@ -1,4 +1,4 @@
-//! In which order the ready jobs of a queue are claimed.
+//! The order in which the ready jobs of a queue are claimed.
 
 use crate::Wall;
 
