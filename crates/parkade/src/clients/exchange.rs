@@ -15,7 +15,7 @@ use crate::http::budget::Reservation;
 use crate::http::forwarded::RequestOrigin;
 use crate::http::{Head, answer};
 use crate::routing::HeldRoute;
-use crate::server::jobs::{AskedAbout, Waiting};
+use crate::server::jobs::Waiting;
 use crate::upstream::WorkerEvent;
 
 /// The state of a job changes, and the response depends on these request headers.
@@ -51,6 +51,14 @@ pub struct Exchange {
 
 /// There may be a million parked requests.
 const _: () = assert!(size_of::<Exchange>() <= 72);
+
+/// The job at whose address a client is, while the application decides whether the client may have it.
+#[derive(Debug)]
+pub struct GuardedJob {
+    /// The job's id and name.
+    pub parameters: Vec<String>,
+    pub arguments: Bytes,
+}
 
 /// Bytes of a streamed response that the client has not taken: never more than the windows allow.
 #[derive(Debug, Default)]
@@ -148,7 +156,7 @@ pub struct Arrival {
     pub deadline: Option<Duration>,
     /// Set if the application decides whether the client may access a job: the worker gets this instead of the
     /// parameters and the body.
-    pub asked_about: Option<Box<AskedAbout>>,
+    pub guarded_job: Option<Box<GuardedJob>>,
 }
 
 /// What a request's headers say about waits. They may be needed after everything else of the request is gone.
@@ -193,7 +201,7 @@ impl Exchange {
     /// Whether the application decides if its client may access a job.
     pub fn is_about_job(&self) -> bool {
         let is_kept = || self.wishes.as_ref().is_some_and(|wishes| wishes.is_about_job);
-        self.arrival.as_ref().map_or_else(is_kept, |arrival| arrival.asked_about.is_some())
+        self.arrival.as_ref().map_or_else(is_kept, |arrival| arrival.guarded_job.is_some())
     }
 
     /// No worker will get the request again: its head and body are dropped. `waits_on`: its coroutine may begin another
@@ -241,7 +249,7 @@ impl Arrival {
         client: &'a str,
         route: Option<u32>,
     ) -> RequestParts<'a, impl Iterator<Item = &'a str>, impl Iterator<Item = (&'a str, &'a [u8])>> {
-        let parameters = self.asked_about.as_ref().map_or(&self.parameters, |asked| &asked.parameters);
+        let parameters = self.guarded_job.as_ref().map_or(&self.parameters, |asked| &asked.parameters);
         RequestParts {
             route,
             parameters: parameters.iter().map(String::as_str),
@@ -260,7 +268,7 @@ impl Arrival {
 
     /// Its body as its worker gets it.
     pub fn worker_body(&self) -> &Bytes {
-        self.asked_about.as_ref().map_or(&self.body, |asked| &asked.arguments)
+        self.guarded_job.as_ref().map_or(&self.body, |asked| &asked.arguments)
     }
 
     pub fn note(&self) -> Note {

@@ -35,7 +35,7 @@ impl Server {
                     parameters: found.parameters,
                     allow: found.allow,
                     deadline: None,
-                    asked_about: None,
+                    guarded_job: None,
                 };
                 self.clients.arrived(request, arrival);
                 let destination = self.directed(request, found.destination);
@@ -58,7 +58,7 @@ impl Server {
             self.routes.find_in(Some(table), &self.core, arrival.head.method(), arrival.head.path());
         arrival.parameters = parameters;
         arrival.allow = allow;
-        arrival.asked_about = None;
+        arrival.guarded_job = None;
         if let Some(jobs) = &mut exchange.jobs {
             jobs.asks = JobAsked::Nothing;
         }
@@ -274,7 +274,7 @@ impl Server {
             wait => wait,
         };
         let known = match wait {
-            WaitRequest::Access { granted } if self.is_asked_about(request) => Ok((Wait::Access { granted }, None)),
+            WaitRequest::Access { granted } if self.is_guarded_job(request) => Ok((Wait::Access { granted }, None)),
             wait => waits::wait(wait, &self.databases),
         };
         let (wait, asked) = match known {

@@ -34,7 +34,6 @@ use recurring::Timetables;
 use results::Results;
 use runs::RunKept;
 use shut::{Held, Shut};
-pub use visits::AskedAbout;
 use within::Committing;
 pub use within::Waiting;
 

@@ -1,21 +1,12 @@
 //! Clients at the addresses of jobs: which jobs there are for them, and what a worker is told that is asked whether they may.
 
-use bytes::Bytes;
 use parkade_core::{Event, JobCaller, RequestId, RouteId};
 use parkade_jobs::JobRecord;
 use parkade_wire::{CallKind, JobAccess};
 
 use super::{Jobs, Server};
-use crate::clients::exchange::Exchange;
+use crate::clients::exchange::{Exchange, GuardedJob};
 use crate::http::budget::RequestStage;
-
-/// Which job the application is asked about.
-#[derive(Debug)]
-pub struct AskedAbout {
-    /// The job's id and name.
-    pub parameters: Vec<String>,
-    pub arguments: Bytes,
-}
 
 /// What a job is to whoever asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,11 +55,11 @@ impl Server {
             return None;
         }
         let parameters = vec![job.id.to_string(), job.name.into_string()];
-        arrival.asked_about = Some(Box::new(AskedAbout { parameters, arguments: job.arguments }));
+        arrival.guarded_job = Some(Box::new(GuardedJob { parameters, arguments: job.arguments }));
         Some(route)
     }
 
-    pub(in crate::server) fn is_asked_about(&self, request: RequestId) -> bool {
+    pub(in crate::server) fn is_guarded_job(&self, request: RequestId) -> bool {
         self.clients.exchanges.peek(request).is_some_and(Exchange::is_about_job)
     }
 }
