@@ -456,8 +456,12 @@ impl Fleet {
 
     /// When a request that joins a line now, after so many others, would be given to a worker, at the soonest.
     pub fn soonest(&self, now: Moment, concurrent: bool, ahead: usize) -> Option<Duration> {
-        let servers = self.workers.servers(now, self.supervisor.code().serving(), concurrent);
-        self.queue_rates.of(concurrent).soonest(now, ahead, servers)
+        let rate = self.queue_rates.of(concurrent);
+        // Every request passes here: workers are counted only when there is a line.
+        if !rate.has_line() {
+            return None;
+        }
+        rate.soonest(now, ahead, self.workers.servers(now, self.supervisor.code().serving(), concurrent))
     }
 
     /// A request of that line has been given to a worker.

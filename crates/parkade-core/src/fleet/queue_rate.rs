@@ -125,6 +125,11 @@ impl QueueRate {
         self.spells.clear();
     }
 
+    /// Whether requests are queued in it.
+    pub fn has_line(&self) -> bool {
+        self.since.is_some()
+    }
+
     /// The shortest wait of a request that has `ahead` others before it. `None` when it cannot be estimated.
     pub fn soonest(&self, now: Moment, ahead: usize, servers: Servers) -> Option<Duration> {
         let since = self.since?;
