@@ -63,17 +63,17 @@ def link() -> Iterator[Link]:
 def test_a_function_behind_a_wait_has_the_time_that_was_left_before(clock: Clock, link: Link) -> None:
     before = job_of_run(RUN, 1)
     clock.now += 10
-    carried = before.carried()
+    carried = before._carried()
     clock.now += 100
     behind = Job(carried, 2)
     assert (before.deadline, behind.deadline) == (0, 20)
     clock.now += 5
-    assert behind.deadline == behind.carried().left == 15
+    assert behind.deadline == behind._carried().left == 15
 
 
 def test_without_a_deadline_nothing_is_carried(clock: Clock, link: Link) -> None:
     job = job_of_run(p.Run(bytes(16), "job", 1, None, b""), 1)
-    assert (job.deadline, job.carried().left) == (None, None)
+    assert (job.deadline, job._carried().left) == (None, None)
 
 
 def test_the_time_of_a_coroutine_does_not_run_while_that_awaits(clock: Clock, link: Link) -> None:

@@ -30,6 +30,7 @@ from .errors import (
     InvalidJobId,
     InvalidMessage,
     InvalidParameter,
+    InvalidResult,
     InvalidText,
     JobError,
     LoadError,
@@ -56,6 +57,7 @@ __all__ = [
     "InvalidJobId",
     "InvalidMessage",
     "InvalidParameter",
+    "InvalidResult",
     "InvalidText",
     "Job",
     "JobError",
@@ -92,3 +94,15 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, read when it is asked for: few programs do, and it takes a millisecond."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("parkade")
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "0+unknown"

@@ -13,6 +13,7 @@ from ._link.link import Link
 from ._loading import load
 from ._log import log
 from ._session.session import Session
+from ._waits import unused
 from .errors import LoadError
 
 
@@ -35,6 +36,8 @@ def main(arguments: list[str]) -> int:
     try:
         info = greet(link, session)
         try:
+            if info.get("dev"):
+                unused.watch()
             application = Handling(load(arguments[0]), dev=bool(info.get("dev")))
             still_wanted(link, session)
             # What was loaded lives as long as the worker: the collector need not look at it again.

@@ -42,14 +42,17 @@ class Job:
 
     @property
     def id(self) -> str:
+        """A UUID as text, the same in each attempt."""
         return text_of_id(self._state.id)
 
     @property
     def name(self) -> str:
+        """The name under which it is stored."""
         return self._state.name
 
     @property
     def attempt(self) -> int:
+        """1 the first time."""
         return self._state.attempt
 
     @property
@@ -81,7 +84,7 @@ class Job:
         told = (None if fraction is None else float(fraction), beginning_of(text, PROGRESS_TEXT_MAX))
         port.port().progress(self._stream, encode_payload(told))
 
-    def carried(self) -> JobState:
+    def _carried(self) -> JobState:
         """What a wait carries."""
         if self._until is None:
             return self._state

@@ -12,6 +12,7 @@ from types import ModuleType
 
 from ._app import App
 from ._log import format_error
+from ._validation.annotations import article_of
 from .errors import LoadError
 
 
@@ -28,7 +29,7 @@ def load(target: str) -> App:
             raise LoadError(f"{place} has no {part!r}{_nearest(part, found)}")
         found = getattr(found, part)
     if not isinstance(found, App):
-        raise LoadError(f"{place}:{name} is a {type(found).__name__}, not a parkade.App")
+        raise LoadError(f"{place}:{name} is {article_of(type(found).__name__)}, not a parkade.App")
     return found
 
 

@@ -58,7 +58,7 @@ class Headers(MutableMapping[str, str]):
             self.add(name, value)
 
     @classmethod
-    def of_request(cls, flat: list[str | bytes]) -> Headers:
+    def _of_request(cls, flat: list[str | bytes]) -> Headers:
         """Headers as the protocol has them: name, value in bytes, name…; they were checked by the core.
 
         Values are read as Latin-1.
@@ -75,7 +75,7 @@ class Headers(MutableMapping[str, str]):
             raise ValueError(f"the value of the header {name} has a line break: {value!r}")
         self._pairs.append((name, value))
 
-    def copied(self) -> Headers:
+    def _copied(self) -> Headers:
         """Others with the same fields."""
         copy = Headers()
         copy._pairs = self._pairs.copy()
@@ -86,7 +86,7 @@ class Headers(MutableMapping[str, str]):
         name = name.lower()
         return [value for known, value in self._pairs if known == name]
 
-    def flat(self) -> list[str]:
+    def _flat(self) -> list[str]:
         """Name, value, name, value… as the protocol has them."""
         return [text for pair in self._pairs for text in pair]
 

@@ -32,6 +32,10 @@ class WaitError(ParkadeError, RuntimeError):
     """A wait or a transaction was used where it cannot be: awaited outside a request, or twice at a time."""
 
 
+class InvalidResult(ParkadeError, TypeError):
+    """A handler, job or access function returned what it may not. The text says what it was and what is allowed."""
+
+
 class HTTPError(Exception):
     """Raise it in a handler to answer with an error status.
 

@@ -8,9 +8,9 @@ from .._log import log_error, log_fault
 from .._requests.request import Request
 from .._responses.encoding import encode
 from .._responses.error_pages import error_response, failure_response
-from .._responses.response import InvalidResult, Response
+from .._responses.response import Response
 from .._wire import payloads as p
-from ..errors import HTTPError, QueryError
+from ..errors import HTTPError, InvalidResult, QueryError
 from .results import Results
 
 

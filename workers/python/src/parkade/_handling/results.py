@@ -9,10 +9,11 @@ from .._link import port
 from .._link.answers import Answer, Parked
 from .._requests.request import Request
 from .._responses.encoding import InThread, encode, encode_async
-from .._responses.response import InvalidResult, Response, normalise
+from .._responses.response import Response, normalise
 from .._routing.routes import Route, park
 from .._waits.wait import Wait
 from .._wire import payloads as p
+from ..errors import InvalidResult
 
 
 class Results:
@@ -48,7 +49,7 @@ class Results:
             return Parked(park(wait, None))
         if raw is None or not (function.request or self._keeps_requests):
             return Parked(park(wait, None))
-        return Parked(park(wait, (request or self.request(raw)).carried()))
+        return Parked(park(wait, (request or self.request(raw))._carried()))
 
     def request(self, raw: p.Request) -> Request:
         """The request as its route's handler sees it."""

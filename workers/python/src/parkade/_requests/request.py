@@ -63,30 +63,37 @@ class Request:
 
     @property
     def method(self) -> str:
+        """In upper case."""
         return self._head.method
 
     @property
     def raw_path(self) -> str:
+        """As it was sent, percent-encoded."""
         return self._head.path
 
     @property
     def query_string(self) -> str:
+        """What follows `?`, as it was sent."""
         return self._head.query
 
     @property
     def client(self) -> str:
+        """The client's address; empty for a Unix socket."""
         return self._head.client
 
     @property
     def scheme(self) -> str:
+        """`http` or `https`."""
         return self._head.scheme
 
     @property
     def http_version(self) -> str:
+        """`1.0`, `1.1` or `2`."""
         return self._head.version
 
     @property
     def deadline(self) -> float | None:
+        """The seconds that were left when the request came; None without a deadline."""
         return self._raw.deadline
 
     @once
@@ -107,7 +114,7 @@ class Request:
     @once
     def headers(self) -> Headers:
         """Case does not matter; `getlist` has every value."""
-        return Headers.of_request(p.read_headers(self._head.headers))
+        return Headers._of_request(p.read_headers(self._head.headers))
 
     @once
     def query(self) -> Fields[str]:
@@ -179,7 +186,7 @@ class Request:
         """Whether the client asks for JSON by name."""
         return "json" in self.headers.get("accept", "")
 
-    def carried(self) -> p.Request:
+    def _carried(self) -> p.Request:
         """The request for the function after a wait: everything except the body."""
         return msgspec.structs.replace(self._raw, deadline=None, body=b"")
 

@@ -13,7 +13,8 @@ from .._link.answers import AsyncChunks, Chunks, Streamed
 from .._waits.message import encode_other
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
-from .response import BYTES, JSON, TEXT, InvalidResult, Response, shortened
+from ..errors import InvalidResult
+from .response import BYTES, JSON, TEXT, Response, shortened
 
 
 def encode(response: Response) -> bytes | Streamed:
@@ -157,7 +158,7 @@ def _is_long(content: bytes | str) -> bool:
 
 
 def _flat(response: Response, content: bytes | str | None, content_type: str | None) -> _Flat:
-    flat = response.headers.flat()
+    flat = response.headers._flat()
     if flat and sum(map(len, flat)) > HEADERS_MAX:
         raise InvalidResult(f"returned headers of more than {HEADERS_MAX} characters")
     if content_type is not None and "content-type" not in flat[::2]:

@@ -10,6 +10,7 @@ from typing import Any
 from .._mappings import Headers
 from .._waits.message import Message
 from .._waits.wait import Wait
+from ..errors import InvalidResult
 from .cookies import EPOCH, SameSite, cookie_line, is_same_cookie
 
 TEXT = "text/plain; charset=utf-8"
@@ -97,10 +98,10 @@ class Response:
             name, max_age=0, expires=EPOCH, path=path, domain=domain, secure=secure, partitioned=partitioned
         )
 
-    def copied(self, status: int) -> Response:
+    def _copied(self, status: int) -> Response:
         """A copy with another status. What was checked is not checked again."""
         copy: Response = object.__new__(type(self))
-        copy.body, copy.status, copy.headers = self.body, status, self.headers.copied()
+        copy.body, copy.status, copy.headers = self.body, status, self.headers._copied()
         return copy
 
     def __repr__(self) -> str:
@@ -112,16 +113,12 @@ def html(text: str, status: int | None = None, headers: Mapping[str, str] | None
     return Response(text, status, {"content-type": HTML, **headers} if headers else _HTML_HEADERS)
 
 
-class InvalidResult(TypeError):
-    """A handler, job or access function returned what it may not. The text says what it was and what is allowed."""
-
-
 def normalise(result: object, status: int) -> Response | Wait:
     """A handler's result as a response or a wait; `status` is for a result that has none. Raises `InvalidResult`."""
     match result:
         case Response():
             # A copy: the application may return the same object again, and after hooks may change their argument.
-            return result.copied(result.status or status)
+            return result._copied(result.status or status)
         case Wait():
             return result
         case None:

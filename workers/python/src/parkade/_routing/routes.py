@@ -13,7 +13,7 @@ from msgspec import Raw
 from .._hooks import Hooks, is_asynchronous
 from .._requests.request import Request
 from .._responses.encoding import SHORT_TEXT, TEXT_HEAD, encode_kept, encode_string, inline
-from .._responses.response import InvalidResult, Response, normalise
+from .._responses.response import Response, normalise
 from .._sql.outcomes import shape_of
 from .._sql.transactions import Statement
 from .._validation.returned import check_returned
@@ -22,7 +22,7 @@ from .._waits.wait import Wait, encode_park
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from .._wire.ready import Route as ReadyRoute
-from ..errors import SignatureError
+from ..errors import InvalidResult, SignatureError
 from .parameters import Call, bind
 from .patterns import Pattern, join, parse
 
@@ -143,6 +143,7 @@ def park(wait: Wait, request: p.Request | None) -> bytes:
 
     `request` goes along with a function that wants it. Raises `InvalidResult` for an answer that the core cannot keep.
     """
+    wait.used = True
     if isinstance(wait, Statement):
         raise InvalidResult("returned a query of a transaction, which ends with its block: await it there")
     if wait.function is not None:

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar, overload
 
 import msgspec
 
+from .._validation.annotations import article_of
 from .._validation.values import Conversion, conversion
 from .._waits.wait import T_co, Wait, check_seconds
 from .._wire import payloads as p
@@ -90,7 +91,7 @@ class Query(Wait[T_co]):
         Only the same statement, parameters and shape are shared: a key that is reused by mistake mixes nothing up.
         """
         if not isinstance(key, str):
-            raise TypeError(f"a shared key is text, not a {type(key).__name__}")
+            raise TypeError(f"a shared key is text, not {article_of(type(key).__name__)}")
         known = msgspec.structs.asdict(self.wait.options)
         return self._with(p.QueryOptions(**known | {"shared": key, "ttl": check_seconds(ttl)}), self.convert)
 
@@ -103,6 +104,7 @@ class Query(Wait[T_co]):
         return self._with(options, None if type is None else conversion(type))
 
     def _with(self, options: p.QueryOptions, convert: Conversion | None) -> Query[Any]:
+        self.used = True
         return self._copied(p.Query(self.wait.text, self.wait.parameters, options), convert)
 
     def _copied(self, wait: p.Query, convert: Conversion | None) -> Query[Any]:
@@ -117,7 +119,7 @@ class Query(Wait[T_co]):
 def statement(sql: str, parameters: tuple[object, ...], options: p.QueryOptions) -> p.Query:
     """A statement, for PARK. Raises as `query` does."""
     if not isinstance(sql, str):
-        raise TypeError(f"a statement is text, not a {type(sql).__name__}")
+        raise TypeError(f"a statement is text, not {article_of(type(sql).__name__)}")
     return p.Query(sql, carried(parameters), options)
 
 
@@ -134,7 +136,7 @@ def options(database: str, deadline: float | None, int8: Int8, within: bool = Fa
 def named(database: str) -> str:
     """A database's name. Raises `TypeError` unless it is text."""
     if not isinstance(database, str):
-        raise TypeError(f"a database is named by a text, not a {type(database).__name__}")
+        raise TypeError(f"a database is named by a text, not {article_of(type(database).__name__)}")
     return database
 
 

@@ -94,3 +94,8 @@ def is_record(kind: Any) -> bool:
 def name_of(annotation: Any) -> str:
     """An annotation as a person writes it."""
     return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+
+
+def article_of(name: str) -> str:
+    """A name with its article: `an int`."""
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

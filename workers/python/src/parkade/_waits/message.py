@@ -23,6 +23,15 @@ class Message:
     # a message stands for its value.
     __slots__ = ("_value", "body", "content_type", "cursor", "gap")
 
+    body: bytes
+    """What was published, in bytes."""
+    content_type: str
+    """As the publisher gave it, or as `publish` chose it."""
+    cursor: str
+    """Where the channel stands after this message: for `next(since=…)` and `stream(since=…)`."""
+    gap: bool
+    """Whether messages between the wait's cursor and this one are no longer held."""
+
     def __init__(self, body: bytes, content_type: str, cursor: str, gap: bool = False) -> None:
         self.body = body
         self.content_type = content_type

@@ -51,7 +51,7 @@ class Wait(Generic[T_co]):
     `.then`. Make it with `after`, `channel` or `query`. It is immutable.
     """
 
-    __slots__ = ("convert", "function", "response", "state", "wait")
+    __slots__ = ("convert", "function", "response", "state", "used", "wait")
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class Wait(Generic[T_co]):
         self.function = function
         self.state: Mapping[str, Any] = state or _NO_STATE
         self.convert = convert  # makes what awaiting gives a value of a type
+        self.used: bool  # set when it is returned, awaited, or another wait is made of it
 
     # The function may take the request, or the job, before or after the outcome; checkers know no other places.
     @overload
@@ -103,12 +104,14 @@ class Wait(Generic[T_co]):
             raise TypeError(f"the state of {getattr(function, '__qualname__', function)} is passed by name")
         if isinstance(self.wait, p.Stream):
             raise WaitError("a stream of messages goes straight to the client: it has no .then")
+        self.used = True
         return type(self)(self.wait, self.response, describe(function, frozenset(state)), state)
 
     def __await__(self) -> Generator[Any, None, T_co]:
         return self._outcome().__await__()
 
     async def _outcome(self) -> Any:
+        self.used = True
         if self.function is not None:
             raise WaitError("a wait with .then is returned, not awaited")
         if isinstance(self.wait, p.Stream):

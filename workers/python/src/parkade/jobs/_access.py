@@ -10,12 +10,11 @@ from msgspec.structs import replace
 
 from .._hooks import Hook, make_hook
 from .._requests.request import Request, once
-from .._responses.response import InvalidResult
 from .._routing.patterns import Pattern
 from .._routing.routes import Route
 from .._waits.wait import Wait
 from .._wire import payloads as p
-from ..errors import SignatureError
+from ..errors import InvalidResult, SignatureError
 from ._function import JobFunction
 
 

@@ -11,7 +11,6 @@ from .._job import Job, beginning_of, job_of_run
 from .._limits import JOB_ERROR_MAX, JOB_KEPT_MAX
 from .._link.answers import FAULTS, Answer, Attempted, Deferred, Parked, Plain
 from .._log import log_error, log_fault
-from .._responses.response import InvalidResult
 from .._sql.outcomes import shape_of
 from .._sql.transactions import Statement
 from .._waits.functions import encode_state
@@ -19,7 +18,7 @@ from .._waits.wait import Wait, encode_park
 from .._wire import frames as f
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
-from ..errors import Discard, Retry, WaitError
+from ..errors import Discard, InvalidResult, Retry, WaitError
 from ._function import JobFunction
 from ._values import encode_result
 
@@ -110,10 +109,11 @@ def _park(job: Job, wait: Wait) -> Parked:
     if wait.function is None:
         is_timer = isinstance(wait.wait, p.Timer)
         wait = wait.then(give_kept, result=_kept(wait.response)) if is_timer else wait.then(give)
+    wait.used = True
     if wait.function is None:
         raise InvalidResult("returned a wait without a function that continues")
     name = wait.function.name
-    state = encode_state(name, wait.state, None, shape_of(wait.wait), job.carried())
+    state = encode_state(name, wait.state, None, shape_of(wait.wait), job._carried())
     return Parked(encode_park(wait.wait, ("call", name, state, wait.function.kind)))
 
 

@@ -11,7 +11,7 @@ from msgspec.msgpack import Ext
 from .._job import text_of_id
 from .._limits import JOB_VALUE_MAX
 from .._responses.encoding import flat_of
-from .._responses.response import InvalidResult, Response
+from .._responses.response import Response
 from .._sql.outcomes import value_of_query
 from .._validation.annotations import bare, members, union
 from .._validation.values import Conversion, conversion
@@ -19,7 +19,7 @@ from .._waits.message import encode_other
 from .._waits.wait import T_co, Wait
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
-from ..errors import JobError
+from ..errors import InvalidResult, JobError
 
 RESPONSE = 1  # the type of the extension
 

@@ -40,7 +40,7 @@ class Response:
 
     @property
     def headers(self) -> Headers:
-        return Headers.of_request(self._answer().headers or [])
+        return Headers._of_request(self._answer().headers or [])
 
     @property
     def body(self) -> bytes:
