@@ -46,6 +46,7 @@ PYTHON_ORDER = [
     "_handling",
     "testing",
     "_loading",
+    "_own_files",
     "__main__",
 ]
 """Modules and packages of the Python package, from the bottom up: each imports only those before it."""

@@ -262,6 +262,27 @@ def test_routes_are_printed_with_who_answers(short_folder: Path) -> None:
     assert run("routes", str(APPS / "coroutines.py")).stdout.splitlines()[0].endswith("async def")
 
 
+def test_routes_tells_what_is_easily_overlooked(tmp_path: Path) -> None:
+    file = tmp_path / "shop.py"
+    file.write_text(
+        "from parkade import App, after, channel, query\napp = App()\n"
+        "@app.get('/{a}', deadline=2.5)\ndef first(a: str): return a\n"
+        "app.get('/news/next', channel('news').next(timeout=30))\n"
+        "app.get('/bids/all', query('select * from bids'))\n"
+        "@app.every('10 seconds')\ndef clean() -> None: ...\n"
+    )
+    ended = run("routes", file)
+    assert ended.returncode == 0, ended.stderr
+    lines = {line.split()[1]: " ".join(line.split()[2:]) for line in ended.stdout.splitlines()}
+    assert lines["/{a}"] == "def, deadline 2.5 s"
+    assert lines["/news/next"] == "wait: next message of news, at most 30 s, no worker"
+    assert lines["/bids/all"] == "wait: query: select * from bids, no worker"
+    assert any(line.endswith("every 10 s") for line in lines.values()), ended.stdout
+    told = json.loads(run("routes", file, "--json").stdout)
+    assert [route["shadowed"] for route in told["routes"]][:2] == [[], []]
+    assert told["recurring"][0]["when"] == "every 10 s"
+
+
 def test_check_says_whether_it_would_start(tmp_path: Path) -> None:
     assert run("serve", BASIC, "--check", "--bind", "127.0.0.1:0").returncode == 0
     broken = tmp_path / "broken.py"

@@ -1,9 +1,11 @@
 //! `parkade routes` and `serve --check`: loads the application in one worker, prints what it declares, and ends it.
 
+mod listing;
+
 use std::process::ExitCode;
 
 use parkade_model::WorkerId;
-use parkade_wire::{Application as Told, JobAccess, JobSpec, Route, RouteKind};
+use parkade_wire::Application as Told;
 
 use crate::admin;
 use crate::cli::ApplicationArgs;
@@ -12,12 +14,13 @@ use crate::serve;
 use crate::share::Share;
 use crate::terminal;
 use crate::upstream::{Upstream, WorkerEvent};
+use listing::Listing;
 
 /// What is printed when the application loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
     Outcome,
-    Routes,
+    Routes { json: bool },
 }
 
 /// Fails if the application does not load in time; its traceback has been logged before.
@@ -30,18 +33,22 @@ pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Erro
         let time = application.settings.workers.start_timeout;
         let load = tokio::time::timeout(time, load(application));
         let too_slow = |_| Error::StartedTooSlowly { after: time };
-        if show == Show::Routes {
+        if show != Show::Outcome {
             return load.await.map_err(too_slow)?;
         }
         // Everything that `serve` would set up, in the same order, so that the same is refused with the same words.
-        let mut server = serve::assemble(application, &guard)?;
+        let mut server = serve::assemble(application, None, &guard)?;
         admin::probe(&application.settings.listen.admin)?;
         let told = load.await.map_err(too_slow)??;
         server.check(told.clone()).await?.map_err(|why| Error::Unfit { why })?;
         Ok(told)
     })?;
     match show {
-        Show::Routes => terminal::print(&routes(&told))?,
+        Show::Routes { json: false } => terminal::print(&Listing::of(&told).text())?,
+        Show::Routes { json: true } => {
+            let json = serde_json::to_string_pretty(&Listing::of(&told));
+            terminal::print_json(&json.expect("texts and numbers can always be written as JSON"))?;
+        }
         Show::Outcome => {
             let jobs = if told.jobs.is_empty() { String::new() } else { format!(", {} jobs", told.jobs.len()) };
             terminal::print(&format!("{} loads: {} routes{jobs}", application.target, told.routes.len()))?;
@@ -78,35 +85,5 @@ async fn load(application: &ApplicationArgs) -> Result<Told, Error> {
                 _ => {}
             }
         }
-    }
-}
-
-fn routes(told: &Told) -> String {
-    let row = |route: &Route| [route.methods.join(","), route.path.clone(), kind(&route.kind).into()];
-    let jobs = told.jobs.iter().map(|job| ["job".into(), job.name.clone(), of_a_job(job)]);
-    let rows: Vec<[String; 3]> = told.routes.iter().map(row).chain(jobs).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let (methods, paths) = (width(0), width(1));
-    let line = |[method, path, kind]: &[String; 3]| format!("{method:methods$}  {path:paths$}  {kind}\n");
-    rows.iter().map(line).collect()
-}
-
-fn of_a_job(job: &JobSpec) -> String {
-    let kind = if job.concurrent { "async def" } else { "def" };
-    let access = match job.access {
-        JobAccess::Public => "",
-        JobAccess::Private => ", private",
-        JobAccess::Asked(_) => ", access by a function",
-    };
-    format!("{kind}, queue {}, retries {}{access}", job.queue, job.retries)
-}
-
-fn kind(kind: &RouteKind) -> &'static str {
-    match kind {
-        RouteKind::Sync => "def",
-        RouteKind::Async => "async def",
-        RouteKind::Wait { .. } => "wait, no worker",
-        RouteKind::Constant(_) => "constant, no worker",
-        RouteKind::Job => "jobs, no worker",
     }
 }

@@ -43,8 +43,8 @@ const USUAL: [&str; 14] = [
 
 /// Settings that matter for loading an application. `parkade routes` accepts the others too, and ignores them, so that
 /// one settings file serves both.
-const OF_LOADING: [&str; 8] =
-    ["target", "config", "directory", "python", "threads", "start_timeout", "log_level", "log_format"];
+const OF_LOADING: [&str; 9] =
+    ["target", "config", "directory", "python", "threads", "start_timeout", "log_level", "log_format", "json"];
 
 /// The commands that take settings.
 const SETTINGS_COMMANDS: [&str; 3] = ["serve", "dev", "routes"];
@@ -71,7 +71,13 @@ pub enum CliCommand {
     /// Serve during development: reload on change, show errors as pages
     Dev(Box<ApplicationArgs>),
     /// Print the routes and jobs of an application
-    Routes(Box<ApplicationArgs>),
+    Routes {
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        application: Box<ApplicationArgs>,
+    },
     /// Show what a running parkade is doing: what requests wait for, and how long
     Status(StatusArgs),
     /// Reload the application of a running parkade; wait until the new code serves
@@ -214,8 +220,9 @@ fn parse_from(
     if let CliCommand::Dev(application) = &mut command {
         application.settings.dev = true;
     }
-    if let CliCommand::Serve { application, .. } | CliCommand::Dev(application) | CliCommand::Routes(application) =
-        &mut command
+    if let CliCommand::Serve { application, .. }
+    | CliCommand::Dev(application)
+    | CliCommand::Routes { application, .. } = &mut command
     {
         let here = application.settings.directory.as_deref().unwrap_or(Path::new("."));
         application.target = target::resolve(&application.target, here)

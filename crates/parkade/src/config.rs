@@ -46,6 +46,8 @@ pub struct ServerSettings {
     pub jobs: JobSettings,
     #[command(flatten)]
     pub log: LogSettings,
+    #[command(flatten)]
+    pub development: DevelopmentSettings,
     /// Whether this is `parkade dev`: reload on change, show errors as pages.
     #[arg(skip)]
     pub dev: bool,
@@ -227,6 +229,18 @@ pub struct JobSettings {
     /// Time that results of jobs are kept
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
     pub job_results: Duration,
+}
+
+/// What `parkade dev` watches.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Development")]
+pub struct DevelopmentSettings {
+    /// For parkade dev: also reload when such a file changes. A name, or a path if it has a slash; * is any text; or a folder outside the application's; may be repeated
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub watch: Vec<String>,
+    /// For parkade dev: never reload for such files and folders, written as for --watch, which this overrides; may be repeated
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub ignore: Vec<String>,
 }
 
 /// What is logged.

@@ -1,5 +1,9 @@
 //! `parkade dev`: notices when the code of the application has changed.
 
+mod own_files;
+mod patterns;
+
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,15 +13,13 @@ use std::time::Duration;
 use notify::event::{EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
+pub use own_files::OwnFilesListener;
+pub use patterns::Patterns;
+
 /// An editor writes a file in several steps, a checkout many files. All changes within this time count as one.
 const QUIET_TIME: Duration = Duration::from_millis(100);
 /// The kernel allows a user about 8,000 watches. Then: further folders are not watched, and a warning says so.
 const FOLDERS_COUNT_MAX: usize = 2_000;
-
-/// Folders with many files, none of them the application's own.
-const IGNORED_FOLDERS: [&str; 4] = ["__pycache__", "node_modules", "site-packages", "venv"];
-/// Code, settings, templates.
-const WATCHED_ENDINGS: [&str; 9] = ["py", "toml", "html", "htm", "jinja", "jinja2", "j2", "txt", "sql"];
 
 /// A folder that cannot be watched.
 #[derive(Debug, thiserror::Error)]
@@ -40,18 +42,30 @@ enum FolderEvent {
 
 /// Sends a unit to `changed` after each change in the folder of the application. Give the channel a capacity of 1: one
 /// pending change is enough.
-pub fn watch(target: &str, changed: tokio::sync::mpsc::Sender<()>) -> Result<FolderWatch, DevError> {
-    watch_folder(&folder(target), changed)
+pub fn watch(
+    target: &str,
+    patterns: Patterns,
+    changed: tokio::sync::mpsc::Sender<()>,
+) -> Result<FolderWatch, DevError> {
+    watch_folder(&folder(target), patterns, changed)
 }
 
-fn watch_folder(folder: &Path, changed: tokio::sync::mpsc::Sender<()>) -> Result<FolderWatch, DevError> {
+fn watch_folder(
+    folder: &Path,
+    patterns: Patterns,
+    changed: tokio::sync::mpsc::Sender<()>,
+) -> Result<FolderWatch, DevError> {
     let error = |source| DevError::Watch { folder: folder.into(), source };
     let (tell, told) = mpsc::channel();
     let seen = tell.clone();
     // If the receiver is gone, the change does not matter.
     let watcher = notify::recommended_watcher(move |event| drop(seen.send(FolderEvent::Seen(event)))).map_err(error)?;
-    let mut folders = Folders { watcher, count: 0 };
+    let others: Vec<PathBuf> = patterns.folders().collect();
+    let mut folders = Folders { watcher, count: 0, patterns, changed: HashSet::new() };
     folders.add(folder).map_err(error)?;
+    for folder in others {
+        folders.add(&folder).map_err(|source| DevError::Watch { folder, source })?;
+    }
     let thread = std::thread::Builder::new().name("dev".into());
     thread.spawn(move || listen(&told, folders, &changed)).map_err(DevError::Thread)?;
     Ok(FolderWatch(tell))
@@ -64,15 +78,15 @@ impl Drop for FolderWatch {
 }
 
 fn listen(told: &mpsc::Receiver<FolderEvent>, mut folders: Folders, changed: &tokio::sync::mpsc::Sender<()>) {
-    let mut pending = false;
     loop {
-        let next = if pending { told.recv_timeout(QUIET_TIME) } else { told.recv().map_err(Into::into) };
+        let next = if folders.has_changed() { told.recv_timeout(QUIET_TIME) } else { told.recv().map_err(Into::into) };
         match next {
-            Ok(FolderEvent::Seen(Ok(event))) => pending |= folders.note(&event),
+            Ok(FolderEvent::Seen(Ok(event))) => folders.note(&event),
             Ok(FolderEvent::Seen(Err(error))) => tracing::warn!("a change may have been missed: {error}"),
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                pending = false;
-                let _ = changed.try_send(());
+                if folders.take_changes() {
+                    let _ = changed.try_send(());
+                }
             }
             Ok(FolderEvent::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return,
         }
@@ -84,6 +98,9 @@ fn listen(told: &mpsc::Receiver<FolderEvent>, mut folders: Folders, changed: &to
 struct Folders {
     watcher: RecommendedWatcher,
     count: usize,
+    patterns: Patterns,
+    /// Files that have changed since it was quiet.
+    changed: HashSet<PathBuf>,
 }
 
 impl Folders {
@@ -99,7 +116,7 @@ impl Folders {
         // Links to folders are not followed: they may form a cycle.
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-            if !is_ignored(&entry.path()) {
+            if !self.patterns.is_ignored(&entry.path()) {
                 self.add_below(&entry.path());
             }
         }
@@ -113,22 +130,48 @@ impl Folders {
         }
     }
 
-    /// Whether the event is a change of the application. New folders are watched from now on.
-    fn note(&mut self, event: &notify::Event) -> bool {
+    /// Remembers what has changed. New folders are watched from here on.
+    fn note(&mut self, event: &notify::Event) {
         if !is_change(event.kind) {
-            return false;
+            return;
         }
         let is_new = matches!(event.kind, EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(_)));
-        let mut noted = false;
-        for path in event.paths.iter().filter(|path| !is_ignored(path)) {
-            let is_folder = is_new && path.is_dir();
-            if is_folder {
-                self.add_below(path);
+        for path in &event.paths {
+            if self.patterns.is_ignored(path) {
+                continue;
             }
-            // Files that were put into a new folder before it was watched have caused no event.
-            noted |= is_folder || is_watched(path);
+            if is_new && path.is_dir() {
+                self.add_below(path);
+                // Files that were put into it before it was watched were not seen.
+                self.look_through(path);
+            } else if self.patterns.is_watched(path) {
+                self.changed.insert(path.clone());
+            }
         }
-        noted
+    }
+
+    fn look_through(&mut self, folder: &Path) {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()).filter(|path| !path.is_symlink()) {
+            if self.patterns.is_ignored(&path) {
+                continue;
+            }
+            if path.is_dir() {
+                self.look_through(&path);
+            } else if self.patterns.is_watched(&path) {
+                self.changed.insert(path);
+            }
+        }
+    }
+
+    fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// Whether anything has changed that the application did not write itself. By now it has told of what it wrote.
+    fn take_changes(&mut self) -> bool {
+        let changed = std::mem::take(&mut self.changed);
+        changed.iter().any(|path| !self.patterns.is_own(path))
     }
 }
 
@@ -146,16 +189,6 @@ fn is_change(kind: EventKind) -> bool {
         EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Any => true,
         EventKind::Access(_) | EventKind::Other => false,
     }
-}
-
-/// By its last component: folders below an ignored one are not watched.
-fn is_ignored(path: &Path) -> bool {
-    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    name.starts_with('.') || IGNORED_FOLDERS.contains(&name)
-}
-
-fn is_watched(path: &Path) -> bool {
-    path.extension().and_then(OsStr::to_str).is_some_and(|ending| WATCHED_ENDINGS.contains(&ending))
 }
 
 #[cfg(test)]
@@ -180,25 +213,6 @@ mod tests {
     }
 
     #[test]
-    fn only_what_belongs_to_the_application_counts() {
-        for (path, counts) in [
-            ("shop/app.py", true),
-            ("parkade.toml", true),
-            ("templates/page.html", true),
-            ("shop/app.pyc", false),
-            ("shop/.app.py.swp", false),
-            ("shop/.#app.py", false),
-            ("shop.log", false),
-            ("data.sqlite", false),
-        ] {
-            assert_eq!(is_watched(Path::new(path)) && !is_ignored(Path::new(path)), counts, "{path}");
-        }
-        for folder in [".venv", ".git", "__pycache__", "node_modules"] {
-            assert!(is_ignored(&Path::new("shop").join(folder)), "{folder}");
-        }
-    }
-
-    #[test]
     fn the_folder_of_a_target_is_that_of_its_file() {
         for (target, expected) in [
             ("shop:app", "."),
@@ -215,7 +229,7 @@ mod tests {
     fn a_change_is_told_once_and_what_is_ignored_never() {
         let scratch = scratch("change");
         let (sender, mut changed) = tokio::sync::mpsc::channel(1);
-        let watch = watch_folder(&scratch.0, sender).unwrap();
+        let watch = watch_folder(&scratch.0, Patterns::default(), sender).unwrap();
         fs::write(scratch.0.join(".venv/library.py"), "").unwrap();
         fs::write(scratch.0.join("shop.log"), "").unwrap();
         for step in ["a", "b", "c"] {
@@ -231,8 +245,9 @@ mod tests {
     fn a_new_folder_is_watched_too() {
         let scratch = scratch("new");
         let (sender, mut changed) = tokio::sync::mpsc::channel(1);
-        let _watch = watch_folder(&scratch.0, sender).unwrap();
-        fs::create_dir(scratch.0.join("views")).unwrap();
+        let _watch = watch_folder(&scratch.0, Patterns::default(), sender).unwrap();
+        fs::create_dir_all(scratch.0.join("views/deep")).unwrap();
+        fs::write(scratch.0.join("views/deep/first.py"), "").unwrap();
         assert_eq!(changed.blocking_recv(), Some(()));
         fs::write(scratch.0.join("views/page.py"), "").unwrap();
         assert_eq!(changed.blocking_recv(), Some(()));

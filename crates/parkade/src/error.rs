@@ -42,6 +42,8 @@ pub enum Error {
     Admin(#[from] crate::admin::AdminError),
     #[error("{0}")]
     Dev(#[from] crate::dev::DevError),
+    #[error("cannot make a socket in the folder for temporary files, where workers tell what they write: {0}")]
+    OwnFiles(io::Error),
     #[error("{0}")]
     Command(#[from] crate::status_view::CommandError),
     #[error("the server failed: {0}")]

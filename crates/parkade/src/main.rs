@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     let outcome = match cli::parse() {
         CliCommand::Serve { application, check: false } | CliCommand::Dev(application) => serve::serve(&application),
         CliCommand::Serve { application, check: true } => check::check(&application, check::Show::Outcome),
-        CliCommand::Routes(application) => check::check(&application, check::Show::Routes),
+        CliCommand::Routes { application, json } => check::check(&application, check::Show::Routes { json }),
         CliCommand::Status(arguments) => {
             status_view::status(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }

@@ -15,6 +15,7 @@ use crate::admin::{self, AdminDoor};
 use crate::cli::ApplicationArgs;
 use crate::config::{Bind, Forwarded, ListenSettings, ServerSettings, TrustedPeer as TrustSetting};
 use crate::databases::{self, Databases};
+use crate::dev::{OwnFilesListener, Patterns};
 use crate::error::Error;
 use crate::http::forwarded::{ForwardedFields, TrustedProxies};
 use crate::http::limits::HttpLimits;
@@ -53,14 +54,20 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().event_interval(TASKS_BETWEEN_TURNS).enable_all().build()?;
     let exit = runtime.block_on(async {
-        let server = assemble(application, &guard)?;
+        let own_files = settings.dev.then(OwnFilesListener::open).transpose().map_err(Error::OwnFiles)?;
+        let server = assemble(application, own_files.as_ref().map(OwnFilesListener::address), &guard)?;
         announce(application, server.addresses());
         let (inputs, heard) = mpsc::channel(INPUTS_COUNT_MAX);
         let (door, asks) = AdminDoor::new();
         let _admin = admin::serve(&settings.listen.admin, door)?;
         tokio::spawn(forward_asks(asks, inputs.clone()));
         tokio::spawn(forward_signals(signals()?, inputs.clone()));
-        let _watch = if settings.dev { Some(watch(application, inputs)?) } else { None };
+        let patterns = |own: &OwnFilesListener| Patterns {
+            watch: settings.development.watch.clone(),
+            ignore: settings.development.ignore.clone(),
+            own: own.files.clone(),
+        };
+        let _watch = own_files.as_ref().map(|own| watch(application, patterns(own), inputs)).transpose()?;
         Box::pin(EventLoop::new(server, settings.workers.grace).run(heard)).await.map_err(|failed| match failed {
             Failed::Io(error) => Error::Io(error),
             Failed::JobsUnusable(why) => Error::JobsUnusable(why),
@@ -80,7 +87,12 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
 }
 
 /// Everything that a server has before its first worker starts: its addresses are bound, its store of jobs is open.
-pub fn assemble(application: &ApplicationArgs, guard: &log::LogGuard) -> Result<Server, Error> {
+/// `own_files`: where workers tell which files they write.
+pub fn assemble(
+    application: &ApplicationArgs,
+    own_files: Option<&Path>,
+    guard: &log::LogGuard,
+) -> Result<Server, Error> {
     let settings = &application.settings;
     let connections_count_max = settings.http.connections_limit.min(descriptors_for_connections(settings));
     let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen) };
@@ -96,7 +108,7 @@ pub fn assemble(application: &ApplicationArgs, guard: &log::LogGuard) -> Result<
     let parts = Parts {
         config: config(settings),
         http,
-        upstream: Upstream::new(launch(application))?,
+        upstream: Upstream::new(Launch { own_files: own_files.map(Path::to_owned), ..launch(application) })?,
         databases: databases(settings)?,
         jobs: jobs(settings)?,
         result_bytes_max: settings.databases.result_limit,
@@ -292,6 +304,7 @@ pub fn launch(application: &ApplicationArgs) -> Launch {
         threads: settings.workers.threads,
         dev: settings.dev,
         directory: None,
+        own_files: None,
         core_version: env!("CARGO_PKG_VERSION"),
     }
 }
@@ -344,9 +357,13 @@ async fn forward_asks(mut asks: mpsc::Receiver<admin::Ask>, inputs: mpsc::Sender
 }
 
 /// Reloads when the application's files change.
-fn watch(application: &ApplicationArgs, inputs: mpsc::Sender<Input>) -> Result<dev::FolderWatch, Error> {
+fn watch(
+    application: &ApplicationArgs,
+    patterns: Patterns,
+    inputs: mpsc::Sender<Input>,
+) -> Result<dev::FolderWatch, Error> {
     let (tell, mut changes) = mpsc::channel(1);
-    let watch = dev::watch(&application.target, tell)?;
+    let watch = dev::watch(&application.target, patterns, tell)?;
     tokio::spawn(async move {
         while changes.recv().await.is_some() {
             if inputs.send(Input::Reload).await.is_err() {

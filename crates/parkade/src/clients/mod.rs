@@ -23,7 +23,7 @@ use parkade_wire::Response;
 use crate::admin::EndedRequests;
 use crate::http::answer::{BadAnswer, HeaderField, Prepared};
 use crate::http::limits::{LEAVING_TIME, LEAVING_TIME_BESIDE_ANSWERS};
-use crate::http::{Http, HttpEvent, StreamedContent};
+use crate::http::{Head, Http, HttpEvent, StreamedContent};
 use crate::log::AccessLog;
 use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
@@ -99,6 +99,11 @@ impl Clients {
     ) {
         self.exchanges.note_answer(request, Some(status), body.len());
         sent(self.http.answer(request, status, fields, body));
+    }
+
+    /// What a request that has not been passed on asks for.
+    pub fn head(&self, request: RequestId) -> Option<&Head> {
+        Some(&self.exchanges.peek(request)?.arrival.as_ref()?.head)
     }
 
     pub fn send(&mut self, request: RequestId, response: &Response) {

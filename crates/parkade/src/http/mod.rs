@@ -42,6 +42,8 @@ use self::socket::Peer;
 
 pub use self::connection::StreamedContent;
 pub use self::head::Head;
+#[cfg(test)]
+pub use self::head::parse as parse_head;
 pub use self::limits::FIRST_REQUEST_TIME;
 pub use self::lot::SWEEP_INTERVAL;
 

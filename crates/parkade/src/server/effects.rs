@@ -82,6 +82,13 @@ impl Server {
     }
 
     pub(super) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
+        if let Some(development) = &self.development
+            && let Some(head) = self.clients.head(request)
+            && let Some(page) = development.page(head, refusal)
+        {
+            let fields = [(&b"content-type"[..], page.content_type), (b"cache-control", b"no-store")];
+            return self.clients.answer(request, page.status, fields.into_iter(), &page.body);
+        }
         self.clients.refuse(request, refusal, || self.core.queue_wait(self.now));
     }
 
@@ -201,6 +208,12 @@ impl Server {
         }
         let generation = self.core.status(self.now).generation;
         self.reloads.end(outcome, generation);
+        if let Some(development) = &mut self.development {
+            match (outcome, self.reloads.last_error()) {
+                (ReloadOutcome::Done, _) | (_, None) => development.loaded(),
+                (ReloadOutcome::GivenUp, Some(why)) => development.failed(why),
+            }
+        }
     }
 
     fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {

@@ -37,8 +37,11 @@ impl Server {
                     deadline: None,
                     guarded_job: None,
                 };
+                let is_shown = self.development.as_ref().is_some_and(|development| development.takes(&arrival.head));
                 self.clients.arrived(request, arrival);
-                let destination = self.directed(request, found.destination);
+                // A page about the code is shown instead: `Server::refuse`.
+                let destination =
+                    if is_shown { Destination::NotFound } else { self.directed(request, found.destination) };
                 self.tell(Event::Arrived { request, destination });
             }
             HttpEvent::Taken { request, bytes } => {
@@ -103,7 +106,7 @@ impl Server {
             WorkerEvent::Ready { worker, credit, application } => self.worker_ready(worker, credit, *application),
             WorkerEvent::Failed { worker, text } => {
                 tracing::error!(worker = worker.0, "the application does not load:\n{}", text.trim_end());
-                self.reloads.note_error(&text);
+                self.note_load_error(&text);
                 self.tell(Event::WorkerFailed { worker });
             }
             WorkerEvent::Violated { worker, why } => {
@@ -170,6 +173,9 @@ impl Server {
         }
         match self.routes.learn(&self.core, application, &self.databases) {
             Ok(table) => {
+                if let Some(development) = self.development.as_mut().filter(|_| !self.reloads.is_running()) {
+                    development.loaded();
+                }
                 let what = match self.core.role(worker) {
                     Some(Role::Jobs) => "a job worker is ready",
                     Some(Role::Requests) | None => "a worker is ready",
@@ -185,7 +191,7 @@ impl Server {
 
     pub(super) fn unfit(&mut self, worker: WorkerId, fault: &str) {
         tracing::error!(worker = worker.0, "the application cannot be served: {fault}");
-        self.reloads.note_error(fault);
+        self.note_load_error(fault);
         self.tell(Event::WorkerFailed { worker });
         self.upstream.kill(worker);
     }
@@ -388,6 +394,13 @@ impl Server {
                 };
                 let _ = reply.send(outcome);
             }
+        }
+    }
+
+    fn note_load_error(&mut self, text: &str) {
+        self.reloads.note_error(text);
+        if let Some(development) = &mut self.development {
+            development.failed(text);
         }
     }
 

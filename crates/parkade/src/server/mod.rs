@@ -3,6 +3,7 @@
 mod backlog;
 mod checking;
 mod cpu;
+mod development;
 mod effects;
 mod event_loop;
 mod events;
@@ -28,6 +29,7 @@ use crate::queries::Queries;
 use crate::share::Share;
 use crate::upstream::Upstream;
 use backlog::Backlog;
+use development::Development;
 use payloads::{Payload, Payloads};
 use publishing::Unpublished;
 use reloads::Reloads;
@@ -50,6 +52,8 @@ pub struct Server {
     payloads: Payloads,
     backlog: Backlog,
     reloads: Reloads,
+    /// Only for `parkade dev`.
+    development: Option<Development>,
     /// Reused for the effects of each event.
     effects: Vec<Effect>,
     clock: Clock,
@@ -88,6 +92,7 @@ impl Server {
             payloads: Payloads::default(),
             backlog: Backlog::default(),
             reloads: Reloads::default(),
+            development: parts.about.is_dev.then(Development::default),
             effects: Vec::new(),
             clock: Clock::start(),
             now: Moment::default(),

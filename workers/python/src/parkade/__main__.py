@@ -12,6 +12,7 @@ from ._link.greeting import Stopped, greet, still_wanted
 from ._link.link import Link
 from ._loading import load
 from ._log import log
+from ._own_files import tell_own_files
 from ._session.session import Session
 from ._waits import unused
 from .errors import LoadError
@@ -32,6 +33,7 @@ def main(arguments: list[str]) -> int:
     process.die_with_the_core(link)
     process.leave_signals_to_the_core()
     process.write_lines_at_once()
+    tell_own_files()
     session = Session()
     try:
         info = greet(link, session)

@@ -31,6 +31,8 @@ pub struct Launch {
     pub dev: bool,
     /// The working directory; `None`: that of the core.
     pub directory: Option<PathBuf>,
+    /// During development: the socket where the worker tells which files its code writes.
+    pub own_files: Option<PathBuf>,
     /// The core's own version, for the worker's logs.
     pub core_version: &'static str,
 }
@@ -170,6 +172,9 @@ fn command(launch: &Launch) -> Command {
         // started.
         .process_group(0)
         .kill_on_drop(true);
+    if let Some(own_files) = &launch.own_files {
+        command.env("PARKADE_DEV_FILES", own_files);
+    }
     if let Some(directory) = &launch.directory {
         command.current_dir(directory);
     }

@@ -70,6 +70,7 @@ fn launch(scenario: &str) -> Launch {
         threads: 1,
         dev: false,
         directory: Some(PathBuf::from(fake)),
+        own_files: None,
         core_version: "0.0.0",
     }
 }

@@ -8,6 +8,7 @@ from .._app import App
 from .._link.answers import Answer, Coming, Deferred, Plain, Run
 from .._log import log_error
 from .._requests.request import Request
+from .._responses.error_pages import routes_page
 from .._responses.redirects import redirect
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
@@ -25,6 +26,8 @@ class Handling:
     def __init__(self, app: App, dev: bool = False) -> None:
         self._app = app
         self._dev = dev
+        # What the application answers itself is not replaced.
+        self._lists_routes = dev and not app.ready().fallback
         routes = app.routes
         self._scopes = scopes = Scopes(app.hooks, routes, dev)
         outermost = scopes.outermost
@@ -65,6 +68,11 @@ class Handling:
             response = redirect(f"{other}?{request.query_string}" if request.query_string else other, 307)
             answer = scope.results.answer_async if scope.asynchronous else scope.results.answer
             return answer(response, 307, raw, request)
+        if self._lists_routes and not allowed and "html" in request.headers.get("accept", ""):
+            routes = [(", ".join(route.methods), route.path) for route in self._app.ready().routes]
+            page = routes_page(request, routes, f"There is one for {other}." if other is not None else "")
+            answer = scope.results.answer_async if scope.asynchronous else scope.results.answer
+            return answer(page, 404, raw, request)
         if allowed:
             error = HTTPError(405, headers={"allow": ", ".join(allowed)})
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html as markup
 import linecache
 import traceback
+from collections.abc import Iterable
 from types import TracebackType
 
 from .._log import format_error, is_our_code
@@ -46,6 +47,15 @@ def failure_response(error: BaseException, request: Request | None, dev: bool) -
     return error_response(HTTPError(500, told), request)
 
 
+def routes_page(request: Request, routes: Iterable[tuple[str, str]], hint: str) -> Response:
+    """For developers: a path without a route, and the routes that there are, as methods and path."""
+    escape = markup.escape
+    rows = "".join(f"<tr><th>{escape(methods)}<td><code>{escape(path)}</code>" for methods, path in routes)
+    told = f"{request.method} {request.raw_path}"
+    page = _ROUTES.format(request=escape(told), hint=f"<p>{escape(hint)}</p>" if hint else "", routes=rows)
+    return html(page, 404)
+
+
 def _traceback_page(error: BaseException, request: Request) -> Response:
     escape = markup.escape
     title = f"{type(error).__name__}: {error}"
@@ -74,13 +84,20 @@ def _source(trace: TracebackType | None) -> str:
     return f"<h2>{markup.escape(frame.f_code.co_filename)}:{number}</h2><pre>{chr(10).join(lines)}</pre>"
 
 
-_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
-<style>
+_STYLE = """<style>
 body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem;
   color-scheme: light dark }}
 h1 {{ font-size: 1.4rem }} h2 {{ font-size: 1rem }}
 pre {{ overflow-x: auto; padding: 1rem; background: #8882; border-radius: 6px }}
 pre b {{ background: #f004 }} th {{ text-align: left; padding-right: 1rem; font-weight: normal; opacity: .7 }}
-</style>
-<h1>{title}</h1><p>{request}</p>{source}<h2>Traceback</h2><pre>{traceback}</pre><h2>Headers</h2><table>{headers}</table></html>
+</style>"""
+
+_PAGE = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{{title}}</title>
+{_STYLE}
+<h1>{{title}}</h1><p>{{request}}</p>{{source}}<h2>Traceback</h2><pre>{{traceback}}</pre><h2>Headers</h2><table>{{headers}}</table></html>
+"""
+
+_ROUTES = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>404</title>
+{_STYLE}
+<h1>There is no route for {{request}}</h1>{{hint}}<h2>The routes of the application</h2><table>{{routes}}</table></html>
 """

@@ -1,0 +1,322 @@
+//! What `parkade routes` prints: each route and job, who answers, and what is easily overlooked.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use parkade_wire::{
+    Application, JobAccess, JobSpec, QueryRequest, RecurringSpec, Route, RouteKind, ThenRequest, WaitRequest, When,
+};
+use serde::Serialize;
+
+/// Of a statement.
+const SHOWN_CHARACTERS_MAX: usize = 60;
+
+/// All that is listed, as JSON has it.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Listing {
+    routes: Vec<RouteView>,
+    jobs: Vec<JobView>,
+    recurring: Vec<RecurringView>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct RouteView {
+    methods: Vec<String>,
+    path: String,
+    /// `def`, `async def`, `wait`, `constant` or `jobs`.
+    kind: &'static str,
+    /// What a request waits for.
+    wait: Option<String>,
+    /// The function that is called after the wait.
+    then: Option<String>,
+    /// Seconds; 0 is none, null the server's.
+    deadline: Option<f64>,
+    /// Methods for which an earlier route of the same path is called.
+    shadowed: Vec<String>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct JobView {
+    name: String,
+    kind: &'static str,
+    queue: String,
+    retries: u32,
+    priority: i16,
+    deadline: Option<f64>,
+    /// `public`, `private` or `function`.
+    access: &'static str,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct RecurringView {
+    name: String,
+    job: String,
+    when: String,
+}
+
+impl Listing {
+    pub fn of(told: &Application) -> Self {
+        let mut first: HashMap<(String, String), usize> = HashMap::new();
+        let routes = told.routes.iter().enumerate().map(|(place, route)| {
+            let shape = shape(&route.path);
+            let mut is_shadowed =
+                |method: &str| *first.entry((method.to_owned(), shape.clone())).or_insert(place) != place;
+            let shadowed = route.methods.iter().filter(|method| is_shadowed(method)).cloned().collect();
+            RouteView::of(route, shadowed)
+        });
+        Self {
+            routes: routes.collect(),
+            jobs: told.jobs.iter().map(JobView::of).collect(),
+            recurring: told.recurring.iter().map(RecurringView::of).collect(),
+        }
+    }
+
+    pub fn text(&self) -> String {
+        let routes = self.routes.iter().map(|route| [route.methods.join(","), route.path.clone(), route.text()]);
+        let jobs = self.jobs.iter().map(|job| ["job".into(), job.name.clone(), self.text_of(job)]);
+        let others = self.recurring.iter().filter(|recurring| self.jobs.iter().all(|job| job.name != recurring.job));
+        let others = others.map(|recurring| ["every".into(), recurring.job.clone(), recurring.when.clone()]);
+        let rows: Vec<[String; 3]> = routes.chain(jobs).chain(others).collect();
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let (methods, paths) = (width(0), width(1));
+        let line = |[method, path, kind]: &[String; 3]| format!("{method:methods$}  {path:paths$}  {kind}\n");
+        rows.iter().map(line).collect()
+    }
+
+    fn text_of(&self, job: &JobView) -> String {
+        let mut text = format!("{}, queue {}, retries {}", job.kind, job.queue, job.retries);
+        if job.priority != 0 {
+            let _ = write!(text, ", priority {}", job.priority);
+        }
+        text += &deadline(job.deadline);
+        text += match job.access {
+            "private" => ", private",
+            "function" => ", access by a function",
+            _ => "",
+        };
+        for recurring in self.recurring.iter().filter(|recurring| recurring.job == job.name) {
+            let _ = write!(text, ", {}", recurring.when);
+        }
+        text
+    }
+}
+
+impl RouteView {
+    fn of(route: &Route, shadowed: Vec<String>) -> Self {
+        let (kind, wait, then) = match &route.kind {
+            RouteKind::Sync => ("def", None, None),
+            RouteKind::Async => ("async def", None, None),
+            RouteKind::Wait { wait, then } => ("wait", Some(waited(wait)), called(then)),
+            RouteKind::Constant(_) => ("constant", None, None),
+            RouteKind::Job => ("jobs", None, None),
+        };
+        let (methods, path) = (route.methods.clone(), route.path.clone());
+        Self { methods, path, kind, wait, then, deadline: route.deadline, shadowed }
+    }
+
+    fn text(&self) -> String {
+        let mut text = match (&self.wait, &self.then) {
+            (Some(wait), None) => format!("wait: {wait}, no worker"),
+            (Some(wait), Some(then)) => format!("wait: {wait}, then {then}"),
+            (None, _) if matches!(self.kind, "constant" | "jobs") => format!("{}, no worker", self.kind),
+            (None, _) => self.kind.to_owned(),
+        };
+        text += &deadline(self.deadline);
+        if !self.shadowed.is_empty() {
+            let _ = write!(text, "  <- never called for {}: the first route of this path is", self.shadowed.join(", "));
+        }
+        text
+    }
+}
+
+impl JobView {
+    fn of(job: &JobSpec) -> Self {
+        Self {
+            name: job.name.clone(),
+            kind: if job.concurrent { "async def" } else { "def" },
+            queue: job.queue.clone(),
+            retries: job.retries,
+            priority: job.priority,
+            deadline: job.deadline,
+            access: match job.access {
+                JobAccess::Public => "public",
+                JobAccess::Private => "private",
+                JobAccess::Asked(_) => "function",
+            },
+        }
+    }
+}
+
+impl RecurringView {
+    fn of(recurring: &RecurringSpec) -> Self {
+        let when = match &recurring.when {
+            When::Every(seconds) => format!("every {}", time(*seconds)),
+            When::Cron { fields, timezone } => format!("cron {fields} ({timezone})"),
+        };
+        Self { name: recurring.name.clone(), job: recurring.job.clone(), when }
+    }
+}
+
+fn waited(wait: &WaitRequest) -> String {
+    let at_most = |timeout: &Option<Duration>| {
+        timeout.map(|timeout| format!(", at most {}", time(timeout.as_secs_f64()))).unwrap_or_default()
+    };
+    match wait {
+        WaitRequest::Timer { after } => format!("{} pass", time(after.as_secs_f64())),
+        WaitRequest::Next { channel, timeout, .. } => format!("next message of {channel}{}", at_most(timeout)),
+        WaitRequest::Stream { channel, .. } => format!("messages of {channel}"),
+        WaitRequest::Query(query) => statement(query),
+        WaitRequest::Result { timeout, .. } => format!("end of a job{}", at_most(timeout)),
+        WaitRequest::Begin(_)
+        | WaitRequest::Commit
+        | WaitRequest::Rollback
+        | WaitRequest::Stored
+        | WaitRequest::Access { .. } => "only for a coroutine".into(),
+        WaitRequest::Unaccepted { name, why } => format!("{name}, which cannot be served ({why})"),
+    }
+}
+
+fn statement(query: &QueryRequest) -> String {
+    let words: Vec<&str> = query.text.split_whitespace().collect();
+    let text = words.join(" ");
+    let shown = match text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    };
+    match &query.options.database {
+        Some(database) => format!("query of {database}: {shown}"),
+        None => format!("query: {shown}"),
+    }
+}
+
+fn called(then: &ThenRequest) -> Option<String> {
+    match then {
+        ThenRequest::Call { function, .. } => Some(function.clone()),
+        ThenRequest::Answer(_) | ThenRequest::Await => None,
+    }
+}
+
+fn deadline(seconds: Option<f64>) -> String {
+    match seconds {
+        None => String::new(),
+        Some(0.0) => ", no deadline".into(),
+        Some(seconds) => format!(", deadline {}", time(seconds)),
+    }
+}
+
+fn time(seconds: f64) -> String {
+    for (unit, name) in [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min")] {
+        if seconds >= unit && seconds % unit == 0.0 {
+            return format!("{} {name}", seconds / unit);
+        }
+    }
+    format!("{seconds} s")
+}
+
+/// Which names parameters have makes no difference: `/{a}` and `/{b}` are the same path.
+fn shape(path: &str) -> String {
+    let segments =
+        path.split('/').map(|segment| match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+            Some(parameter) => format!("{{{}}}", parameter.split_once(':').map_or("", |(_, kind)| kind)),
+            None => segment.to_owned(),
+        });
+    segments.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use parkade_model::Missed;
+
+    use super::*;
+
+    fn route(method: &str, path: &str, kind: RouteKind, deadline: Option<f64>) -> Route {
+        Route { methods: vec![method.into()], path: path.into(), deadline, kind }
+    }
+
+    fn application() -> Application {
+        let wait = |wait, then| RouteKind::Wait { wait, then };
+        let next = WaitRequest::Next {
+            channel: parkade_model::ChannelName::parse("news").unwrap(),
+            timeout: Some(Duration::from_secs(30)),
+            since: None,
+        };
+        let render = ThenRequest::Call {
+            function: "shop:render".into(),
+            state: [].as_slice().into(),
+            kind: parkade_wire::CallKind::Sync,
+        };
+        let query = QueryRequest {
+            text: "select *\n  from bids".into(),
+            parameters: vec![],
+            options: parkade_wire::QueryOptions::default(),
+        };
+        let job = JobSpec {
+            name: "clean".into(),
+            concurrent: false,
+            queue: "default".into(),
+            retries: 3,
+            deadline: Some(120.0),
+            priority: -5,
+            access: JobAccess::Private,
+        };
+        let recurring = |job: &str, when| RecurringSpec {
+            name: job.into(),
+            job: job.into(),
+            arguments: [].as_slice().into(),
+            when,
+            missed: Missed::Once,
+            key: None,
+        };
+        Application {
+            interface: "native".into(),
+            concurrent: false,
+            threads: 1,
+            fallback: false,
+            routes: vec![
+                route("GET", "/{a}", RouteKind::Sync, Some(2.5)),
+                route("GET", "/{b}", RouteKind::Async, Some(0.0)),
+                route("POST", "/{b}", RouteKind::Async, None),
+                route("GET", "/news", wait(next, ThenRequest::Answer(None)), None),
+                route("GET", "/bids", wait(WaitRequest::Query(Box::new(query)), render), None),
+                route(
+                    "GET",
+                    "/later",
+                    wait(WaitRequest::Timer { after: Duration::from_secs(120) }, ThenRequest::Answer(None)),
+                    None,
+                ),
+            ],
+            channels: vec![],
+            jobs: vec![job],
+            queues: vec![],
+            recurring: vec![
+                recurring("clean", When::Every(10.0)),
+                recurring("elsewhere", When::Cron { fields: "0 3 * * *".into(), timezone: "UTC".into() }),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_listing_says_who_answers_and_what_is_easily_overlooked() {
+        let expected = "\
+GET    /{a}       def, deadline 2.5 s
+GET    /{b}       async def, no deadline  <- never called for GET: the first route of this path is
+POST   /{b}       async def
+GET    /news      wait: next message of news, at most 30 s, no worker
+GET    /bids      wait: query: select * from bids, then shop:render
+GET    /later     wait: 2 min pass, no worker
+job    clean      def, queue default, retries 3, priority -5, deadline 2 min, private, every 10 s
+every  elsewhere  cron 0 3 * * * (UTC)
+";
+        assert_eq!(Listing::of(&application()).text(), expected);
+    }
+
+    #[test]
+    fn json_has_the_same() {
+        let told = serde_json::to_value(Listing::of(&application())).unwrap();
+        assert_eq!(told["routes"][1]["shadowed"], serde_json::json!(["GET"]));
+        assert_eq!(told["routes"][4]["then"], "shop:render");
+        assert_eq!(told["jobs"][0]["access"], "private");
+        assert_eq!(told["recurring"][0], serde_json::json!({ "name": "clean", "job": "clean", "when": "every 10 s" }));
+    }
+}

@@ -1,0 +1,145 @@
+//! Which files count as the application's.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::own_files::OwnFiles;
+
+/// Folders with many files, none of them the application's own.
+const IGNORED_FOLDERS: [&str; 4] = ["__pycache__", "node_modules", "site-packages", "venv"];
+/// Code, settings, templates, and what pages are made of: applications read these at their start.
+const WATCHED_ENDINGS: [&str; 19] = [
+    "py", "toml", "ini", "json", "yaml", "yml", "html", "htm", "jinja", "jinja2", "j2", "txt", "md", "sql", "css",
+    "js", "mjs", "svg", "xml",
+];
+/// The one hidden file that counts.
+const SETTINGS_FILE: &str = ".env";
+
+/// What the operator says in addition, and what the application writes itself.
+#[derive(Debug, Clone, Default)]
+pub struct Patterns {
+    pub watch: Vec<String>,
+    pub ignore: Vec<String>,
+    pub own: OwnFiles,
+}
+
+impl Patterns {
+    /// Folders that are watched in addition to the application's.
+    pub fn folders(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        self.watch.iter().map(PathBuf::from).filter(|path| path.is_dir())
+    }
+
+    /// By its last name, or by its path: what lies in an ignored folder is not watched.
+    pub fn is_ignored(&self, path: &Path) -> bool {
+        let name = name(path);
+        let is_hidden = name.starts_with('.') && name != SETTINGS_FILE;
+        let is_usual = is_hidden && !matches(&self.watch, path) || IGNORED_FOLDERS.contains(&name);
+        is_usual || matches(&self.ignore, path)
+    }
+
+    pub fn is_watched(&self, path: &Path) -> bool {
+        let ending = path.extension().and_then(OsStr::to_str);
+        let is_usual = ending.is_some_and(|ending| WATCHED_ENDINGS.contains(&ending)) || name(path) == SETTINGS_FILE;
+        is_usual || matches(&self.watch, path)
+    }
+
+    /// Whether the application has opened it to write it.
+    pub fn is_own(&self, path: &Path) -> bool {
+        self.own.contains(path)
+    }
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().and_then(OsStr::to_str).unwrap_or_default()
+}
+
+/// A pattern with a slash is about the path as it is seen from the present folder, any other about the name.
+fn matches(patterns: &[String], path: &Path) -> bool {
+    let here = std::env::current_dir().unwrap_or_default();
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    let relative = absolute.strip_prefix(&here).unwrap_or(&absolute).to_string_lossy();
+    patterns.iter().any(|pattern| {
+        let pattern = pattern.strip_prefix("./").unwrap_or(pattern).trim_end_matches('/');
+        if pattern.contains('/') {
+            fits(pattern.as_bytes(), relative.as_bytes())
+        } else {
+            fits(pattern.as_bytes(), name(path).as_bytes())
+        }
+    })
+}
+
+/// A `*` is any text. Of two ways to fit the shorter is tried first; a pattern is the operator's, so its cost is, too.
+fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    match pattern.split_first() {
+        None => text.is_empty(),
+        Some((b'*', rest)) => (0..=text.len()).any(|skipped| fits(rest, &text[skipped..])),
+        Some((first, rest)) => text.split_first().is_some_and(|(letter, text)| letter == first && fits(rest, text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(patterns: &Patterns, path: &str) -> bool {
+        patterns.is_watched(Path::new(path)) && !patterns.is_ignored(Path::new(path))
+    }
+
+    #[test]
+    fn only_what_belongs_to_the_application_counts() {
+        for (path, expected) in [
+            ("shop/app.py", true),
+            ("parkade.toml", true),
+            ("templates/page.html", true),
+            ("page.css", true),
+            ("page.js", true),
+            ("settings.yaml", true),
+            (".env", true),
+            ("shop/app.pyc", false),
+            ("shop/.app.py.swp", false),
+            ("shop/.#app.py", false),
+            ("shop.log", false),
+            ("data.sqlite", false),
+        ] {
+            assert_eq!(counts(&Patterns::default(), path), expected, "{path}");
+        }
+        for folder in [".venv", ".git", "__pycache__", "node_modules"] {
+            assert!(Patterns::default().is_ignored(&Path::new("shop").join(folder)), "{folder}");
+        }
+    }
+
+    #[test]
+    fn patterns_add_and_leave_out() {
+        let patterns = Patterns {
+            watch: vec!["*.graphql".into(), "data/*.csv".into(), ".flags".into()],
+            ignore: vec!["*.txt".into(), "./cache/".into(), "build/gen*".into()],
+            ..Patterns::default()
+        };
+        for (path, expected) in [
+            ("api/shop.graphql", true),
+            ("data/x.csv", true),
+            ("other/x.csv", false),
+            (".flags", true),
+            ("notes.txt", false),
+            ("app.py", true),
+            ("build/generated.py", false),
+            ("build/app.py", true),
+        ] {
+            assert_eq!(counts(&patterns, path), expected, "{path}");
+        }
+        assert!(patterns.is_ignored(Path::new("shop/cache")), "a folder");
+    }
+
+    #[test]
+    fn a_star_is_any_text() {
+        for (pattern, text, expected) in [
+            ("*.py", "app.py", true),
+            ("*", "", true),
+            ("a*b*c", "a--b-b-c", true),
+            ("a*b", "abc", false),
+            ("app.py", "app.pyc", false),
+        ] {
+            assert_eq!(fits(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What `parkade dev` shows in a browser while the application does not load. (Workers show other errors, and the routes.)
+//!
+//! The page asks now and then whether anything has changed, and loads itself anew when it has.
+
+use bytes::Bytes;
+use parkade_model::Refusal;
+
+use crate::http::Head;
+
+/// The field with which a page asks whether anything has changed; the answer is [`Development::stamp`].
+const ASKING_FIELD: &str = "x-parkade-dev";
+
+#[derive(Debug, Default)]
+pub struct Development {
+    /// Why the code that is in the files now does not load.
+    error: Option<String>,
+    /// How often it has loaded, or failed to.
+    stamp: u64,
+}
+
+/// An answer instead of that of the core.
+pub struct DevPage {
+    pub status: u16,
+    pub content_type: &'static [u8],
+    pub body: Bytes,
+}
+
+impl Development {
+    pub fn failed(&mut self, text: &str) {
+        self.error = Some(text.trim_end().to_owned());
+        self.stamp += 1;
+    }
+
+    pub fn loaded(&mut self) {
+        self.error = None;
+        self.stamp += 1;
+    }
+
+    /// Whether this request is answered here, whatever its route is: old code may serve still, and would hide the error.
+    pub fn takes(&self, head: &Head) -> bool {
+        asks(head) || self.error.is_some() && is_page(head)
+    }
+
+    /// The page instead of this refusal, if a browser shows it.
+    pub fn page(&self, head: &Head, refusal: Refusal) -> Option<DevPage> {
+        if asks(head) {
+            let body = self.stamp.to_string().into();
+            return Some(DevPage { status: 200, content_type: b"text/plain", body });
+        }
+        let error = self.error.as_deref().filter(|_| is_page(head))?;
+        matches!(refusal, Refusal::NotFound | Refusal::NoApplication).then(|| DevPage {
+            status: 500,
+            content_type: b"text/html; charset=utf-8",
+            body: self.error_page(error).into(),
+        })
+    }
+
+    fn error_page(&self, error: &str) -> String {
+        let last = error.lines().last().unwrap_or_default();
+        let body = format!(
+            "<h1>The application does not load</h1>\n<p class=what>{}</p>\n<pre>{}</pre>\n\
+             <p>This page loads itself anew as soon as the code has changed.</p>\n<script>{}</script>",
+            escaped(last),
+            escaped(error),
+            SCRIPT.replace("STAMP", &self.stamp.to_string()),
+        );
+        document("The application does not load", &body)
+    }
+}
+
+/// Until its answer is another one than when the page was made.
+const SCRIPT: &str = "\
+setInterval(async () => {
+  try {
+    const answer = await fetch(location.href, {headers: {'x-parkade-dev': 'stamp'}, cache: 'no-store'});
+    if (await answer.text() !== 'STAMP') location.reload();
+  } catch { /* the server is being restarted */ }
+}, 500);";
+
+const STYLE: &str = "\
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
+body { max-width: 60rem; margin: 3rem auto; padding: 0 1rem }
+h1 { font-size: 1.5rem; margin: 0 }
+.what { font-family: ui-monospace, monospace; color: light-dark(#a40e26, #ff8182) }
+pre { overflow-x: auto; padding: 1rem; border-radius: .5rem; background: light-dark(#f3f4f6, #1f2328) }";
+
+fn document(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n{body}\n</html>\n"
+    )
+}
+
+fn asks(head: &Head) -> bool {
+    head.field(ASKING_FIELD).is_some()
+}
+
+/// What a browser shows: it asks for HTML by name, programs do not.
+fn is_page(head: &Head) -> bool {
+    matches!(head.method(), "GET" | "HEAD") && head.field("accept").is_some_and(|accept| accept.contains("text/html"))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::parse_head;
+
+    fn request(target: &str, fields: &str) -> Head {
+        parse_head(format!("GET {target} HTTP/1.1\r\nHost: x\r\n{fields}\r\n").as_bytes(), 10).unwrap()
+    }
+
+    const BROWSER: &str = "Accept: text/html,*/*\r\n";
+
+    #[test]
+    fn an_error_is_shown_to_browsers_until_the_code_loads() {
+        let mut development = Development::default();
+        assert!(!development.takes(&request("/", BROWSER)));
+        development.failed("Traceback\nSyntaxError: <b>\n");
+        assert!(development.takes(&request("/", BROWSER)) && !development.takes(&request("/", "Accept: */*\r\n")));
+        let page = development.page(&request("/", BROWSER), Refusal::NotFound).unwrap();
+        let html = String::from_utf8(page.body.into()).unwrap();
+        assert_eq!(page.status, 500);
+        assert!(html.contains("SyntaxError: &lt;b&gt;") && html.contains("!== '1'"), "{html}");
+        assert!(development.page(&request("/", ""), Refusal::NoApplication).is_none());
+        development.loaded();
+        assert!(!development.takes(&request("/", BROWSER)));
+    }
+
+    #[test]
+    fn a_page_that_asks_is_told_how_often_the_code_was_loaded() {
+        let mut development = Development::default();
+        development.failed("x");
+        development.loaded();
+        let asking = request("/", "X-Parkade-Dev: stamp\r\n");
+        assert!(development.takes(&asking));
+        assert_eq!(&development.page(&asking, Refusal::NotFound).unwrap().body[..], b"2");
+    }
+}

@@ -1,0 +1,170 @@
+"""`parkade dev`: what a browser shows while the code is broken, and which changes load the application anew."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import Serve
+from .harness.browser import CHROMIUM, Browser
+from .harness.server import Server, run
+
+APP = """
+import pathlib
+from parkade import App
+app = App()
+HERE = pathlib.Path(__file__).parent
+VERSION = {version!r}
+STYLE = (HERE / "page.css").read_text()
+
+@app.get("/version")
+def version(): return VERSION
+
+@app.get("/style")
+def style(): return STYLE
+
+@app.get("/write/{{name}}")
+def write(name: str):
+    (HERE / name).write_text("written by the application")
+    return "written"
+
+@app.post("/orders/{{number:int}}")
+def order(number: int): return {{"number": number}}
+"""
+
+BROWSER = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
+
+
+class Code:
+    """The files of an application."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "shop.py"
+        (folder / "page.css").write_text("one")
+        self.write("one")
+
+    def write(self, version: str) -> None:
+        self.file.write_text(APP.format(version=version))
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Code:
+    return Code(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as running:
+        yield running
+
+
+def reloads(server: Server) -> int:
+    return int(server.status()["counts"]["reloads_done"])
+
+
+def test_a_load_error_is_a_page_although_the_old_code_serves_on(serve: Serve, code: Code) -> None:
+    server = serve(code.file, command="dev")
+    code.file.write_text("from parkade import App\ndef broken(:\n    '<b>'\n")
+    server.until(lambda status: status["code"]["last_reload"] == "aborted")
+    page = server.get("/version", BROWSER)
+    assert (page.status, page["content-type"]) == (500, "text/html; charset=utf-8")
+    assert "SyntaxError" in page.text
+    assert "def broken(:" in page.text
+    assert "location.reload()" in page.text
+    assert "<b>" not in page.text
+    assert server.get("/nowhere", BROWSER).status == 500, "whatever the path"
+    assert server.get("/version").text == "one", "programs get what the old code answers"
+    assert server.post("/orders/7", b"", BROWSER).json() == {"number": 7}
+    (stamp,) = re.findall(r"!== '(\d+)'", page.text)
+    assert server.get("/version", "X-Parkade-Dev: stamp").text == stamp
+    code.write("two")
+    server.until(lambda status: status["code"]["last_reload"] == "done")
+    assert server.get("/version", "X-Parkade-Dev: stamp").text != stamp
+    assert server.get("/version", BROWSER).text == "two"
+
+
+def test_a_first_start_that_fails_is_a_page_too(serve: Serve, code: Code) -> None:
+    code.file.write_text("raise RuntimeError('no settings')")
+    server = serve(code.file, command="dev", is_ready=False)
+    server.until_logged("no settings")
+    page = server.get("/version", BROWSER)
+    assert (page.status, "RuntimeError: no settings" in page.text) == (500, True)
+    assert server.get("/version").status == 503
+    code.write("mended")
+    server.ready()
+    server.until(lambda status: server.get("/version", BROWSER).text == "mended")
+
+
+@pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="there is no Chromium: apt-get install chromium")
+def test_a_browser_shows_the_error_and_the_page_as_soon_as_the_code_is_mended(
+    serve: Serve, code: Code, browser: Browser
+) -> None:
+    code.file.write_text("raise RuntimeError('no settings')")
+    server = serve(code.file, command="dev", is_ready=False)
+    server.until_logged("no settings")
+    page = browser.open(f"http://127.0.0.1:{server.address[1]}/version")
+    page.until('document.body.textContent.includes("RuntimeError: no settings")')
+    code.file.write_text("raise RuntimeError('something else')")
+    page.until('document.body.textContent.includes("RuntimeError: something else")')
+    code.write("mended")
+    page.until('document.body.textContent === "mended"')
+    browser.close_all()
+
+
+def test_a_path_without_a_route_lists_the_routes_for_developers_alone(serve: Serve, code: Code) -> None:
+    server = serve(code.file, command="dev")
+    page = server.get("/nowhere", BROWSER)
+    assert (page.status, page["content-type"]) == (404, "text/html; charset=utf-8")
+    for told in ("GET /nowhere", "/version", "/orders/{number:int}", "POST"):
+        assert told in page.text
+    assert server.get("/nowhere")["content-type"] != "text/html; charset=utf-8"
+    production = serve(code.file)
+    assert "/orders" not in production.get("/nowhere", BROWSER).text
+    assert production.get("/version", "X-Parkade-Dev: stamp").text == "one"
+
+
+@pytest.mark.parametrize("name", ["page.css", "page.js", "settings.yaml", "data.json", ".env", "templates/page.html"])
+def test_files_that_pages_are_made_of_are_watched(serve: Serve, code: Code, name: str) -> None:
+    server = serve(code.file, command="dev")
+    (code.folder / name).parent.mkdir(exist_ok=True)
+    (code.folder / name).write_text("two")
+    server.until(lambda status: status["counts"]["reloads_done"] == 1)
+    if name == "page.css":
+        assert server.get("/style").text == "two"
+
+
+@pytest.mark.parametrize("name", ["data.txt", "made.py", "page.css"])
+def test_what_the_application_writes_itself_does_not_load_it_anew(serve: Serve, code: Code, name: str) -> None:
+    server = serve(code.file, command="dev")
+    for _ in range(3):
+        assert server.get(f"/write/{name}").text == "written"
+    (code.folder / "other.css").write_text("written by the developer")
+    server.until(lambda status: status["counts"]["reloads_done"] == 1)
+    assert reloads(server) == 1, "the change after it was noticed, and only that"
+
+
+def test_what_is_watched_can_be_set(serve: Serve, code: Code, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "library"
+    elsewhere.mkdir()
+    application = tmp_path / "application"
+    application.mkdir()
+    inside = Code(application)
+    server = serve(inside.file, command="dev", watch=["*.graphql", elsewhere], ignore=["*.txt", "cache"])
+    (application / "notes.txt").write_text("ignored")
+    (application / "cache").mkdir()
+    (application / "cache" / "x.py").write_text("ignored")
+    (application / "shop.graphql").write_text("type Query { x: Int }")
+    server.until(lambda status: status["counts"]["reloads_done"] == 1)
+    (elsewhere / "common.py").write_text("x = 1")
+    server.until(lambda status: status["counts"]["reloads_done"] == 2)
+    assert reloads(server) == 2
+
+
+def test_the_help_says_what_is_watched() -> None:
+    told = run("dev", "--help").stdout
+    assert "--watch" in told
+    assert "--ignore" in told
