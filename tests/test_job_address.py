@@ -133,7 +133,7 @@ def test_a_store_that_takes_too_long_is_waited_for_until_the_deadline(serve: Ser
         watch = Stopwatch()
         answer = server.get(f"/jobs/{uuid4()}", *fields)
         assert (answer.status, "retry-after" in answer, watch.seconds < 1.5) == (503, True, True)
-        assert "cannot be determined" in answer.json()["detail"]
+        assert "is unknown" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])

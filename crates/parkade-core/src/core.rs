@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::barrier::Output;
 use crate::bell::Bell;
 use crate::config::Config;
 use crate::context::Context;
@@ -16,8 +17,7 @@ use crate::report::status::{QueryStatus, Status};
 use crate::requests::{self, Components, Happening, Requests, State, runs, supervision, waking};
 use crate::waits::Waits;
 use parkade_model::{
-    ChannelName, Cursor, DeclaredJobs, JobId, QueryId, QueueId, Reason, Refusal, RequestId, Role, StoreFault, TableId,
-    WorkerId,
+    ChannelName, Cursor, DeclaredJobs, JobId, QueryId, QueueId, Reason, Refusal, RequestId, Role, TableId, WorkerId,
 };
 
 /// Everything that is decided. It is told the time, and never waits, reads or writes.
@@ -155,13 +155,20 @@ impl Core {
     /// Whether something that the request has enqueued is not stored yet.
     #[must_use]
     pub fn is_unstored(&self, request: RequestId) -> bool {
-        self.waits.enqueued.are_pending(request)
+        self.waits.barrier.is_pending(request)
     }
 
     /// Why something that the request has enqueued could not be stored.
     #[must_use]
-    pub fn store_fault(&self, request: RequestId) -> Option<StoreFault> {
-        self.waits.enqueued.fault(request)
+    pub fn store_fault(&self, request: RequestId) -> Option<Refusal> {
+        self.waits.barrier.fault(request)
+    }
+
+    /// Whether this has to wait until the writes of the request are durable: then [`Event::OutputHeld`] follows. What a worker says of a request
+    /// that it does not hold is late, and waits for nothing.
+    #[must_use]
+    pub fn holds_output(&self, worker: WorkerId, request: RequestId, output: Output) -> bool {
+        self.waits.barrier.holds(request, output) && self.requests.is_held_by(worker, request)
     }
 
     /// How long no job begins here because workers of jobs keep dying and none is left.
@@ -298,10 +305,15 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         Event::JobEnqueued { worker, request } => {
             // One of a request that has ended is stored all the same; nobody waits for it.
             if requests.is_held_by(worker, request) {
-                with.waits.enqueued.add(request);
+                with.waits.barrier.begin_write(request);
             }
         }
-        Event::JobStored { request, fault } => requests.stored(with, request, fault),
+        Event::JobStored { request, fault } => requests.written(with, request, fault.map(Refusal::from)),
+        Event::OutputHeld { worker, request, output } => {
+            if requests.is_held_by(worker, request) {
+                with.waits.barrier.hold(worker, request, output);
+            }
+        }
         Event::JobReturned { worker, request } => requests.frame(with, worker, request, Happening::JobReturned),
         Event::JobEnded { job } => waking::end_job(requests, with, job),
         Event::JobDropped { job } => waking::drop_job(requests, with, job),

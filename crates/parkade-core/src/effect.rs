@@ -168,8 +168,6 @@ pub enum StoreEffect {
     EndRun { request: RequestId, verdict: Verdict },
     /// What [`Event::RunNotNoted`](crate::Event::RunNotNoted) was said of is to be noted again, as it was: the store may have it.
     NoteAgain { request: RequestId },
-    /// All that the request has enqueued is stored (or cannot be), and its worker still holds it: what it wrote after that may be heard.
-    OpenGate { request: RequestId },
     /// Say with [`Event::JobFound`](crate::Event::JobFound) how it stands with this job.
     LookUpJob { request: RequestId, job: JobId, asker: JobCaller },
     /// Nobody is to be told of the job's end any more.
@@ -184,6 +182,8 @@ pub enum ServerEffect {
     LookUpRoute { request: RequestId, table: TableId },
     /// The request is over for the core: log it, forget what was kept for it. Always the last effect that names a request.
     Forget { request: RequestId, ending: Ending, times: Times },
+    /// What the request has written is durable, or lost, and its worker still holds it: the output that was held may be heard.
+    ReleaseOutput { request: RequestId },
     /// The message is refused: all channels that there may be are in use. [`ServerEffect::DropMessage`] follows.
     NotPublished { message: MessageId },
     /// The message is in no history and on no way to anybody any more.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::barrier::Output;
 use crate::jobs::{CancelEvent, PressureEvent, RecurringEvent};
 use crate::routes::{Destination, RouteId};
 use parkade_model::{
@@ -82,6 +83,9 @@ pub enum Event {
     JobEnqueued { worker: WorkerId, request: RequestId },
     /// The store has it, or cannot.
     JobStored { request: RequestId, fault: Option<StoreFault> },
+    /// What a worker said of a request is not heard before [`ServerEffect::ReleaseOutput`](crate::ServerEffect::ReleaseOutput), as
+    /// [`Core::holds_output`](crate::Core::holds_output) wants it.
+    OutputHeld { worker: WorkerId, request: RequestId, output: Output },
     /// `RESULT`, which the server keeps with the run.
     JobReturned { worker: WorkerId, request: RequestId },
     /// A job has ended for good, and the store has that; the shell has what came of it.

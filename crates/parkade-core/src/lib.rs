@@ -20,6 +20,7 @@
 //!
 //! Deliberately absent: sockets, processes, files, the clock, paths and their routes, what is inside of a request, an answer, a message or a query.
 
+mod barrier;
 mod bell;
 mod channels;
 mod config;
@@ -40,6 +41,7 @@ mod structures;
 mod waits;
 mod woken;
 
+pub use barrier::Output;
 pub use config::{Config, Recycle};
 pub use core::Core;
 pub use effect::{

@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
+use crate::barrier::Barrier;
 use crate::channels::{Channels, ChannelsFull, NextBegan, Subscription};
 use crate::config::Config;
 use crate::context::Context;
 use crate::effect::{Effect, HttpEffect, Outcome, StatementSource};
-use crate::jobs::{EnqueuedJobs, Granted, JobWaits, NewJobWait};
+use crate::jobs::{Granted, JobWaits, NewJobWait};
 use crate::limits::QUERY_END_MAX;
 use crate::moment::Moment;
 use crate::queries::{GivenUp, NewQuery, Queries, QueryBegan, Waiter, WaiterOutcome};
@@ -27,7 +28,7 @@ pub struct Waits {
     pub channels: Channels,
     pub queries: Queries,
     pub jobs: JobWaits,
-    pub enqueued: EnqueuedJobs,
+    pub barrier: Barrier,
 }
 
 /// What a parked request waits for, and where it stands.
@@ -170,7 +171,7 @@ impl Waits {
             channels: Channels::new(config),
             queries: Queries::default(),
             jobs: JobWaits::default(),
-            enqueued: EnqueuedJobs::default(),
+            barrier: Barrier::default(),
         }
     }
 
@@ -187,7 +188,7 @@ impl Waits {
             Wait::Query(wait) => self.query(cx, new, &wait, source),
             Wait::Stored if then != Then::Await => refused(Refusal::BadAnswer),
             // It must not wait for ever for a store that does not answer.
-            Wait::Stored if self.enqueued.are_pending(request) => Begun::Waits(Watch::Stored, until(cx, patience)),
+            Wait::Stored if self.barrier.is_pending(request) => Begun::Waits(Watch::Stored, until(cx, patience)),
             Wait::Stored => Begun::Over(self.stored(request)),
             Wait::Job { job: id, timeout } => {
                 let duration = self.jobs.begin(cx, job, (id, JobCaller::Application), timeout);
@@ -260,14 +261,14 @@ impl Waits {
 
     /// An answer has come: what it still waits for. The worker is free meanwhile.
     pub fn before_answer(&self, request: RequestId) -> Option<Watch> {
-        self.enqueued.are_pending(request).then_some(Watch::Stored)
+        self.barrier.is_pending(request).then_some(Watch::Stored)
     }
 
     /// What a coroutine is told of what it has enqueued.
     fn stored(&mut self, request: RequestId) -> Outcome {
-        match self.enqueued.take_fault(request) {
+        match self.barrier.take_fault(request) {
             None => Outcome::Stored,
-            Some(fault) => Outcome::Refused { refusal: fault.into() },
+            Some(refusal) => Outcome::Refused { refusal },
         }
     }
 
@@ -369,13 +370,12 @@ impl Waits {
 
     /// Why the answer of this request must not report success: a message of it was not published, or a job was not stored.
     pub fn fault_of(&self, request: RequestId) -> Option<Refusal> {
-        self.channels.held_against(request).or_else(|| self.enqueued.fault(request).map(Refusal::from))
+        self.channels.held_against(request).or_else(|| self.barrier.fault(request))
     }
 
     /// The request has ended.
     pub fn forget(&mut self, cx: &mut Context, request: RequestId) {
         self.queries.end_transaction(cx, request);
-        self.enqueued.forget(request);
         self.jobs.forget(request);
         self.channels.forget(request);
     }

@@ -6,7 +6,7 @@ mod script;
 
 use std::time::Duration;
 
-use parkade_core::{Config, StoreFault, WaitKind};
+use parkade_core::{Config, Output, Refusal, WaitKind, WorkerId};
 use script::{Script, check_quietly as check, check_with, of_jobs, quiet as config};
 
 /// It has enqueued one job.
@@ -21,7 +21,7 @@ fn an_answer_is_held_until_the_job_is_stored() {
     check(ONE, "");
     check(HELD, "keep:a");
     check(&format!("{HELD} stored:a"), "release:a done:a");
-    check(&format!("{ONE} stored:a"), "stored:a");
+    check(&format!("{ONE} stored:a"), "");
     check(&format!("{ONE} stored:a answer:a"), "relay:a done:a");
     check(&format!("{ONE} stored:a begin:a"), "begin:a");
     check("ready:1 arrive:a answer:a stored:a", "");
@@ -33,7 +33,7 @@ fn an_answer_is_held_until_all_jobs_are_stored() {
     check(&format!("{TWO} stored:a stored:a"), "release:a done:a");
     check("ready:1 arrive:a enqueue:a stored:a enqueue:a answer:a", "keep:a");
     check("ready:1 arrive:a enqueue:a enqueue:a stored:a", "");
-    check("ready:1 arrive:a enqueue:a enqueue:a stored:a stored:a", "stored:a");
+    check("ready:1 arrive:a enqueue:a enqueue:a stored:a stored:a", "");
 }
 
 #[test]
@@ -47,7 +47,6 @@ fn the_worker_is_free_while_its_answer_is_held() {
 fn what_cannot_be_stored_is_no_success() {
     check(&format!("{HELD} full:a"), "refuse:a:StoreFull done:a");
     check(&format!("{HELD} broken:a"), "refuse:a:StoreUnavailable done:a");
-    check(&format!("{ONE} full:a"), "stored:a");
     check(&format!("{ONE} full:a answer:a"), "refuse:a:StoreFull done:a");
     check(&format!("{ONE} full:a error:a"), "refuse:a:ApplicationFailed done:a");
     check(&format!("{TWO} full:a"), "");
@@ -96,9 +95,58 @@ fn the_shell_is_told_what_is_to_be_held_back() {
     assert_eq!(told(ONE), (true, None));
     assert_eq!(told(HELD), (true, None));
     assert_eq!(told(&format!("{ONE} stored:a")), (false, None));
-    assert_eq!(told(&format!("{ONE} full:a")), (false, Some(StoreFault::Full)));
-    assert_eq!(told(&format!("{ONE} enqueue:a broken:a")), (true, Some(StoreFault::Unavailable)));
+    assert_eq!(told(&format!("{ONE} full:a")), (false, Some(Refusal::StoreFull)));
+    assert_eq!(told(&format!("{ONE} enqueue:a broken:a")), (true, Some(Refusal::StoreUnavailable)));
     assert_eq!(told(&format!("{ONE} left:a")), (false, None));
+}
+
+#[test]
+fn what_says_something_of_a_write_is_held_until_that_is_durable() {
+    let held = |events: &str| {
+        let mut script = Script::run(config(), events);
+        let (worker, request) = (WorkerId(1), script.request("a"));
+        let all = [Output::Head, Output::Piece, Output::End, Output::Wait, Output::Error];
+        all.into_iter().filter(|output| script.core.holds_output(worker, request, *output)).collect::<Vec<_>>()
+    };
+    let relying = [Output::Head, Output::End, Output::Wait];
+    let all = [Output::Head, Output::Piece, Output::End, Output::Wait, Output::Error];
+    assert_eq!(held("ready:1 arrive:a"), []);
+    assert_eq!(held(ONE), relying);
+    assert_eq!(held(&format!("{ONE} stored:a")), []);
+    assert_eq!(held(&format!("{ONE} full:a")), []);
+    assert_eq!(held(&format!("{ONE} left:a")), []);
+    assert_eq!(held(&format!("{ONE} hold:a:head")), all, "what comes after it waits, too");
+    assert_eq!(held(&format!("{ONE} hold:a:head stored:a")), []);
+    assert_eq!(held(&format!("{ONE} hold:a:head stored:a enqueue:a")), relying);
+    assert_eq!(held(&format!("{ONE} hold:a:head:2")), relying, "another worker does not hold the request");
+}
+
+#[test]
+fn output_that_is_held_is_released_when_all_is_durable_or_lost() {
+    check(&format!("{ONE} hold:a:head"), "");
+    check(&format!("{ONE} hold:a:head stored:a"), "output:a");
+    check(&format!("{ONE} hold:a:head hold:a:end stored:a"), "output:a");
+    check(&format!("{ONE} hold:a:head full:a"), "output:a");
+    check(&format!("{ONE} hold:a:head full:a begin:a"), "refuse:a:StoreFull recall:a:1:ClientLeft done:a");
+    check(&format!("{ONE} enqueue:a hold:a:wait stored:a"), "");
+    check(&format!("{ONE} enqueue:a hold:a:wait stored:a stored:a"), "output:a");
+    check(&format!("{ONE} hold:a:wait stored:a park:a:timer:1s:call"), "keep:a");
+    check(&format!("{ONE} hold:a:head left:a stored:a"), "");
+}
+
+#[test]
+fn a_stream_that_was_given_back_unheard_is_free_when_its_request_ends() {
+    let next = "ready:1:sync:1 arrive:a arrive:b enqueue:a";
+    for output in ["end", "wait", "error"] {
+        let left = "recall:a:1:ClientLeft cancelled:a:ClientLeft assign:b:1";
+        check(&format!("{next} hold:a:head hold:a:{output} left:a"), left);
+    }
+    check(&format!("{next} hold:a:head left:a"), "recall:a:1:ClientLeft cancelled:a:ClientLeft");
+    check(&format!("{next} hold:a:head left:a answer:a"), "assign:b:1");
+    check(&format!("{next} hold:a:wait left:a answer:a"), "");
+    let over = Script::run(config(), &format!("{ONE} hold:a:wait wait:10s"));
+    let status = over.core.status(over.now);
+    assert_eq!((status.workers[0].held, status.alarms, status.jobs_unstored), (0, 0, 0));
 }
 
 #[test]
@@ -175,7 +223,7 @@ fn a_coroutine_that_was_told_may_answer_what_it_likes() {
 fn a_coroutine_that_waits_for_the_store_ends_as_others_do() {
     check(&format!("{AWAIT} unpark:a"), "resume:1:unparked:a");
     check(&format!("{AWAIT} unpark:a answer:a"), "keep:a");
-    check(&format!("{AWAIT} unpark:a stored:a"), "stored:a");
+    check(&format!("{AWAIT} unpark:a hold:a:head stored:a"), "output:a");
     check(&format!("{AWAIT} unpark:a stored:a answer:a"), "relay:a done:a");
     check(&format!("{AWAIT} left:a"), "recall:a:1:ClientLeft cancelled:a:ClientLeft");
     check(&format!("{AWAIT} left:a stored:a"), "");

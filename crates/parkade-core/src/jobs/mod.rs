@@ -5,7 +5,6 @@
 
 mod cancel;
 mod cancels;
-mod enqueued;
 mod job_waits;
 mod pressure;
 mod pull;
@@ -24,7 +23,6 @@ use crate::moment::Moment;
 pub use cancel::{CancelAnswer, CancelEffect, CancelEvent, CancelId, CancelOutcome};
 pub use cancels::{Canceller, Decided};
 use cancels::{Cancels, Next, Seen};
-pub use enqueued::EnqueuedJobs;
 pub use job_waits::{Found, Granted, JobWaits, NewJobWait};
 use parkade_model::{Ending, Failure, JobId, QueueId, Refusal, RequestId, Verdict};
 pub use pressure::PressureEvent;

@@ -44,7 +44,7 @@ mod work;
 use std::time::Duration;
 
 use crate::context::Context;
-use crate::effect::{Effect, Outcome, ServerEffect, StoreEffect};
+use crate::effect::{Effect, Outcome, ServerEffect};
 use crate::fleet::Fleet;
 use crate::jobs::Jobs;
 use crate::moment::Moment;
@@ -56,7 +56,7 @@ use crate::woken::Woken;
 use journey::Journey;
 use life::{Accepted, Life};
 use lives::Lives;
-use parkade_model::{Ending, Reason, Refusal, RequestId, StoreFault, TableId, WorkerId};
+use parkade_model::{Ending, Reason, Refusal, RequestId, TableId, WorkerId};
 use queue::{Lane, Queue, Turn};
 use resumed::Resumed;
 use step::Step;
@@ -183,18 +183,18 @@ impl Requests {
         }
     }
 
-    /// The store has a job that the request has enqueued, or cannot have it.
-    pub fn stored(&mut self, with: &mut Components<'_>, request: RequestId, fault: Option<StoreFault>) {
-        if !with.waits.enqueued.confirm(request, fault) {
-            return;
-        }
+    /// A write of the request is durable, or lost.
+    pub fn written(&mut self, with: &mut Components<'_>, request: RequestId, fault: Option<Refusal>) {
+        let Some(settled) = with.waits.barrier.end_write(request, fault) else { return };
         match self.lives.life(request) {
             Some(Life::Parked(life)) => {
                 let outcome = life.watch.stored();
                 self.wake(with, outcome.map(|outcome| Woken { request, outcome }));
             }
-            Some(Life::Running(_)) => with.cx.effects.push(Effect::Store(StoreEffect::OpenGate { request })),
-            Some(Life::Accepted(_) | Life::Routed(_) | Life::Done | Life::Cancelled) | None => {}
+            Some(Life::Running(_)) if settled.holds_output => {
+                with.cx.effects.push(Effect::Server(ServerEffect::ReleaseOutput { request }));
+            }
+            Some(Life::Running(_) | Life::Accepted(_) | Life::Routed(_) | Life::Done | Life::Cancelled) | None => {}
         }
     }
 

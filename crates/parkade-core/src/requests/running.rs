@@ -17,6 +17,7 @@ use parkade_model::{PayloadId, Reason, Refusal, RequestId, Then, Wait};
 /// Its worker is gone and had not touched it, so it is next in line for another worker. If the server stops, a job is left to another server.
 pub fn take_back(step: &mut Step<'_>, life: Running) -> Life {
     let journey = life.journey.ran(step.cx.now);
+    step.waits.barrier.drop_held(step.request);
     if matches!(life.work, Work::Job { .. }) && !step.fleet.is_open() {
         return step.cancelled(journey, Reason::Stopping);
     }
@@ -34,7 +35,7 @@ pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, whole: boo
         return Ok(if whole { finish(step, life) } else { Life::Running(Running { reply, ..life }) });
     }
     match step.waits.fault_of(request) {
-        unkept if whole && (unkept.is_some() || step.waits.enqueued.are_pending(request)) => {
+        unkept if whole && (unkept.is_some() || step.waits.barrier.is_pending(request)) => {
             return Ok(hold_answer(step, life, Some(payload)));
         }
         Some(refusal) => return Ok(refuse_begun(step, life, refusal)),
@@ -192,5 +193,5 @@ fn close(step: &mut Step<'_>, life: Running) -> Journey {
 
 /// Whether something that the answer reports is not stored yet, or is lost.
 fn must_be_held(waits: &Waits, request: RequestId) -> bool {
-    waits.enqueued.are_pending(request) || waits.fault_of(request).is_some()
+    waits.barrier.is_pending(request) || waits.fault_of(request).is_some()
 }

@@ -84,6 +84,16 @@ impl Step<'_> {
         Life::Cancelled
     }
 
+    /// Its worker has given the stream back by output that was held, and that nobody will hear now.
+    fn release_unheard(&mut self) {
+        if let Some(worker) = self.waits.barrier.forget(self.request)
+            && let Some(place) = self.fleet.abandoned(worker, self.request)
+        {
+            self.cx.counts.late_frames += 1;
+            self.release(worker, place);
+        }
+    }
+
     fn forget(&mut self, journey: Journey, ending: Ending) {
         let request = self.request;
         let times = journey.end(self.cx);
@@ -94,6 +104,7 @@ impl Step<'_> {
         // The last one ends a drain.
         self.fleet.note_end();
         self.cx.effects.push(Effect::Server(ServerEffect::Forget { request, ending, times }));
+        self.release_unheard();
     }
 }
 

@@ -100,6 +100,7 @@ impl Script {
             Effect::Worker(WorkerEffect::PauseReading { worker }) => format!("pause:{}", self.number(*worker)),
             Effect::Worker(WorkerEffect::ResumeReading { worker }) => format!("resume:{}", self.number(*worker)),
             Effect::Recurring(effect) => format!("{effect:?}"),
+            Effect::Server(ServerEffect::ReleaseOutput { request }) => format!("output:{}", self.name(*request)),
             Effect::Server(ServerEffect::NotPublished { message }) => format!("unpublished:m{}", message.0),
             Effect::Server(ServerEffect::DropMessage { message }) => format!("drop:m{}", message.0),
             Effect::Server(ServerEffect::Reloaded { outcome }) => format!("reloaded:{outcome:?}"),

@@ -13,15 +13,16 @@
 //! `state:x:over` (`pending`) how it stands with it, `refused:x` that the store cannot say. `noted:r` the store has noted how run r ended, `unnoted:r` it could not, `stale:r` it has given the job away meanwhile.
 //!
 //! `return:r`, `error:r:retry` (`retry@5s`), `error:r:discard`, `error:r:stranger` by whoever holds r. `stop:r` somebody ends job r.
-//! `enqueue:a` by whoever holds a; `stored:a`, `full:a`, `broken:a` by the store. `park:a:stored:all:await`; `park:a:job:x:answer` (`job:x@5s` with a
+//! `enqueue:a` by whoever holds a; `stored:a`, `full:a`, `broken:a` by the store. `hold:a:head` (`piece`, `end`, `wait`, `error`) what it says then is not
+//! heard before `output:a`. `park:a:stored:all:await`; `park:a:job:x:answer` (`job:x@5s` with a
 //! timeout), `park:a:follow:x:answer` (on the channel `jobs/x`), `found:a:pending` (`ended`, `missing`) or `unfound:a` by the store, `over:x` job x has ended for good,
 //! `drop:x` it is no more. `arrive:a:/visit` (`/visit/next`: for up to five seconds; `/visit/events`; `/visit/cancel`) at the address of job x; a look-up for it is
 //! written `lookup:a:x:visitor`, or `guest`. `guarded:a` (`guarded:a:async`): the application is to be asked, `park:a:access:yes:answer` (`no`) what it says.
 
 use parkade_core::{
     CancelAnswer, CancelEffect, CancelEvent, CancelId, CancelOutcome, ClaimedJob, Destination, Effect, Event,
-    HttpEffect, JobCaller, JobId, JobLookup, JobPolicy, PayloadId, QueueBounds, QueueId, StoreEffect, StoreFault,
-    Verdict, WorkerEffect, WorkerError,
+    HttpEffect, JobCaller, JobId, JobLookup, JobPolicy, Output, PayloadId, QueueBounds, QueueId, StoreEffect,
+    StoreFault, Verdict, WorkerEffect, WorkerError,
 };
 
 use super::{Script, config, duration};
@@ -137,7 +138,6 @@ impl Script {
                 let will_end = if *will_end { ":ends" } else { "" };
                 format!("ended:{}:{}{will_end}", self.name(*request), self::standing(*job, *standing))
             }
-            Effect::Store(StoreEffect::OpenGate { request }) => format!("stored:{}", self.name(*request)),
             Effect::Store(StoreEffect::LookUpJob { request, job, asker }) => {
                 let asker = match asker {
                     JobCaller::Application => "",
@@ -204,6 +204,17 @@ fn written(verdict: Verdict) -> String {
         Verdict::Cancelled => "cancelled".into(),
         Verdict::HandedBack => "back".into(),
         Verdict::Unknown => "stranger".into(),
+    }
+}
+
+pub(super) fn output(word: &str) -> Output {
+    match word {
+        "head" => Output::Head,
+        "piece" => Output::Piece,
+        "end" => Output::End,
+        "wait" => Output::Wait,
+        "error" => Output::Error,
+        _ => panic!("no such output: {word}"),
     }
 }
 

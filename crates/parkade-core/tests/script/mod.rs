@@ -199,6 +199,7 @@ impl Script {
             ("code", _) => Event::Began { worker, request },
             ("unpark", _) => Event::Unparked { worker, request },
             ("enqueue", _) => Event::JobEnqueued { worker, request },
+            ("hold", [output, ..]) => Event::OutputHeld { worker, request, output: jobs::output(output) },
             ("return", _) => Event::JobReturned { worker, request },
             ("error", [of_a_job]) if jobs::error(of_a_job).is_some() => {
                 Event::Errored { worker, request, error: jobs::error(of_a_job).unwrap() }

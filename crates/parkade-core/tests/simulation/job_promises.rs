@@ -61,6 +61,13 @@ fn what_waits_for_the_store_is_known(world: &World, status: &Status) {
         let waits = request.waiting().is_some_and(|waiting| waiting.wait == Wait::Stored);
         assert!(!waits || request.is_unstored(), "everything is stored, and {id:?} waits");
     }
+    for (id, held) in &world.model.jobs.outputs {
+        let is_there = world.model.requests[id].place == Place::Worker(held.worker);
+        assert!(
+            !is_there || world.core.is_unstored(*id),
+            "{held:?} of {id:?} is held, and nothing waits for the store"
+        );
+    }
     assert_eq!(status.claims_count, usize::from(world.model.jobs.claim.is_some()));
 }
 

@@ -9,6 +9,7 @@ use parkade_core::{
 
 use crate::cancels::Cancels;
 use crate::model::{Answer, Model, Place, Request, Waiting};
+use crate::outputs::HeldOutput;
 use crate::store::{Command, Store};
 
 #[derive(Debug, Default)]
@@ -32,10 +33,12 @@ pub struct Jobs {
     /// Requests for which the store is asked, and about which job.
     pub looked_up: BTreeMap<RequestId, LookedUp>,
     pub cancels: Cancels,
+    /// Output of workers that the shell holds, and what it is to hear now.
+    pub outputs: BTreeMap<RequestId, HeldOutput>,
+    pub released: Option<(RequestId, HeldOutput)>,
     /// The step in hand brings what the store has given.
     pub is_claim_answered: bool,
     /// By the step in hand.
-    pub stored: Option<RequestId>,
     pub found: Option<(RequestId, JobId, JobLookup)>,
     pub dropped: Option<JobId>,
     pub unfound: Option<RequestId>,
@@ -114,12 +117,6 @@ impl Model {
             Effect::Store(StoreEffect::NoteAgain { request }) => self.note_again(*request),
             Effect::Http(HttpEffect::AnswerCancel { request, job, standing, will_end }) => {
                 self.answer_cancel(*request, *job, *standing, *will_end);
-            }
-            Effect::Store(StoreEffect::OpenGate { request }) => {
-                let id = *request;
-                let request = self.request(id);
-                assert!(matches!(request.place, Place::Worker(_)) && !request.is_unstored(), "nobody waits for this");
-                assert_eq!(self.jobs.stored.replace(id), None, "told twice");
             }
             Effect::Store(StoreEffect::LookUpJob { request, job, asker }) => {
                 let waiting = self.request(*request).waiting().expect("it waits");

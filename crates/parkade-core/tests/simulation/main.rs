@@ -14,6 +14,7 @@ mod hangs;
 mod job_promises;
 mod jobs;
 mod model;
+mod outputs;
 mod pressure;
 mod process;
 mod promises;
@@ -108,7 +109,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 114] = [
+const EXPECTED: [&str; 118] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -172,6 +173,10 @@ const EXPECTED: [&str; 114] = [
     "resumed when the store had caught up",
     "resumed beside a store that stands still",
     "store stands still",
+    "output held",
+    "held output released",
+    "ended while its output was held",
+    "given back by what was held",
     "acknowledged",
     "not stored",
     "awaited the store",

@@ -314,7 +314,11 @@ impl Model {
                 self.request(*request).visit = None;
                 self.routes.push((*request, *table));
             }
-            ServerEffect::Forget { request, ending, .. } => self.forget(*request, *ending),
+            ServerEffect::Forget { request, ending, .. } => {
+                self.forget(*request, *ending);
+                self.forget_output(*request);
+            }
+            ServerEffect::ReleaseOutput { request } => self.release_output(*request),
             ServerEffect::NotPublished { message } => {
                 assert!(self.messages.contains(message), "refused after it was dropped");
                 self.not_published = Some(*message);

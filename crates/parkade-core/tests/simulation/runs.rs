@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use parkade_core::{
-    ClaimedJob, Errand, Event, JobCaller, JobId, JobLookup, Publisher, QueueBounds, QueueId, RequestId, Then, Wait,
-    WorkerError,
+    ClaimedJob, Errand, Event, JobCaller, JobId, JobLookup, Output, Publisher, QueueBounds, QueueId, RequestId, Then,
+    Wait, WorkerError,
 };
 
 use crate::cancels::Unnoted;
@@ -20,11 +20,13 @@ impl World {
     pub(crate) fn works_on_a_run(&mut self, process: &Process, stream: Stream) {
         let (worker, request) = (process.id, stream.request);
         let is_held_back = self.core.is_unstored(request);
+        let is_open = self.model.databases.lease_of(request).is_some();
         if self.random.below(if self.jobs_are_deadly { 2 } else { 30 }) == 0 {
             // Its code ends the process.
             return self.exits(process);
         }
         match (stream.begun, self.random.below(20)) {
+            (true, _) if is_held_back => self.says(process, stream, Output::End),
             (true, _) => self.closes(process, Event::AnswerEnded { worker, request }),
             (false, 0..8) => {
                 self.model.request(request).run.as_mut().unwrap().returned = true;
@@ -49,6 +51,8 @@ impl World {
                 self.model.process(worker).stream(request).unwrap().begun = true;
                 self.tell(Event::Answered { worker, request, payload: self.payload(), whole: false });
             }
+            (false, 15) if is_held_back && !is_open => self.says(process, stream, Output::Wait),
+            (false, 16) if is_held_back => self.says(process, stream, Output::Head),
             (false, _) if is_held_back => self.awaits_the_store(process, stream),
             (false, _) => self.parks(process, stream),
         }
@@ -110,9 +114,11 @@ impl World {
                 let Some(request) = request else { return };
                 let how = if fault.is_none() { Enqueued::Stored } else { Enqueued::Failed };
                 let waiting = self.model.requests.get_mut(&request);
-                let told = waiting.and_then(|request| request.enqueued.get_mut(&id)).map(|enqueued| *enqueued = how);
+                if let Some(enqueued) = waiting.and_then(|request| request.enqueued.get_mut(&id)) {
+                    *enqueued = how;
+                }
                 self.tell(Event::JobStored { request, fault });
-                self.is_told_when_it_runs(request, told.is_some());
+                self.hears_what_was_held();
             }
             Reply::Claimed(claimed) => self.hears_claimed(claimed),
             Reply::Ended { request, id, for_good, is_ready, due } => {
@@ -140,15 +146,6 @@ impl World {
             Reply::Found { request, id, standing } => self.hears_found(request, id, standing),
             Reply::Schedules(last) => self.hears_schedules(last),
             Reply::Recurred { name, at, changed } => self.hears_recurred(name, at, changed),
-        }
-    }
-
-    /// The shell is told when it may hear what the worker wrote behind.
-    fn is_told_when_it_runs(&mut self, id: RequestId, was_counted: bool) {
-        let Some(request) = self.model.requests.get(&id).filter(|_| was_counted) else { return };
-        if matches!(request.place, Place::Worker(_)) && !request.is_unstored() {
-            let resumed = request.called == Some(parkade_core::Outcome::Stored) || request.enqueued.is_empty();
-            assert!(self.model.jobs.stored == Some(id) || resumed, "nobody says that everything is stored");
         }
     }
 

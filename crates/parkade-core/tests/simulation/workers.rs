@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{Event, Manner, PressureEvent, Publisher, RequestId, Then, Wait, WorkerError, WorkerId};
+use parkade_core::{Event, Manner, Output, PressureEvent, Publisher, RequestId, Then, Wait, WorkerError, WorkerId};
 
 use crate::model::{Place, Waiting};
 use crate::process::{Phase, Process, Stream, Temper};
@@ -178,6 +178,10 @@ impl World {
         if process.temper == Temper::Slow && spent < Duration::from_millis(2) {
             return self.time_passes();
         }
+        let held = self.model.jobs.outputs.get(&stream.request);
+        if !stream.ghost && held.is_some_and(|held| held.worker == process.id) {
+            return self.says_more(process, stream);
+        }
         if self.model.is_run(stream.request) && !stream.ghost {
             return self.works_on_a_run(process, stream);
         }
@@ -194,8 +198,10 @@ impl World {
         let is_held_back = !stream.ghost && self.core.is_unstored(request);
         let open = self.model.databases.lease_of(request).is_some();
         match (stream.begun, self.random.below(20)) {
-            (false, 9..11 | 13..19) if is_held_back => {}
-            (false, 0..15) if open && is_held_back => {}
+            (false, 0..15 | 16..19) if open && is_held_back => {}
+            (false, 9..11) if is_held_back => self.says(process, stream, Output::Head),
+            (false, 13..19) if is_held_back => self.says(process, stream, Output::Wait),
+            (true, 0..10) if is_held_back => self.says(process, stream, Output::End),
             (false, 0..15) if open && process.concurrent => self.parks(process, stream),
             (false, 0..9) => {
                 self.closes(process, Event::Answered { worker, request, payload: self.payload(), whole: true });

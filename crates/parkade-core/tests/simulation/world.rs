@@ -141,7 +141,6 @@ impl World {
         self.ticked = event == Event::Tick;
         self.model.databases.cancelled.clear();
         self.model.databases.released.clear();
-        self.model.jobs.stored = None;
         self.model.jobs.handed_back.clear();
         self.model.jobs.has_reason |=
             matches!(event, Event::Tick | Event::JobsReady { .. } | Event::QueuesConfigured { .. });

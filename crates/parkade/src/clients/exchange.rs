@@ -16,7 +16,6 @@ use crate::http::forwarded::RequestOrigin;
 use crate::http::{Head, answer};
 use crate::routing::HeldRoute;
 use crate::server::jobs::Waiting;
-use crate::upstream::WorkerEvent;
 
 /// The state of a job changes, and the response depends on these request headers.
 const JOB_FIELDS: &[HeaderField<'static>] = &[(b"cache-control", b"no-store"), (b"vary", b"Accept, Prefer")];
@@ -85,8 +84,6 @@ pub struct WithJobs {
     pub stored: Vec<StoredJob>,
     /// How many of these its coroutine knows about.
     told_count: usize,
-    /// Frames of its worker that are held back until everything is stored.
-    pub gated: Vec<WorkerEvent>,
     /// Jobs that it has enqueued within its transaction.
     pub within: Option<Box<Waiting>>,
     /// What its client wants from a job.

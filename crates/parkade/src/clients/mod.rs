@@ -28,7 +28,7 @@ use crate::log::AccessLog;
 use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
 use client_text::ClientText;
-use exchange::{Arrival, Exchange, Exchanges, Kept, WithJobs};
+use exchange::{Arrival, Exchange, Exchanges, Kept};
 use messages::Event as StreamEvent;
 use put_off::{Next, PutOff, What, audience};
 use request_log::RequestLog;
@@ -340,14 +340,12 @@ impl Clients {
         Some(Step::Done)
     }
 
-    /// The request is over: it is logged, and its data dropped. Returns its relation to jobs.
-    pub fn forget(&mut self, request: RequestId, ending: Ending, times: Times) -> Option<Box<WithJobs>> {
+    /// The request is over: it is logged, and its data dropped.
+    pub fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
         self.http.forget(request);
-        let exchange = self.exchanges.remove(request)?;
-        if !exchange.is_run {
+        if let Some(exchange) = self.exchanges.remove(request).filter(|exchange| !exchange.is_run) {
             self.log.ended(exchange.status, exchange.note.as_deref(), ending, times);
         }
-        exchange.jobs
     }
 
     /// A malformed request was answered; it never became a request.

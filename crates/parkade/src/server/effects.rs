@@ -174,7 +174,6 @@ impl Server {
             StoreEffect::ClaimJobs { count, limited } => self.claim_jobs(count, &limited),
             StoreEffect::EndRun { request, verdict } => self.end_run(request, verdict),
             StoreEffect::NoteAgain { request } => self.note_again(request),
-            StoreEffect::OpenGate { request } => self.open_gate(request),
             StoreEffect::LookUpJob { request, job, asker } => self.look_up_job(request, job, asker),
             // It may have been needed again while this effect was put off.
             StoreEffect::DropJobResult { job } if self.core.holds_result(job) => {}
@@ -186,6 +185,11 @@ impl Server {
         match effect {
             ServerEffect::LookUpRoute { request, table } => self.look_up_route(request, table),
             ServerEffect::Forget { request, ending, times } => self.forget(request, ending, times),
+            ServerEffect::ReleaseOutput { request } => {
+                for event in self.held_output.take(request) {
+                    self.hear_worker(event);
+                }
+            }
             ServerEffect::NotPublished { message } => self.not_published(message),
             ServerEffect::DropMessage { message } => self.messages.drop(message),
             ServerEffect::Reloaded { outcome } => self.reloaded(outcome),
@@ -218,9 +222,8 @@ impl Server {
 
     fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
         self.queries.stop_flow(request);
-        if let Some(jobs) = self.clients.forget(request, ending, times) {
-            self.forget_gated(*jobs);
-        }
+        self.held_output.forget(request);
+        self.clients.forget(request, ending, times);
     }
 
     /// Why the stack of a worker is logged before it is killed.

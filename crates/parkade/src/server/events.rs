@@ -11,7 +11,7 @@ use parkade_wire::{Application, ErrorReason, Response, ThenRequest, WaitRequest}
 
 use super::payloads::Payload;
 use super::turns::Turns;
-use super::{Server, report};
+use super::{Server, held_output, report};
 use crate::admin::{Ask, CancelRefused, PublishRefused, ReloadId, ReloadRefused};
 use crate::application::{self, waits, worker_error};
 use crate::clients::exchange::{Arrival, JobAsked};
@@ -99,8 +99,11 @@ impl Server {
     }
 
     pub(super) fn hear_worker(&mut self, event: WorkerEvent) {
-        if let Some(gate) = self.gate(&event) {
-            return gate.push(event);
+        if let Some((worker, request, output)) = held_output::output(&event)
+            && self.core.holds_output(worker, request, output)
+        {
+            self.held_output.hold(request, event);
+            return self.tell(Event::OutputHeld { worker, request, output });
         }
         match event {
             WorkerEvent::Ready { worker, credit, application } => self.worker_ready(worker, credit, *application),

@@ -7,6 +7,7 @@ mod development;
 mod effects;
 mod event_loop;
 mod events;
+mod held_output;
 pub mod jobs;
 mod limits;
 mod payloads;
@@ -30,6 +31,7 @@ use crate::share::Share;
 use crate::upstream::Upstream;
 use backlog::Backlog;
 use development::Development;
+use held_output::HeldOutput;
 use payloads::{Payload, Payloads};
 use publishing::Unpublished;
 use reloads::Reloads;
@@ -51,6 +53,7 @@ pub struct Server {
     routes: Routes,
     payloads: Payloads,
     backlog: Backlog,
+    held_output: HeldOutput,
     reloads: Reloads,
     /// Only for `parkade dev`.
     development: Option<Development>,
@@ -91,6 +94,7 @@ impl Server {
             routes: Routes::default(),
             payloads: Payloads::default(),
             backlog: Backlog::default(),
+            held_output: HeldOutput::default(),
             reloads: Reloads::default(),
             development: parts.about.is_dev.then(Development::default),
             effects: Vec::new(),

@@ -1,4 +1,4 @@
-//! Jobs on their way into the store, and what a request says meanwhile.
+//! Jobs on their way into the store.
 
 use parkade_core::{Event, PressureEvent, RequestId, StoreFault, WorkerId};
 use parkade_jobs::{Command, NewJob, Reply, Wall};
@@ -7,10 +7,8 @@ use parkade_wire::Enqueued;
 
 use super::asked::{Asking, Back, Question};
 use super::{QUEUE_DEFAULT, Server, store_fault, until};
-use crate::application::waits;
-use crate::clients::exchange::{StoredJob, WithJobs};
+use crate::clients::exchange::StoredJob;
 use crate::store::wall;
-use crate::upstream::WorkerEvent;
 
 impl Server {
     /// `ENQUEUE`.
@@ -104,46 +102,6 @@ impl Server {
         if let Some(exchange) = self.clients.exchanges.of(request) {
             let job = StoredJob { enqueued_as, id };
             exchange.jobs.get_or_insert_default().note_stored(job);
-        }
-    }
-
-    /// Where this has to wait until the store has what the request enqueued before it: a wait that begins, an answer that comes in pieces,
-    /// the end of one. Nowhere for all else, which is nearly everything.
-    /// An answer that is whole the core holds itself, so that the worker has its credit back.
-    pub(in crate::server) fn gate(&mut self, event: &WorkerEvent) -> Option<&mut Vec<WorkerEvent>> {
-        let (request, waits) = match event {
-            WorkerEvent::Response { more: false, .. } => return None,
-            WorkerEvent::Parked { wait, .. } if waits::is_for_the_store(wait) => return None,
-            WorkerEvent::Parked { request, .. } | WorkerEvent::Response { request, .. } => (*request, true),
-            WorkerEvent::Data { request, more, .. } => (*request, !more),
-            WorkerEvent::Errored { request, .. } => (*request, false),
-            _ => return None,
-        };
-        let exchange = self.clients.exchanges.of(request)?;
-        let is_gated = exchange.jobs.as_ref().is_some_and(|jobs| !jobs.gated.is_empty());
-        let has_to_wait = is_gated || waits && self.core.is_unstored(request);
-        has_to_wait.then(|| &mut exchange.jobs.get_or_insert_default().gated)
-    }
-
-    /// The store has everything, or will not have it.
-    pub(in crate::server) fn open_gate(&mut self, request: RequestId) {
-        let Some(jobs) = self.clients.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut()) else { return };
-        let gated = std::mem::take(&mut jobs.gated);
-        for event in gated {
-            self.hear_worker(event);
-        }
-    }
-
-    /// The request has ended without waiting for the store: its worker is to have back what it gave.
-    pub(in crate::server) fn forget_gated(&mut self, jobs: WithJobs) {
-        for event in jobs.gated {
-            let (WorkerEvent::Parked { worker, request, .. }
-            | WorkerEvent::Errored { worker, request, .. }
-            | WorkerEvent::Data { worker, request, more: false, .. }) = event
-            else {
-                continue;
-            };
-            self.tell(Event::Errored { worker, request, error: parkade_core::WorkerError::Cancelled });
         }
     }
 
