@@ -59,7 +59,7 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
         announce(application, server.addresses());
         let (inputs, heard) = mpsc::channel(INPUTS_COUNT_MAX);
         let (door, asks) = AdminDoor::new();
-        let _admin = admin::serve(&settings.listen.admin, door)?;
+        let _admin = admin::serve(&settings.listen.admin, &door)?;
         tokio::spawn(forward_asks(asks, inputs.clone()));
         tokio::spawn(forward_signals(signals()?, inputs.clone()));
         let patterns = |own: &OwnFilesListener| Patterns {

@@ -73,7 +73,7 @@ impl Listeners {
         Ok(())
     }
 
-    fn serve(self, door: AdminDoor) -> io::Result<AdminEndpoints> {
+    fn serve(self, door: &AdminDoor) -> io::Result<AdminEndpoints> {
         let mut accepting = JoinSet::new();
         for listener in self.tcp {
             accepting.spawn(accept(AdminListener::Tcp(TcpListener::from_std(listener)?), door.clone()));
@@ -101,7 +101,7 @@ pub fn probe(addresses: &[Bind]) -> Result<(), AdminError> {
 }
 
 /// Serves at these addresses and at the private socket. Must be called in a tokio runtime with I/O and time.
-pub fn serve(addresses: &[Bind], door: AdminDoor) -> Result<AdminEndpoints, AdminError> {
+pub fn serve(addresses: &[Bind], door: &AdminDoor) -> Result<AdminEndpoints, AdminError> {
     listeners(addresses)?.serve(door).map_err(AdminError::Runtime)
 }
 
@@ -125,7 +125,7 @@ fn open(addresses: &[Bind]) -> Result<Listeners, AdminError> {
 
 /// Only the private socket, in this folder, and its path.
 #[cfg(test)]
-pub fn serve_private(folder: &std::path::Path, door: AdminDoor) -> (AdminEndpoints, std::path::PathBuf) {
+pub fn serve_private(folder: &std::path::Path, door: &AdminDoor) -> (AdminEndpoints, std::path::PathBuf) {
     let private = PrivateSocket::open(&[folder.into()]).unwrap();
     let path = private.path().into();
     (Listeners { tcp: Vec::new(), unix: vec![private.into_parts()] }.serve(door).unwrap(), path)

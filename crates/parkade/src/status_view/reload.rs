@@ -48,10 +48,14 @@ pub fn stop(args: &StopArgs) -> Result<ExitCode, CommandError> {
         Ok(_) | Err(AskError::Unreachable { .. } | AskError::NoSense { .. }) => {}
         Err(refused) => return Err(refused.into()),
     }
-    while let Some(report) = alive(&address, stopped.pid) {
+    loop {
+        let seen = look(&address, stopped.pid);
+        if matches!(seen, Sight::Gone) {
+            break;
+        }
         if end.is_some_and(|end| end <= Instant::now()) {
             let after = args.timeout.unwrap_or_default();
-            return Err(CommandError::StillRunning { what: named(&stopped), after, holds: held(report.as_ref()) });
+            return Err(CommandError::StillRunning { what: named(&stopped), after, holds: held(&seen) });
         }
         std::thread::sleep(LOOK_INTERVAL);
     }
@@ -64,13 +68,21 @@ fn view(address: &AdminAddress, method: &str, path: &str) -> Result<ReloadView, 
     serde_json::from_slice(&body).map_err(|_| AskError::NoSense { place: address.to_string() })
 }
 
-/// Whether the process still answers at its address, and what it reports; another process there is a successor.
-fn alive(address: &AdminAddress, pid: u32) -> Option<Option<Report>> {
+/// What is seen of a server that was told to stop.
+enum Sight {
+    /// Nothing answers at its address, or a successor does.
+    Gone,
+    /// It has closed the connection without a response: it is about to end.
+    Silent,
+    Alive(Box<Report>),
+}
+
+fn look(address: &AdminAddress, pid: u32) -> Sight {
     match report(address) {
-        Ok(report) => (report.pid == pid).then_some(Some(report)),
-        Err(AskError::Unreachable { source, .. }) if is_absent(&source) => None,
-        // It has closed the connection without a response: it is about to end.
-        Err(_) => Some(None),
+        Ok(report) if report.pid == pid => Sight::Alive(Box::new(report)),
+        Ok(_) => Sight::Gone,
+        Err(AskError::Unreachable { source, .. }) if is_absent(&source) => Sight::Gone,
+        Err(_) => Sight::Silent,
     }
 }
 
@@ -84,8 +96,8 @@ fn named(report: &Report) -> String {
 }
 
 /// What still prevents it from stopping.
-fn held(report: Option<&Report>) -> String {
-    let Some(report) = report else { return "it does not answer".into() };
+fn held(seen: &Sight) -> String {
+    let Sight::Alive(report) = seen else { return "it does not answer".into() };
     let lives = &report.lives;
     let requests = format!("{} requests run, {} are queued, {} are parked", lives.running, lives.queued, lives.parked);
     let jobs = report.jobs.running;

@@ -13,7 +13,7 @@ fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&AdminAddress)
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (door, mut asks) = AdminDoor::new();
-        let (_serving, socket) = serve_private(&folder, door);
+        let (_serving, socket) = serve_private(&folder, &door);
         let address = AdminAddress::Unix(socket);
         let server = async {
             while let Some(ask) = asks.recv().await {

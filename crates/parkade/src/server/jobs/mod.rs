@@ -163,7 +163,7 @@ impl Jobs {
     /// The names of all jobs, if the application that serves does not declare this one; nothing while none serves.
     fn declared_without(&self, name: &str) -> Option<Vec<String>> {
         let is_known = self.generation.is_none() || self.specs.contains_key(name);
-        (!is_known).then(|| self.specs.keys().map(|name| name.to_string()).collect())
+        (!is_known).then(|| self.specs.keys().map(ToString::to_string).collect())
     }
 
     /// Whether the store is in a database, and it is not known yet whether that can be used.
