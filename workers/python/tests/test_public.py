@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import parkade
-from parkade import App, Headers, Job, Message, Request, Response, SignatureError, query
+from parkade import Headers, Job, Message, Request, Response, query
 
 
 def test_the_package_has_a_version() -> None:
@@ -27,15 +27,6 @@ def test_public_attributes_have_a_description(kind: type) -> None:
             assert value.__doc__, name
     for name in ("carried", "copied", "flat", "of_request"):
         assert not hasattr(kind, name)
-
-
-def test_an_after_hook_that_names_its_arguments_the_other_way_round_is_refused() -> None:
-    def hook(response: Response, request: Request) -> None: ...
-    def other(asked: Request, answer: Response) -> None: ...
-
-    App().after(other)
-    with pytest.raises(SignatureError, match="takes the request and the response, in that order"):
-        App().after(hook)
 
 
 def test_messages_have_the_right_article() -> None:

@@ -23,18 +23,12 @@ class Hook:
 
 
 def make_hook(function: Callable[..., Any], arguments: int, what: str) -> Hook:
-    """Checks that the function takes this many arguments, and does not name them in another order.
-
-    Raises `SignatureError`.
-    """
+    """Checks that the function takes this many arguments. Raises `SignatureError`."""
     signature = inspect.signature(function)
     try:
         signature.bind(*[None] * arguments)
     except TypeError as error:
         raise SignatureError(f"{_name(function)}{signature}: {what}") from error
-    names = list(signature.parameters)[:arguments]
-    if "request" in names[1:] or "response" in names[:1]:
-        raise SignatureError(f"{_name(function)}{signature}: {what}, in that order")
     check_returned(function)
     return Hook(function, is_asynchronous(function))
 
