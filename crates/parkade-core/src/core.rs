@@ -302,18 +302,9 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
             runs::carry_out(requests, with, decided);
         }
         Event::Recurring(event) => recur(with, |recurring, now, effects| recurring.handle(now, event, effects)),
-        Event::JobEnqueued { worker, request } => {
-            // One of a request that has ended is stored all the same; nobody waits for it.
-            if requests.is_held_by(worker, request) {
-                with.waits.barrier.begin_write(request);
-            }
-        }
+        Event::JobEnqueued { worker, request } => requests.write(with, worker, request),
         Event::JobStored { request, fault } => requests.written(with, request, fault.map(Refusal::from)),
-        Event::OutputHeld { worker, request, output } => {
-            if requests.is_held_by(worker, request) {
-                with.waits.barrier.hold(worker, request, output);
-            }
-        }
+        Event::OutputHeld { worker, request, output } => requests.hold_output(with, worker, request, output),
         Event::JobReturned { worker, request } => requests.frame(with, worker, request, Happening::JobReturned),
         Event::JobEnded { job } => waking::end_job(requests, with, job),
         Event::JobDropped { job } => waking::drop_job(requests, with, job),

@@ -43,6 +43,7 @@ mod work;
 
 use std::time::Duration;
 
+use crate::barrier::Output;
 use crate::context::Context;
 use crate::effect::{Effect, Outcome, ServerEffect};
 use crate::fleet::Fleet;
@@ -180,6 +181,20 @@ impl Requests {
     pub fn unpark(&mut self, with: &mut Components<'_>, worker: WorkerId, request: RequestId) {
         if self.is_awaited_by(worker, request) {
             self.turn(with, request, Happening::Woken(Outcome::Unparked));
+        }
+    }
+
+    /// The worker writes something on behalf of the request. What one of a request that has ended writes is stored all the same; nobody waits for it.
+    pub fn write(&self, with: &mut Components<'_>, worker: WorkerId, request: RequestId) {
+        if self.is_held_by(worker, request) {
+            with.waits.barrier.begin_write(request);
+        }
+    }
+
+    /// What the worker says of the request is not heard before its writes are durable.
+    pub fn hold_output(&self, with: &mut Components<'_>, worker: WorkerId, request: RequestId, output: Output) {
+        if self.is_held_by(worker, request) {
+            with.waits.barrier.hold(worker, request, output);
         }
     }
 
