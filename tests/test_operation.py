@@ -470,5 +470,5 @@ def test_the_log_can_be_json(serve: Serve) -> None:
 def test_the_log_tells_what_runs_and_where(serve: Serve) -> None:
     server = serve("basic", bind=["127.0.0.1:0"], admin="127.0.0.1:0")
     log = server.log()
-    assert re.search(r"serves .*basic\.py at http://127\.0\.0\.1:\d+", log)
+    assert re.search(r"is starting .*basic\.py at http://127\.0\.0\.1:\d+", log)
     assert len(re.findall(r"127\.0\.0\.1:[1-9]\d+", log)) >= 2
