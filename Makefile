@@ -67,6 +67,7 @@ bench: $(VENV)/.parkade ## Measure parkade and its peers; writes bench/results a
 
 wheels: ## Build and check wheels for Linux (x86-64 and ARM, glibc and musl) and the source distribution, in dist/; takes about 20 minutes
 	packaging/wheels.sh
+	packaging/macos.sh
 
 fmt: setup ## Format everything
 	cargo fmt --all
