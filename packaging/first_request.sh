@@ -3,7 +3,7 @@
 # It fails if that takes more than a minute.
 set -euo pipefail
 wheel=$(realpath "$1")
-python=$(command -v "${PYTHON:-python3}")
+python=$("${PYTHON:-python3}" -c 'import sys; print(sys.executable)')
 folder=$(mktemp -d)
 server=
 cleanup() {
