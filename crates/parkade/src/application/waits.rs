@@ -1,12 +1,18 @@
 //! Converts waits and their outcomes between the wire and the core. No other file of this crate knows all kinds.
 
+use std::time::Duration;
+
 use parkade_core::Outcome;
 use parkade_model::{Cursor, JobId, JobLookup, QueryWork, Refusal, Wait};
-use parkade_wire::{QueryEffect, WaitOutcome, WaitRequest};
+use parkade_wire::{QueryEffect, QueryRequest, WaitOutcome, WaitRequest};
 
 use crate::clients::{self, Messages};
 use crate::databases::Databases;
 use crate::queries::{self, Queries, WorkRequest};
+use crate::seconds;
+
+/// Of a statement that is shown.
+const SHOWN_CHARACTERS_MAX: usize = 60;
 
 /// A wait for the core, and its query if it has one; or why it is invalid.
 pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<WorkRequest>), String> {
@@ -27,6 +33,39 @@ pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<Wo
 
 fn asks((wait, asked): (Wait, WorkRequest)) -> (Wait, Option<WorkRequest>) {
     (wait, Some(asked))
+}
+
+/// What a route waits for, as `parkade routes` says it.
+pub fn in_words(wait: &WaitRequest) -> String {
+    let at_most = |timeout: &Option<Duration>| {
+        timeout.map(|timeout| format!(", at most {}", seconds::in_words(timeout.as_secs_f64()))).unwrap_or_default()
+    };
+    match wait {
+        WaitRequest::Timer { after } => format!("{} pass", seconds::in_words(after.as_secs_f64())),
+        WaitRequest::Next { channel, timeout, .. } => format!("next message of {channel}{}", at_most(timeout)),
+        WaitRequest::Stream { channel, .. } => format!("messages of {channel}"),
+        WaitRequest::Query(query) => statement(query),
+        WaitRequest::Result { timeout, .. } => format!("end of a job{}", at_most(timeout)),
+        WaitRequest::Begin(_)
+        | WaitRequest::Commit
+        | WaitRequest::Rollback
+        | WaitRequest::Stored
+        | WaitRequest::Access { .. } => "only for a coroutine".into(),
+        WaitRequest::Unaccepted { name, why } => format!("{name}, which cannot be served ({why})"),
+    }
+}
+
+fn statement(query: &QueryRequest) -> String {
+    let words: Vec<&str> = query.text.split_whitespace().collect();
+    let text = words.join(" ");
+    let shown = match text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    };
+    match &query.options.database {
+        Some(database) => format!("query of {database}: {shown}"),
+        None => format!("query: {shown}"),
+    }
 }
 
 /// The wait, with the client's cursor if the application gave none.
@@ -104,5 +143,16 @@ fn no_transaction() -> WaitOutcome<'static> {
         text: "this request has no open transaction".into(),
         effect: QueryEffect::None,
         status: 500,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_put_into_words() {
+        assert_eq!(in_words(&WaitRequest::Timer { after: Duration::from_secs(120) }), "2 min pass");
+        assert_eq!(in_words(&WaitRequest::Commit), "only for a coroutine");
     }
 }

@@ -2,15 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::time::Duration;
 
-use parkade_wire::{
-    Application, JobAccess, JobSpec, QueryRequest, RecurringSpec, Route, RouteKind, ThenRequest, WaitRequest, When,
-};
+use parkade_wire::{Application, JobAccess, JobSpec, RecurringSpec, Route, RouteKind, ThenRequest, When};
 use serde::Serialize;
 
-/// Of a statement.
-const SHOWN_CHARACTERS_MAX: usize = 60;
+use crate::application::waits;
+use crate::seconds;
 
 /// All that is listed, as JSON has it.
 #[derive(Debug, PartialEq, Serialize)]
@@ -107,7 +104,7 @@ impl RouteView {
         let (kind, wait, then) = match &route.kind {
             RouteKind::Sync => ("def", None, None),
             RouteKind::Async => ("async def", None, None),
-            RouteKind::Wait { wait, then } => ("wait", Some(waited(wait)), called(then)),
+            RouteKind::Wait { wait, then } => ("wait", Some(waits::in_words(wait)), called(then)),
             RouteKind::Constant(_) => ("constant", None, None),
             RouteKind::Job => ("jobs", None, None),
         };
@@ -151,42 +148,10 @@ impl JobView {
 impl RecurringView {
     fn of(recurring: &RecurringSpec) -> Self {
         let when = match &recurring.when {
-            When::Every(seconds) => format!("every {}", time(*seconds)),
+            When::Every(seconds) => format!("every {}", seconds::in_words(*seconds)),
             When::Cron { fields, timezone } => format!("cron {fields} ({timezone})"),
         };
         Self { name: recurring.name.clone(), job: recurring.job.clone(), when }
-    }
-}
-
-fn waited(wait: &WaitRequest) -> String {
-    let at_most = |timeout: &Option<Duration>| {
-        timeout.map(|timeout| format!(", at most {}", time(timeout.as_secs_f64()))).unwrap_or_default()
-    };
-    match wait {
-        WaitRequest::Timer { after } => format!("{} pass", time(after.as_secs_f64())),
-        WaitRequest::Next { channel, timeout, .. } => format!("next message of {channel}{}", at_most(timeout)),
-        WaitRequest::Stream { channel, .. } => format!("messages of {channel}"),
-        WaitRequest::Query(query) => statement(query),
-        WaitRequest::Result { timeout, .. } => format!("end of a job{}", at_most(timeout)),
-        WaitRequest::Begin(_)
-        | WaitRequest::Commit
-        | WaitRequest::Rollback
-        | WaitRequest::Stored
-        | WaitRequest::Access { .. } => "only for a coroutine".into(),
-        WaitRequest::Unaccepted { name, why } => format!("{name}, which cannot be served ({why})"),
-    }
-}
-
-fn statement(query: &QueryRequest) -> String {
-    let words: Vec<&str> = query.text.split_whitespace().collect();
-    let text = words.join(" ");
-    let shown = match text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    };
-    match &query.options.database {
-        Some(database) => format!("query of {database}: {shown}"),
-        None => format!("query: {shown}"),
     }
 }
 
@@ -201,17 +166,8 @@ fn deadline(seconds: Option<f64>) -> String {
     match seconds {
         None => String::new(),
         Some(0.0) => ", no deadline".into(),
-        Some(seconds) => format!(", deadline {}", time(seconds)),
+        Some(seconds) => format!(", deadline {}", seconds::in_words(seconds)),
     }
-}
-
-fn time(seconds: f64) -> String {
-    for (unit, name) in [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min")] {
-        if seconds >= unit && seconds % unit == 0.0 {
-            return format!("{} {name}", seconds / unit);
-        }
-    }
-    format!("{seconds} s")
 }
 
 /// Which names parameters have makes no difference: `/{a}` and `/{b}` are the same path.
@@ -226,7 +182,10 @@ fn shape(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use parkade_model::Missed;
+    use parkade_wire::{QueryRequest, WaitRequest};
 
     use super::*;
 
@@ -279,12 +238,6 @@ mod tests {
                 route("POST", "/{b}", RouteKind::Async, None),
                 route("GET", "/news", wait(next, ThenRequest::Answer(None)), None),
                 route("GET", "/bids", wait(WaitRequest::Query(Box::new(query)), render), None),
-                route(
-                    "GET",
-                    "/later",
-                    wait(WaitRequest::Timer { after: Duration::from_secs(120) }, ThenRequest::Answer(None)),
-                    None,
-                ),
             ],
             channels: vec![],
             jobs: vec![job],
@@ -304,7 +257,6 @@ GET    /{b}       async def, no deadline  <- never called for GET: the first rou
 POST   /{b}       async def
 GET    /news      wait: next message of news, at most 30 s, no worker
 GET    /bids      wait: query: select * from bids, then shop:render
-GET    /later     wait: 2 min pass, no worker
 job    clean      def, queue default, retries 3, priority -5, deadline 2 min, private, every 10 s
 every  elsewhere  cron 0 3 * * * (UTC)
 ";
