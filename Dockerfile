@@ -10,6 +10,8 @@ RUN apt-get update \
 RUN python3 -m venv /tools && /tools/bin/pip install --no-cache-dir 'maturin>=1.9,<2'
 WORKDIR /source
 COPY . .
+# For `parkade --version`: the image has no repository to read it from.
+ARG PARKADE_COMMIT=
 RUN /tools/bin/maturin build --release --locked --out /wheels
 
 FROM python:3.13-slim-bookworm

@@ -39,7 +39,7 @@ demo: $(VENV)/.parkade ## Serve the demo at http://127.0.0.1:8000
 test: setup ## Run every test: what CI runs
 	cargo test --locked --quiet --workspace
 	$(BIN)/python -m pytest -q workers/python/tests
-	$(BIN)/python -m pytest -q -n 2 tests
+	$(BIN)/python -m pytest -q -n 3 tests
 
 check: setup ## The quick loop: format, lints, types, unit tests; then what the structure measures
 	cargo fmt --all --check

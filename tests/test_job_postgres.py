@@ -289,6 +289,6 @@ def test_the_password_is_never_shown(site: Site) -> None:
     assert shown.returncode == 0
     assert "open-sesame" not in shown.stdout + shown.stderr
     refused = run("serve", server.target, PARKADE_JOBS="mysql://root:open-sesame@localhost/shop")
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "parkade: --jobs: write postgres://" in refused.stderr
     assert "open-sesame" not in refused.stdout + refused.stderr

@@ -261,8 +261,8 @@ def test_the_peer_of_a_unix_socket_can_be_trusted(serve: Serve, short_folder: Pa
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (["--bind", "8000"], "write 127.0.0.1:8000"),
-        (["--bind", "nowhere.invalid:1"], "write 127.0.0.1:8000"),
+        (["--bind", "80000"], "write 8000, 127.0.0.1:8000"),
+        (["--bind", "nowhere.invalid:1"], "write 8000, 127.0.0.1:8000"),
         (["--bind", "127.0.0.1:99999"], "between 0 and 65535"),
         (["--bind", "unix:"], "path is missing"),
         (["--admin", ":9000"], "name the interface"),
