@@ -156,7 +156,8 @@ def test_a_cancel_that_the_pooler_sends_on_too_late_hits_nobody(serve: Serve, po
             postgres.until_locked(1)
             client.close()
             server.until(lambda status: status["databases"]["default"]["counts"]["cancels_sent"] >= 1)
-        # It has ended by itself. The next statement runs when the cancel arrives.
+        # It ends by itself, and the pooler has its process back. The next statement runs when the cancel arrives.
+        postgres.until_idle()
         with postgres.locked(95):
             client = waiting(server, "returned", 1, LOCK, 95)[0]
             postgres.until_locked(1)
@@ -174,7 +175,6 @@ def test_a_query_that_waits_in_the_pooler_ends_there(serve: Serve, postgres: Pos
         server = serve("shop_queries", database=pooler.url(), database_slots=2)
         # A new connection needs a free process for its handshake: both are made while it is free. Quick statements
         # might all find the first connection idle.
-        # first connection idle.
         slow = "select pg_sleep(0.02)::text"
         assert all(client.answer().status == 200 for client in waiting(server, "returned", 20, slow))
         server.until(lambda status: status["databases"]["default"]["slots"] == {"idle": 2})

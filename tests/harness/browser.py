@@ -142,5 +142,17 @@ class Page:
         return told["result"].get("value")
 
     def until(self, script: str, seconds: float = SECONDS) -> Any:
-        """Waits until an expression is true in the page."""
-        return until(script, lambda: self.run(script), seconds, told=lambda: self.run("document.body.innerText"))
+        """Waits until an expression is true in the page.
+
+        While the window loads another page there is no document for a moment, and the expression cannot be evaluated.
+        """
+        refused = []
+
+        def reached() -> Any:
+            try:
+                return self.run(script)
+            except AssertionError as error:
+                refused[:] = [str(error)]
+                return None
+
+        return until(script, reached, seconds, told=lambda: (*refused, self.run("document.body?.innerText")))
