@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::effect::{Effect, WorkerEffect};
 use crate::event::Event;
 use crate::fleet::Fleet;
-use crate::jobs::{Jobs, Reading, Recurring, RecurringEffect};
+use crate::jobs::{Jobs, PressureEvent, Reading, Recurring, RecurringEffect};
 use crate::moment::Moment;
 use crate::report::counts::Counts;
 use crate::report::reporting;
@@ -51,7 +51,17 @@ impl Core {
 
     /// Decides what follows from `event`. The effects are to be carried out in their order, before the next event.
     pub fn handle(&mut self, now: Moment, event: Event, effects: &mut Vec<Effect>) {
-        self.within(now, effects, |requests, with| take(requests, with, event));
+        match event {
+            Event::Pressure(event) => self.press(now, event, effects),
+            event => self.within(now, effects, |requests, with| take(requests, with, event)),
+        }
+    }
+
+    /// Two of these come with each job. Hardly any changes whether a worker is heard, and nothing else follows from them.
+    fn press(&mut self, now: Moment, event: PressureEvent, effects: &mut Vec<Effect>) {
+        if let Some(reading) = self.jobs.pressure.handle(self.cx.now.max(now), event) {
+            self.within(now, effects, |_, with| read(with, reading));
+        }
     }
 
     /// When [`Event::Tick`] must come at the latest.
@@ -267,11 +277,8 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
             }
         }
         Event::Pong { worker, token } => with.fleet.pong(with.cx, worker, token),
-        Event::Pressure(event) => {
-            if let Some(reading) = with.jobs.pressure.handle(with.cx.now, event) {
-                read(with, reading);
-            }
-        }
+        // `Core::press` has these.
+        Event::Pressure(_) => {}
         Event::Measured { worker, resident_bytes } => with.fleet.measure(with.cx, worker, resident_bytes),
         Event::Answered { worker, request, payload, whole } => {
             requests.frame(with, worker, request, Happening::Answered(payload, whole));
