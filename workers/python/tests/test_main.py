@@ -7,11 +7,14 @@ import select
 import signal
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
 from conftest import PACKAGE, StartCore
+from parkade.__main__ import main
+from parkade._link import process
 from parkade._wire import frames as f
 
 FINE = "from parkade import App\napp = other = App()\napp.get('/', 'fine')\n"
@@ -128,16 +131,33 @@ def test_a_worker_that_is_stuck_dies_with_its_core(tmp_path: Path) -> None:
     assert select.select([worker], [], [], 20)[0], "the worker outlived its core"
 
 
-def test_without_a_core_it_says_how_to_start() -> None:
+@pytest.mark.parametrize("arguments", [["serve", "app.py", "--workers", "1"], ["--version"], []])
+def test_started_by_a_person_it_is_the_command(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = tmp_path / "parkade"
+    command.write_text('#!/bin/sh\necho "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
+    became: list[object] = []
+    monkeypatch.setattr(os, "execv", lambda *given: became.extend(given))
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr(process, "take_link", lambda: (_ for _ in ()).throw(OSError(nothing)))
+        main(arguments)
+    assert became == [str(command), [str(command), *arguments]]
+
+
+def test_without_the_command_it_says_what_to_do(tmp_path: Path) -> None:
+    program = "import sysconfig; sysconfig.get_path = lambda name: '/nowhere'; from parkade.__main__ import main; "
     done = subprocess.run(
-        [sys.executable, "-m", "parkade", "x"],
+        [sys.executable, "-c", program + "raise SystemExit(main(['serve', 'app.py']))"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE)},
+        env={"PATH": str(tmp_path), "PYTHONPATH": str(PACKAGE)},
     )
     assert done.returncode == 2
-    assert "parkade serve TARGET" in done.stderr
+    assert "`parkade serve app.py`" in done.stderr
 
 
 def hello() -> bytes:

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import pytest
 
 import parkade
-from parkade import Headers, Job, Message, Request, Response, query
+import parkade.jobs
+import parkade.testing
+from parkade import after, query
+
+MODULES = (parkade, parkade.jobs, parkade.testing)
+PUBLIC = [
+    (f"{module.__name__}.{name}", getattr(module, name))
+    for module in MODULES
+    for name in module.__all__
+    if not inspect.ismodule(getattr(module, name))
+]
+CLASSES = sorted({kind for _, kind in PUBLIC if inspect.isclass(kind)}, key=lambda kind: kind.__qualname__)
+EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def test_the_package_has_a_version() -> None:
@@ -20,13 +38,64 @@ def test_errors_that_a_log_shows_are_exported() -> None:
     assert issubclass(parkade.InvalidResult, parkade.ParkadeError)
 
 
-@pytest.mark.parametrize("kind", [Request, Response, Headers, Job, Message])
+@pytest.mark.parametrize(("name", "value"), PUBLIC)
+def test_every_public_name_has_a_description(name: str, value: Any) -> None:
+    if inspect.isclass(value) or inspect.isfunction(value):
+        assert value.__doc__, name
+        # Without one of their own, dataclasses and structs get their signature.
+        assert not value.__doc__.startswith(f"{value.__name__}("), name
+
+
+def _described(kind: type) -> Iterator[str]:
+    """The attributes of a class with a text after them, which editors and the reference show."""
+    [body] = [node.body for node in ast.parse(textwrap.dedent(inspect.getsource(kind))).body if hasattr(node, "body")]
+    for one, following in itertools.pairwise(body):
+        if isinstance(one, ast.AnnAssign) and isinstance(following, ast.Expr) and isinstance(one.target, ast.Name):
+            yield one.target.id
+
+
+INSIDE = {"App", "Router", "Wait", "Query", "JobFunction", "parkade.testing._response"}
+"""Classes and modules with attributes that other parts of the package use, and applications do not."""
+
+OTHERS = {"args", "told", "outcome"}
+"""Python's own of each exception, and what the test client keeps of a job."""
+
+
+@pytest.mark.parametrize("kind", CLASSES)
 def test_public_attributes_have_a_description(kind: type) -> None:
     for name, value in vars(kind).items():
         if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
-            assert value.__doc__, name
-    for name in ("carried", "copied", "flat", "of_request"):
-        assert not hasattr(kind, name)
+            assert value.__doc__ or any(getattr(getattr(base, name, None), "__doc__", "") for base in kind.__mro__), (
+                name
+            )
+    if INSIDE & {kind.__name__, kind.__module__}:
+        return
+    described = set(_described(kind))
+    made = inspect.getsource(kind).partition("def __init__")[2].partition("\n    def ")[0]
+    attributes = set(re.findall(r"^\s+self\.([a-z]\w*)\b[^=(]* = ", made, re.MULTILINE)) | {
+        name for name in getattr(kind, "__slots__", ()) if not name.startswith("_")
+    }
+    assert attributes - described - OTHERS == set()
+
+
+def _examples() -> Iterator[Any]:
+    for name, value in PUBLIC:
+        parts = vars(value).items() if inspect.isclass(value) else ()
+        for part, described in [("", value), *parts]:
+            for number, code in enumerate(EXAMPLE.findall(inspect.getdoc(described) or "")):
+                yield pytest.param(code, id=f"{name}.{part}{number or ''}")
+
+
+@pytest.mark.parametrize("code", [*_examples()])
+def test_the_examples_of_docstrings_load(code: str) -> None:
+    names = {name: getattr(parkade, name) for name in parkade.__all__} | {"Annotated": Annotated, "app": parkade.App()}
+    exec(compile(code, "<docstring>", "exec"), names)
+
+
+def test_the_most_used_names_have_an_example() -> None:
+    used = (after, query, parkade.channel, parkade.Channel.publish, parkade.Channel.stream, parkade.Channel.next)
+    for value in (*used, parkade.Wait.then, parkade.App, parkade.App.job, parkade.transaction, parkade.redirect):
+        assert EXAMPLE.search(inspect.getdoc(value) or ""), value
 
 
 def test_messages_have_the_right_article() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from parkade import App, Message, Wait, after, channel, query
-from parkade._waits.unused import watch
+from parkade._waits.unused import unwatch, watch
 from parkade.testing import Client
 
 
@@ -15,7 +15,7 @@ from parkade.testing import Client
 def watched() -> Iterator[None]:
     watch()
     yield
-    del Wait.__del__  # type: ignore[attr-defined]
+    unwatch()
 
 
 def shown(message: Message | None) -> object:
@@ -37,6 +37,8 @@ def test_a_wait_that_is_thrown_away_is_reported(capsys: pytest.CaptureFixture[st
     assert len(lines) == 3
     assert all(line.startswith("ERROR: a wait was neither returned nor awaited") for line in lines)
     assert "select 1" in lines[1]
+    first = handler.__code__.co_firstlineno + 2
+    assert [f"({__file__}:{first + number})" in line for number, line in enumerate(lines)] == [True] * 3
 
 
 def test_one_that_is_used_is_not(capsys: pytest.CaptureFixture[str]) -> None:

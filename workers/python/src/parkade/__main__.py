@@ -1,8 +1,11 @@
-"""A worker: `python -m parkade TARGET`, started by the core with the link as its input and output."""
+"""A worker: `python -m parkade TARGET`, started by the core with the link as its input and output. Started by a person,
+it is the command `parkade`.
+"""
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from functools import partial
 
@@ -20,16 +23,14 @@ from .errors import LoadError
 
 def main(arguments: list[str]) -> int:
     """Serves until the core says stop. 0 at an orderly end, 1 when the application cannot be started or the core broke
-    the protocol, 2 for wrong arguments.
+    the protocol, 2 when a person started it and there is no command `parkade`.
     """
     if len(arguments) != 1:
-        log("usage: python -m parkade TARGET (a worker; the core starts it: parkade serve TARGET)")
-        return 2
+        return _run_command(arguments)
     try:
         link = process.take_link()
     except OSError:
-        log("standard input and output are not a link to a core: start the server with `parkade serve TARGET`")
-        return 2
+        return _run_command(arguments)
     process.die_with_the_core(link)
     process.leave_signals_to_the_core()
     process.write_lines_at_once()
@@ -58,6 +59,18 @@ def main(arguments: list[str]) -> int:
         log(f"parkade worker: {why}")
         return 1
     return 0
+
+
+def _run_command(arguments: list[str]) -> int:
+    """`python -m parkade serve app.py`, from a person: becomes the command `parkade`, where it can be found."""
+    import shutil  # no worker needs them
+    import sysconfig
+
+    found = shutil.which("parkade", path=sysconfig.get_path("scripts")) or shutil.which("parkade")
+    if found is not None:
+        os.execv(found, [found, *arguments])
+    log("the command `parkade` is not on the PATH: install the package, then `parkade serve app.py`")
+    return 2
 
 
 def _failed(link: Link, session: Session, text: str) -> int:

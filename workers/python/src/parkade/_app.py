@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 class App(Router):
     """A Parkade application.
 
+    ```python
+    app = App()
+
+    @app.get("/hola/{name}")
+    def hola(name: str) -> str:
+        return f"Hola {name}"
+    ```
+
     When all handlers are plain functions, a worker runs one request at a time. With one `async def` among handlers,
     hooks and jobs, or with `concurrent=True`, it runs many at once on an event loop, and plain functions in threads.
 

@@ -27,8 +27,8 @@ def make_hook(function: Callable[..., Any], arguments: int, what: str) -> Hook:
     signature = inspect.signature(function)
     try:
         signature.bind(*[None] * arguments)
-    except TypeError as error:
-        raise SignatureError(f"{_name(function)}{signature}: {what}") from error
+    except TypeError:
+        raise SignatureError(f"{_name(function)}{signature}: {what}") from None
     check_returned(function)
     return Hook(function, is_asynchronous(function))
 
@@ -37,9 +37,22 @@ def make_after_hook(function: Callable[..., Any]) -> Hook:
     """Checks that the function takes the request, and then the response. Raises `SignatureError`."""
     what = "an after hook takes the request and the response"
     hook = make_hook(function, 2, what)
-    if list(inspect.signature(function).parameters)[:2] == ["response", "request"]:
-        raise SignatureError(f"{_name(function)}{inspect.signature(function)}: {what}, in this order")
+    signature = inspect.signature(function)
+    meant = [_meant(parameter) for parameter in signature.parameters.values()]
+    if meant[:1] == ["response"] or meant[1:2] == ["request"]:
+        raise SignatureError(f"{_name(function)}{signature}: {what}, in this order")
     return hook
+
+
+def _meant(parameter: inspect.Parameter) -> str:
+    """Whether a parameter of an after hook looks like the request or the response, by its annotation or else its name;
+    the hook is called by position.
+    """
+    annotation = parameter.annotation
+    told = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    if told in ("Request", "Response"):
+        return told.lower()
+    return {"req": "request", "res": "response", "resp": "response"}.get(parameter.name, parameter.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +84,8 @@ class ErrorHandlers:
         check_returned(function)
         if isinstance(key, int):
             self.by_status[key] = hook
-        elif isinstance(key, type) and issubclass(key, Exception):
-            self.by_type[key] = hook
         else:
-            raise SignatureError(f"app.error takes a status of 400 to 599 or a type of exception, not {key!r}")
+            self.by_type[key] = hook
 
     def find(self, error: BaseException, status: int) -> ErrorHook | None:
         """The handler of the nearest type, else of the status.
@@ -141,7 +152,7 @@ def _takes(function: Callable[..., Any]) -> Iterator[str]:
     try:
         hints = typing.get_type_hints(function)
     except NameError as error:
-        raise SignatureError(f"{_name(function)}: {error}") from error
+        raise SignatureError(f"{_name(function)}: {error}") from None
     for name in inspect.signature(function).parameters:
         kind = hints.get(name)
         if kind is Request or (kind is None and name == "request"):

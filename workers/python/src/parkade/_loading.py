@@ -12,6 +12,7 @@ from types import ModuleType
 
 from ._app import App
 from ._log import format_error
+from ._suggestions import for_call
 from ._validation.annotations import article_of
 from .errors import LoadError
 
@@ -49,9 +50,9 @@ def _import_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             raise LoadError(f"there is no module {error.name!r} in {Path.cwd()} or on the path") from error
-        raise LoadError(format_error(error, loading=True)) from error
+        raise LoadError(_told(error)) from error
     except BaseException as error:  # an application may well call sys.exit while it is imported
-        raise LoadError(format_error(error, loading=True)) from error
+        raise LoadError(_told(error)) from error
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -72,8 +73,12 @@ def _import_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        raise LoadError(format_error(error, loading=True)) from error
+        raise LoadError(_told(error)) from error
     return module
+
+
+def _told(error: BaseException) -> str:
+    return format_error(error, loading=True) + for_call(error, App.__mro__)
 
 
 def _put_first(folder: Path) -> None:

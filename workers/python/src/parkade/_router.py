@@ -7,15 +7,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ._hooks import Hook, Hooks, make_after_hook, make_hook
 from ._responses.templates import Templates
 from ._routing.patterns import Pattern, checked_prefix, join, parse
 from ._routing.routes import About, Route, make_route
+from ._suggestions import for_attribute
 from ._wire.payloads import fault_of_channel
 from ._wire.ready import ChannelOptions, ChannelPattern
-from .errors import HTTPError, SignatureError
+from .errors import SignatureError
 from .jobs._registry import JobRegistry
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -211,8 +212,11 @@ class Router(JobRegistry):
         status, unless it sets another.
         """
 
-        if isinstance(key, int):
-            HTTPError(key)  # refuses other statuses
+        is_status = isinstance(key, int) and 400 <= key <= 599
+        if not is_status and not (isinstance(key, type) and issubclass(key, Exception)):
+            raise SignatureError(
+                f"@app.error takes a status of 400 to 599 or a type of exception, as in @app.error(404), not {key!r}"
+            )
 
         def register(function: F) -> F:
             self.hooks.errors.add(key, function)
@@ -277,7 +281,8 @@ class Router(JobRegistry):
         hidden: bool,
     ) -> Callable[[F], F]:
         if not isinstance(path, str):
-            raise SignatureError(f"a path comes first: write @app.get('/path'), not @app.get ({path!r})")
+            told = getattr(path, "__qualname__", repr(path))
+            raise SignatureError(f"{told}: a path comes first: write @app.{methods[0].lower()}('/path')")
         verbs = tuple(method.upper() for method in methods)
         if unknown := sorted(set(verbs) - _METHODS):
             raise ValueError(f"{path}: no method {', '.join(unknown)}")
@@ -324,6 +329,12 @@ class Router(JobRegistry):
     def _check_open(self) -> None:
         if self._included_in:
             raise SignatureError(f"{self!r} is included already: register everything in it first")
+
+    if not TYPE_CHECKING:  # checkers would take it for one that has every attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            kind = "App" if self._is_application else "Router"
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}{for_attribute(self, name)}")
 
     def __repr__(self) -> str:
         return f"Router({self.prefix!r}, name={self.name!r})"

@@ -39,9 +39,22 @@ class InvalidResult(ParkadeError, TypeError):
 class HTTPError(Exception):
     """Raise it in a handler to answer with an error status.
 
+    ```python
+    @app.get("/orders/{id:int}")
+    def order(id: int) -> str:
+        raise HTTPError(404, f"there is no order {id}")
+    ```
+
     `status` is 400 to 599, `detail` the text for the client (default: the status's own phrase), `headers` are added to
     the answer.
     """
+
+    status: int
+    """400 to 599."""
+    detail: str
+    """The text for the client."""
+    headers: dict[str, str]
+    """They are added to the answer."""
 
     def __init__(self, status: int, detail: str | None = None, headers: Mapping[str, str] | None = None) -> None:
         if not 400 <= status <= 599:
@@ -57,6 +70,9 @@ class InvalidParameter(HTTPError):
 
     Each is a map of `name`, `where` (path, query, form or body), `reason` and `value` (what was sent, or None).
     """
+
+    parameters: list[dict[str, object]]
+    """What is wrong: a map for each parameter, as above."""
 
     def __init__(self, parameters: list[dict[str, object]]) -> None:
         self.parameters = parameters
@@ -102,6 +118,13 @@ class QueryError(HTTPError):
     (it was carried out nevertheless) or `unknown`. `status` is that of the response, unless the exception is caught.
     """
 
+    reason: str
+    """Why, in a word or two, as above."""
+    sqlstate: str | None
+    """Five characters (SQL:2016, clause 24), or None."""
+    effect: Effect
+    """What is known about its changes: `none`, `cancelled`, `completed` or `unknown`."""
+
     def __init__(
         self,
         text: str,
@@ -134,6 +157,11 @@ class JobError(HTTPError):
     `id` is the job's id. The text is for developers; the client gets only `detail`.
     """
 
+    reason: str
+    """`dead`, `cancelled` or `missing`."""
+    id: str
+    """The job's id, a UUID as text."""
+
     def __init__(self, text: str, *, reason: str, id: str) -> None:
         status, detail = _NO_RESULT.get(reason, (500, "the job gave no result"))
         super().__init__(status, detail)
@@ -155,6 +183,9 @@ class Retry(ParkadeError):
 
     `text` is stored with the job; by default it is that of the exception that this one was raised from.
     """
+
+    after: float | None
+    """Seconds until the next attempt; None as after any other failure."""
 
     def __init__(self, after: float | None = None, text: str = "") -> None:
         if after is not None and not (isinstance(after, int | float) and 0 <= after <= 1e15):

@@ -21,11 +21,14 @@ from .percent import percent_decode, percent_decode_text
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file in a form: its name as the client gave it (never a path to open), its content type, its bytes."""
+    """A file in a form: `def upload(photo: Upload)`, or `list[Upload]` for several of that name."""
 
     filename: str
+    """As the client gave it: never a path to open."""
     content_type: str
+    """As the client gave it; empty without one."""
     body: bytes
+    """What is in the file."""
 
 
 FormValue = str | Upload

@@ -52,6 +52,9 @@ class Request:
     `state` is for hooks that pass values to the handler.
     """
 
+    route: str | None
+    """The name of its route; None if it has none."""
+
     def __init__(self, raw: p.Request, route: str | None = None, names: tuple[str, ...] = ()) -> None:
         self._raw = raw
         self.route = route

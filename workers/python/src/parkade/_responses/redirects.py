@@ -23,6 +23,12 @@ def redirect(
 ) -> Response:
     """Sends the client to another address.
 
+    ```python
+    @app.post("/login")
+    def login(name: str) -> Response:
+        return redirect("/").set_cookie("user", name)
+    ```
+
     `status` is 303 (go there with GET: after a POST), 302, 301 (moved for good), 307 or 308 (the same with the method
     and body kept). With `local` the address must be a path on this server: for one that the client has sent, such as
     `?next=`, which could otherwise lead your users to a page of somebody else. Any other is 400 then.

@@ -30,6 +30,13 @@ class Response:
 
     __slots__ = ("body", "headers", "status")
 
+    body: Any
+    """Anything that a handler may return, except a wait."""
+    status: int | None
+    """None is 200, or in an error handler the status of the error."""
+    headers: Headers
+    """Those that the application sets; the core adds `date` and the length."""
+
     def __init__(
         self,
         body: Any = None,

@@ -19,6 +19,9 @@ class Templates:
     syntax error.
     """
 
+    folder: Path
+    """Where they are."""
+
     def __init__(
         self,
         folder: Path,

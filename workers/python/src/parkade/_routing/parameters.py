@@ -65,7 +65,7 @@ def _parameters(handler: Callable[..., Any], in_path: dict[str, type]) -> Iterat
     try:
         hints = hints_of(handler if inspect.isroutine(handler) else type(handler).__call__)
     except NameError as error:
-        raise SignatureError(f"{_told(handler)}: {error}; annotations are read when the application loads") from error
+        raise SignatureError(f"{_told(handler)}: {error}; annotations are read when the application loads") from None
     for name, parameter in inspect.signature(handler).parameters.items():
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
             raise SignatureError(
@@ -94,7 +94,7 @@ def _path_convert(told: str, parameter: Parameter) -> Convert:
     try:
         convert = converter(annotation)
     except TypeError as error:
-        raise SignatureError(f"{told}: {error} (the parameter {parameter.name})") from error
+        raise SignatureError(f"{told}: {error} (the parameter {parameter.name})") from None
     if convert is None:
         raise SignatureError(f"{told}: a path's parameter cannot be {name_of(annotation)}")
     return convert

@@ -160,6 +160,9 @@ class _Node:
                 yield from node.ends(rest, (*parameters, first))
 
 
+_FOREIGN = re.compile(r"<(?:[^<>]*:)?(\w+)>|:(\w+)|\*{1,2}")
+"""A parameter as Flask, Express and others write it: it would match itself and nothing else."""
+
 _TYPES: dict[str, type] = {"int": int, "float": float, "uuid": UUID}
 _KINDS = {"": "str", "str": "str", "int": "int", "float": "float", "uuid": "uuid", "path": "path", "rest": "path"}
 _ACCEPTS = {
@@ -172,9 +175,9 @@ _ACCEPTS = {
 
 def _segment(path: str, text: str) -> str | Parameter:
     if not text.startswith("{"):
-        if text.startswith("<") and text.endswith(">"):
-            name = text[1:-1].rpartition(":")[2]
-            raise SignatureError(f"in {path!r}, {text} is plain text: write {{{name}}} for a parameter")
+        if (foreign := _FOREIGN.fullmatch(text)) is not None:
+            meant = f"{{{foreign[1] or foreign[2]}}}" if foreign.lastindex else "{rest:path}"
+            raise SignatureError(f"in {path!r}, {text} is plain text: write {meant} for a parameter")
         if "{" in text or "}" in text:
             raise SignatureError(f"in {path!r}, a parameter is a whole segment")
         return text

@@ -112,7 +112,7 @@ def _convert(told: str, name: str, kind: Any, item: Any) -> Convert:
     try:
         convert = converter(kind if item is None else item)
     except TypeError as error:
-        raise SignatureError(f"{told}: {error} (the parameter {name})") from error
+        raise SignatureError(f"{told}: {error} (the parameter {name})") from None
     if convert is None:
         raise SignatureError(f"{told}: nothing in a request is {name_of(kind)} (the parameter {name})")
     return convert
@@ -122,7 +122,7 @@ def _checks_of_list(told: str, name: str, kind: Any) -> list[Check]:
     try:
         return list(checks_of(list, unwrapped(kind)[1]))
     except TypeError as error:
-        raise SignatureError(f"{told}: {error} (the parameter {name})") from error
+        raise SignatureError(f"{told}: {error} (the parameter {name})") from None
 
 
 # Fields of the query and of forms, headers, cookies
@@ -234,7 +234,7 @@ def _from_body(told: str, name: str, kind: Any, default: Any) -> Take:
     try:
         decode = json_decoder(kind)
     except TypeError as error:
-        raise SignatureError(f"{told}: JSON cannot become {name_of(kind)} (the parameter {name}): {error}") from error
+        raise SignatureError(f"{told}: JSON cannot become {name_of(kind)} (the parameter {name}): {error}") from None
 
     def take(request: Request) -> Any:
         if not request.body:
@@ -242,7 +242,8 @@ def _from_body(told: str, name: str, kind: Any, default: Any) -> Take:
                 raise Problem(name, "body", "it is missing")
             return default
         if not _is_json(request.content_type):
-            raise HTTPError(415, "the body must be application/json", {"accept": "application/json"})
+            told = f"the body must be application/json, not {request.content_type:.100}"
+            raise HTTPError(415, told, {"accept": "application/json"})
         try:
             return decode(request.body)
         except msgspec.ValidationError as error:
@@ -255,7 +256,7 @@ def _checks_of_text(told: str, name: str, kind: Any, added: Iterable[Any]) -> li
     try:
         return list(checks_of(kind, added))
     except TypeError as error:
-        raise SignatureError(f"{told}: {error} (the parameter {name})") from error
+        raise SignatureError(f"{told}: {error} (the parameter {name})") from None
 
 
 def _from_plain_body(name: str, kind: Any, default: Any, checks: list[Check]) -> Take:

@@ -28,6 +28,9 @@ class Json:
 
     __slots__ = ("text",)
 
+    text: str
+    """The document as JSON."""
+
     def __init__(self, value: object) -> None:
         self.text = _json(value).decode()
 

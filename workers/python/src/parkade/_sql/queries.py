@@ -30,6 +30,12 @@ def query(
 ) -> Query[Rows]:
     """Waits until a database has executed one statement; `parameters` are the values for `$1`, `$2`…
 
+    ```python
+    @app.get("/sales/{id:int}")
+    def sale(id: int) -> Wait:
+        return query("select * from sales where id = $1", id, deadline=5).one()
+    ```
+
     Returned, its rows go to the client as JSON while they arrive. With `.then` and awaited it gives `Rows`, or what
     `.one()` or `.value()` make of them. When the client leaves before that, the statement is cancelled.
 

@@ -34,7 +34,12 @@ class Rows(list[Row]):
 
     __slots__ = ("columns", "command", "count")
 
+    command: str
+    """What the database did: `SELECT`, `UPDATE`, …"""
     count: int  # type: ignore[assignment]
+    """How many rows came back or were changed."""
+    columns: tuple[tuple[str, str], ...]
+    """Pairs of a name and a type as the database calls it (`timestamptz`, `_int4`; empty where it is not known)."""
 
     def __init__(
         self,

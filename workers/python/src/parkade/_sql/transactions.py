@@ -24,9 +24,12 @@ Isolation = Literal["read committed", "repeatable read", "serializable"]
 def transaction(database: str = "default", isolation: Isolation | None = None, read_only: bool = False) -> Transaction:
     """Several statements on one connection, in the `async def` that answers a request:
 
-    async with transaction() as t:
-        await t.query("update accounts set amount = amount - $1 where id = $2", amount, payer)
-        await t.query("update accounts set amount = amount + $1 where id = $2", amount, payee)
+    ```python
+    async def move(amount: int, payer: int, payee: int) -> None:
+        async with transaction() as t:
+            await t.query("update accounts set amount = amount - $1 where id = $2", amount, payer)
+            await t.query("update accounts set amount = amount + $1 where id = $2", amount, payee)
+    ```
 
     The end of the block commits. An exception that leaves the block rolls back, and so does a client that leaves
     before the COMMIT. `isolation` None is the database's default. A request has one transaction at a time; `query`

@@ -20,6 +20,12 @@ T = TypeVar("T")
 def channel(name: str) -> Channel:
     """The channel of that name: 1 to 200 bytes of UTF-8 without control characters.
 
+    ```python
+    @app.get("/auction/{lot}/next")
+    def next_bid(lot: str) -> Wait:
+        return channel(f"auction/{lot}").next(timeout=30)
+    ```
+
     Raises `InvalidChannel` for any other name.
     """
     if (reason := p.fault_of_channel(name)) is not None:
@@ -31,6 +37,9 @@ class Channel:
     """A named stream of messages that requests wait for. Make it with `channel(name)`."""
 
     __slots__ = ("name",)
+
+    name: str
+    """As it was given to `channel`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -44,6 +53,14 @@ class Channel:
     def next(self, timeout: float | None = None, since: str | None = None, *, type: type[T]) -> Wait[T | None]: ...
     def next(self, timeout: float | None = None, since: str | None = None, *, type: Any = None) -> Wait[Any]:
         """Waits for the next message, or for `timeout` seconds.
+
+        ```python
+        @app.get("/news")
+        async def news(request: Request) -> list[str]:
+            first = await channel("news").next(timeout=30, since=request.cursor)
+            second = await channel("news").next(timeout=5, since=first.cursor) if first else None
+            return [message.text for message in (first, second) if message]
+        ```
 
         `since` is a cursor: the wait ends with the first message after it, at once if there is one.
 
@@ -60,11 +77,25 @@ class Channel:
         return Wait(p.Next(self.name, options), convert=convert)
 
     def stream(self, since: str | None = None) -> Wait[NoReturn]:
-        """Every message from now on, as server-sent events, until the client leaves. Only to be returned."""
+        """Every message from now on, as server-sent events, until the client leaves. Only to be returned.
+
+        ```python
+        @app.get("/auction/{lot}/bids")
+        def bids(lot: str) -> Wait:
+            return channel(f"auction/{lot}").stream()
+        ```
+        """
         return Wait(p.Stream(self.name, p.StreamOptions(since)))
 
     def publish(self, value: object, content_type: str | None = None) -> None:
         """Publishes a message to every waiting client. It is published before any response that is returned after it.
+
+        ```python
+        @app.post("/auction/{lot}")
+        def bid(lot: str, amount: int) -> Status:
+            channel(f"auction/{lot}").publish({"amount": amount})
+            return Status(202)
+        ```
 
         str is sent as text/plain, bytes as application/octet-stream, all else as JSON; `content_type` replaces that.
         Raises `TypeError` for a value that is not JSON-able, `ValueError` over 524,288 bytes, `WaitError` where there

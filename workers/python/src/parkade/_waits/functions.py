@@ -181,7 +181,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return hints_of(function)
     except NameError as error:
-        raise SignatureError(f"{function.__qualname__}: {error}") from error
+        raise SignatureError(f"{function.__qualname__}: {error}") from None
 
 
 def is_job(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
@@ -200,7 +200,7 @@ def _decoder(name: str, parameter: str, annotation: Any) -> Callable[[Raw], Any]
     try:
         return value_decoder(annotation)
     except TypeError as error:
-        raise SignatureError(f"{name}: its parameter {parameter}: {error}") from error
+        raise SignatureError(f"{name}: its parameter {parameter}: {error}") from None
 
 
 def value_decoder(annotation: Any) -> Callable[[Raw], Any]:

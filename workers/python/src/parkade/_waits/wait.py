@@ -35,6 +35,12 @@ def after(seconds: float, response: T) -> Wait[T]: ...
 def after(seconds: float, response: Any = None) -> Wait[Any]:
     """Waits until `seconds` have passed.
 
+    ```python
+    @app.get("/echo")
+    def echo(field: str) -> Wait:
+        return after(2, f"You said: {field}")
+    ```
+
     Returned, the answer is then `response`, anything that a handler may return (204 for None); awaited, it gives that
     value.
 
@@ -51,7 +57,7 @@ class Wait(Generic[T_co]):
     `.then`. Make it with `after`, `channel` or `query`. It is immutable.
     """
 
-    __slots__ = ("convert", "function", "response", "state", "used", "wait")
+    __slots__ = ("convert", "function", "made_at", "response", "state", "used", "wait")
 
     def __init__(
         self,
@@ -67,6 +73,7 @@ class Wait(Generic[T_co]):
         self.state: Mapping[str, Any] = state or _NO_STATE
         self.convert = convert  # makes what awaiting gives a value of a type
         self.used: bool  # set when it is returned, awaited, or another wait is made of it
+        self.made_at: str  # file:line, set under `parkade dev`
 
     # The function may take the request, or the job, before or after the outcome; checkers know no other places.
     @overload
@@ -91,6 +98,15 @@ class Wait(Generic[T_co]):
     def then(self, function: Callable[P, object], /, *args: P.args, **state: P.kwargs) -> Self: ...
     def then(self, function: Callable[..., Any], /, *args: Any, **state: Any) -> Any:
         """Returned, this has any worker call `function` when the wait is over; what that returns is the answer.
+
+        ```python
+        @app.get("/news")
+        def news() -> Wait:
+            return channel("news").next(timeout=30).then(page, title="News")
+
+        def page(message: Message | None, title: str) -> Response:
+            return html(f"<h1>{title}</h1><p>{message.text if message else 'Nothing yet.'}")
+        ```
 
         It may return another wait. It must be defined at the top of a module. Its first parameter gets the outcome
         (None for a timer; a `Message`, or None when the time is up) unless `state` names that parameter. A parameter

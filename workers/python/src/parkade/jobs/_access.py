@@ -24,6 +24,9 @@ class StoredJob:
     `id` is a UUID as text, `name` the job's.
     """
 
+    id: str
+    """A UUID as text."""
+
     def __init__(self, id: str, function: JobFunction[..., Any], arguments: bytes) -> None:
         self.id = id
         self._function = function
@@ -31,6 +34,7 @@ class StoredJob:
 
     @property
     def name(self) -> str:
+        """The name under which it is stored."""
         return self._function.name
 
     @once

@@ -58,7 +58,7 @@ class Signature:
         try:
             hints = hints_of(function)
         except NameError as error:
-            raise SignatureError(f"{told}: {error}; annotations are read when the application loads") from error
+            raise SignatureError(f"{told}: {error}; annotations are read when the application loads") from None
         parameters = self._whole.parameters
         own = [name for name in parameters if is_job(parameters[name], hints)]
         if len(own) > 1:
@@ -246,7 +246,7 @@ def _decoder(told: str, name: str, annotation: Any) -> Callable[[Raw], Any]:
     try:
         return value_decoder(annotation)
     except TypeError as error:
-        raise SignatureError(f"{told}: its parameter {name}: {error}") from error
+        raise SignatureError(f"{told}: its parameter {name}: {error}") from None
 
 
 def _is_encodable(value: object) -> bool:

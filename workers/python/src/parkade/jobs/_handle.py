@@ -54,6 +54,16 @@ class Handle(Generic[R_co]):
     def result(self, timeout: float | None = None) -> Wait[R_co | None]:
         """Waits until the job has ended, or for `timeout` seconds.
 
+        ```python
+        @app.job
+        def report(year: int) -> str:
+            return f"all of {year}"
+
+        @app.post("/reports/{year:int}")
+        def make(year: int) -> Wait:
+            return report.enqueue(year).result(timeout=20)
+        ```
+
         Returned, the answer is what the job returned, or 202 with its `Location` when the time is up. With `.then` and
         awaited it gives what the job returned, awaited as its function is annotated; None when the time is up. Both
         raise `JobError` for a job that has failed for good, was cancelled, or does not exist.

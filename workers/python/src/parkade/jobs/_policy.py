@@ -54,7 +54,7 @@ class Policy:
             if self.access is not None and not self.public:
                 raise ValueError("with public=False a job has no address, so access has no effect")
         except (TypeError, ValueError) as error:
-            raise SignatureError(f"invalid options of a job: {error}") from error
+            raise SignatureError(f"invalid options of a job: {error}") from None
         usual = p.EnqueueOptions(
             priority=self.priority or None, queue=None if self.queue == QUEUE_DEFAULT else self.queue
         )

@@ -82,6 +82,16 @@ class JobRegistry:
     ) -> Any:
         """Makes a function a job: `@app.job` or `@app.job(retries=5)`, then `function.enqueue(…)`.
 
+        ```python
+        @app.job(retries=5)
+        def write_log(line: str) -> None: ...
+
+        @app.post("/log")
+        def log(body: str) -> Status:
+            write_log.enqueue(body)
+            return Status(202)
+        ```
+
         It runs at least once. When it raises, or its worker dies, it is retried up to `retries` times, with growing
         pauses. `name` identifies it, for later versions of the application too (by default the function's name).
         `deadline`: seconds for one attempt (0 for none, None for the server's). `unique`: with True, enqueuing returns

@@ -52,11 +52,13 @@ def every(period: str | float | timedelta, missed: Missed) -> Schedule:
 def cron(fields: str, timezone: str, missed: Missed) -> Schedule:
     """Only the number of fields is checked here: the core reads them. Raises `SignatureError`."""
     if not isinstance(fields, str) or len(fields.split()) != 5:
-        raise SignatureError(f"cron has five fields (minute, hour, day, month, weekday), not {fields!r}")
+        raise SignatureError(
+            f"cron has five fields (minute, hour, day, month, weekday), as in @app.cron('0 3 * * *'), not {fields!r}"
+        )
     try:
         return Schedule(None, " ".join(fields.split()), checked_text("a time zone", timezone), missed)
     except (TypeError, ValueError) as error:
-        raise SignatureError(f"cron {fields!r}: {error}") from error
+        raise SignatureError(f"cron {fields!r}: {error}") from None
 
 
 _UNITS = {
@@ -84,7 +86,8 @@ def _seconds(period: str | float | timedelta) -> float:
     else:
         seconds = period
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= 1e15:
-        raise SignatureError(f"a job recurs every so many seconds, or '5 minutes', not every {period!r}")
+        example = "write a number of seconds, or a text as in @app.every('5 minutes')"
+        raise SignatureError(f"a job does not recur every {period!r}: {example}")
     return seconds
 
 

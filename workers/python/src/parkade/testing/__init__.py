@@ -1,10 +1,12 @@
 """Runs an application in a test without processes and sockets, its waits included, on a clock that the test moves:
 
+```python
 with Client(app) as client:
     parked = client.get("/echo", params={"field": "hi"})
     assert parked.parked
     client.advance(2)
     assert parked.text == "You said: hi"
+```
 """
 
 from ._client import Client

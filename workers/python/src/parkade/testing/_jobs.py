@@ -26,15 +26,25 @@ class Enqueued:
     """
 
     id: str
+    """A UUID as text."""
     name: str
+    """The job's name."""
     args: tuple[Any, ...]
+    """Its positional arguments."""
     kwargs: dict[str, Any]
+    """Its arguments by name."""
     options: dict[str, Any]
+    """Those that were given to `options`, or to `App.job`."""
     state: Literal["ready", "running", "completed", "dead", "cancelled", "unknown"] = "ready"
+    """What has become of it."""
     attempt: int = 0
+    """The number of attempts so far."""
     progress: tuple[float | None, str] | None = None
+    """What it last reported: a fraction and a text."""
     result: Any = None
+    """What it returned."""
     error: str | None = None
+    """Why its last attempt failed."""
     told: p.Enqueue = field(repr=False, kw_only=True)
     outcome: p.Completed | p.NoResult | None = field(default=None, repr=False)
 

@@ -36,19 +36,23 @@ class Response:
 
     @property
     def status(self) -> int:
+        """The status of the answer."""
         return self._answer().status
 
     @property
     def headers(self) -> Headers:
+        """The header fields of the answer."""
         return Headers._of_request(self._answer().headers or [])
 
     @property
     def body(self) -> bytes:
+        """The body of the answer; empty for HEAD."""
         body = None if self.is_head else self._answer().body
         return body.encode() if isinstance(body, str) else body or b""
 
     @property
     def text(self) -> str:
+        """The body as UTF-8."""
         return self.body.decode()
 
     def json(self) -> Any:
@@ -57,10 +61,12 @@ class Response:
 
     @property
     def parked(self) -> bool:
+        """Whether the answer is still to come."""
         return False
 
     @property
     def done(self) -> bool:
+        """Whether the answer has come."""
         return self.whole is not None
 
     @property

@@ -22,8 +22,11 @@ class Asked:
     """A query as a database gets it: a date, a Decimal or a UUID as text, a dict as the text of its JSON."""
 
     text: str
+    """The statement."""
     parameters: tuple[Any, ...] = ()
+    """The values for `$1`, `$2`…"""
     database: str = "default"
+    """The name of the database."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,89 @@
+"""What to write instead, for names and options that an application does not have."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+
+
+def for_attribute(owner: object, name: str) -> str:
+    """What to use instead of an attribute that an application or a router does not have: what the name means in other
+    frameworks, or one that is written alike; empty if nothing is near.
+    """
+    if (meant := _ELSEWHERE.get(name)) is not None:
+        return f": {meant}"
+    near = _nearest(name, [known for known in dir(type(owner)) if not known.startswith("_")])
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def for_call(error: BaseException, kinds: Iterable[type]) -> str:
+    """A line about a call of one of these classes, or of a method of theirs, with arguments that it does not take;
+    empty for any other error.
+    """
+    found = _CALL.match(str(error)) if isinstance(error, TypeError) else None
+    if found is None:
+        return ""
+    for kind in kinds:
+        method = vars(kind).get(found["method"])
+        if kind.__name__ == found["kind"] and inspect.isfunction(method):
+            return _options(f"{kind.__name__}(…)" if method.__name__ == "__init__" else method.__name__, method, found)
+    return ""
+
+
+def _options(called: str, method: object, found: re.Match[str]) -> str:
+    parameters = inspect.signature(method).parameters  # type: ignore[arg-type]
+    options = [name for name, each in parameters.items() if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    told = f"{called} takes the options {', '.join(options)}" if options else f"{called} takes no options"
+    unknown = found["option"] or ""
+    if near := _nearest(unknown, options):
+        return f"{told}; did you mean {near[0]}?\n"
+    return f"{told}; {_METHODS}\n" if unknown == "methods" else f"{told}\n"
+
+
+def _nearest(name: str, known: list[str]) -> list[str]:
+    import difflib  # only an application with a mistake needs it
+
+    return difflib.get_close_matches(name, known, 1)
+
+
+_CALL = re.compile(
+    r"(?P<kind>\w+)\.(?P<method>\w+)\(\) "
+    r"(?:got an unexpected keyword argument '(?P<option>\w+)'|takes .* positional arguments? but )"
+)
+_METHODS = "for several methods, write app.route(path, methods=[…])"
+_RUN = "the server runs the application: `parkade serve app.py`, or `parkade dev app.py` while you write"
+_STREAMS = "WebSocket is not supported; return channel(name).stream() for server-sent events"
+_BEFORE = "write @app.before over a function of the request"
+_AFTER = "write @app.after over a function of the request and the response"
+_START = "write @app.on_start, or @app.on_stop, over a function without parameters"
+_ERROR = "write @app.error(404), or @app.error(KeyError)"
+_INCLUDE = "write app.include(router, prefix='/…')"
+
+_ELSEWHERE = {
+    "run": _RUN,
+    "listen": _RUN,
+    "serve": _RUN,
+    "websocket": _STREAMS,
+    "before_request": _BEFORE,
+    "after_request": _AFTER,
+    "middleware": "write @app.before and @app.after",
+    "add_middleware": "write @app.before and @app.after",
+    "on_event": _START,
+    "on_startup": _START,
+    "startup": _START,
+    "errorhandler": _ERROR,
+    "exception_handler": _ERROR,
+    "register_blueprint": _INCLUDE,
+    "include_router": _INCLUDE,
+    "mount": _INCLUDE,
+    "add_url_rule": "write app.get(path, function)",
+    "add_api_route": "write app.get(path, function)",
+    "add_route": "write app.get(path, function)",
+    "head": "app.get answers HEAD too",
+    "options": _METHODS,
+    "task": "write @app.job",
+    "url_for": "write app.path(name, …)",
+    "test_client": "write parkade.testing.Client(app)",
+    "state": "each worker is a process of its own: a global variable holds what its handlers share",
+}

@@ -1,0 +1,186 @@
+"""Mistakes that are easily made: what is said, and where. Each was silent, or hard to understand."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from parkade import App, Request, Response, SignatureError, Wait, after
+from parkade._handling.handling import Handling
+from parkade._loading import load
+from parkade._wire import payloads as p
+from parkade.errors import LoadError
+from parkade.testing import Client
+
+# While the application loads
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [("/x/<name>", "{name}"), ("/x/<int:id>", "{id}"), ("/x/:id", "{id}"), ("/x/*", "{rest:path}")],
+)
+def test_the_parameters_of_other_frameworks_are_refused(path: str, meant: str) -> None:
+    with pytest.raises(SignatureError) as caught:
+        App().get(path, lambda **all: "x")
+    assert f"write {meant} for a parameter" in str(caught.value)
+
+
+def test_a_colon_within_a_segment_is_text() -> None:
+    app = App()
+    app.get("/orders:cancel", "done")
+    assert Client(app).get("/orders:cancel").text == "done"
+
+
+@pytest.mark.parametrize("verb", ["get", "post", "put", "patch", "delete"])
+def test_a_decorator_without_parentheses_names_itself_and_the_function(verb: str) -> None:
+    def hola() -> None: ...
+
+    with pytest.raises(SignatureError, match=rf"hola: a path comes first: write @app.{verb}\('/path'\)"):
+        getattr(App(), verb)(hola)
+
+
+@pytest.mark.parametrize("key", [lambda: "x", 200, 700, "404", object])
+def test_an_error_handler_of_nothing_is_refused(key: Any) -> None:
+    with pytest.raises(SignatureError, match=r"as in @app.error\(404\)"):
+        App().error(key)
+
+
+@pytest.mark.parametrize("register", [lambda app: app.every, lambda app: app.cron])
+def test_a_schedule_without_its_times_shows_one(register: Callable[[App], Any]) -> None:
+    with pytest.raises(SignatureError, match="as in @app"):
+        register(App())(lambda: None)
+
+
+def typed(first: Response, second: Request) -> None: ...
+
+
+def response_first(response: object, request: object) -> None: ...
+
+
+@pytest.mark.parametrize("hook", [typed, response_first, lambda res, req: None, lambda x, request: None])
+def test_an_after_hook_with_its_parameters_in_the_wrong_order_is_refused(hook: Any) -> None:
+    with pytest.raises(SignatureError, match="the request and the response, in this order"):
+        App().after(hook)
+
+
+@pytest.mark.parametrize("hook", [lambda *both: None, lambda a, b: None, lambda request, response, more=1: None])
+def test_any_other_names_are_fine(hook: Any) -> None:
+    App().after(hook)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("run", "parkade serve app.py"),
+        ("websocket", "server-sent events"),
+        ("before_request", "@app.before"),
+        ("errorhandler", r"@app.error\(404\)"),
+        ("rout", "did you mean 'route'"),
+        ("xyzzy", "has no attribute 'xyzzy'$"),
+    ],
+)
+def test_a_name_of_another_framework_is_answered_with_what_it_is_called_here(name: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=said):
+        getattr(App(), name)
+    assert not hasattr(App(), "__wrapped__")
+
+
+def load_error(folder: Path, code: str) -> str:
+    file = folder / "mistaken.py"
+    file.write_text(f"from parkade import App\napp = App()\n{code}\n")
+    with pytest.raises(LoadError) as caught:
+        load(str(file))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("@app.job(retry=3)\ndef f(): ...", "did you mean retries?"),
+        ("@app.get('/', methods=['POST'])\ndef f(): ...", "app.route(path, methods=[…])"),
+        ("App(__name__)", "App(…) takes the options concurrent, jobs_path"),
+        ("App(debug=True)", "App(…) takes the options concurrent, jobs_path"),
+    ],
+)
+def test_an_unknown_option_is_answered_with_those_that_there_are(tmp_path: Path, code: str, said: str) -> None:
+    assert said in load_error(tmp_path, code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "@app.before\ndef f(): ...",
+        "@app.get('/')\ndef f(x: 'Missing'): ...",
+        "@app.error(404)\ndef f(x: 'Missing'): ...",
+        "@app.get('/')\ndef f(x: object): ...",
+        "@app.job\ndef f(x: 'Missing'): ...",
+    ],
+)
+def test_the_traceback_of_a_mistake_begins_in_the_application_and_has_one_part(tmp_path: Path, code: str) -> None:
+    told = load_error(tmp_path, code)
+    assert told.splitlines()[1].startswith(f'  File "{tmp_path / "mistaken.py"}"')
+    assert told.count("Traceback") == 1
+
+
+# While it runs
+
+
+def answer(app: App, dev: bool = True) -> None:
+    run = Handling(app, dev=dev).runs[0]
+    head = msgspec.Raw(msgspec.msgpack.encode(["GET", "/", "", msgspec.Raw(b"\x90"), "", "http", "1.1"]))
+    result: Any = run(p.Request(0, [], None, b"", head))
+    if inspect.iscoroutine(result):
+        with pytest.raises(StopIteration):
+            result.send(None)
+
+
+def forgotten() -> object:
+    {"a": 1}  # noqa: B018
+
+
+async def forgotten_async() -> dict[str, int]:  # type: ignore[return]
+    pass
+
+
+def meant() -> None: ...
+
+
+def optional() -> str | None:
+    return None
+
+
+def waited() -> Wait:
+    return after(0, None)
+
+
+@pytest.mark.parametrize(
+    ("handler", "is_noted"),
+    [(forgotten, True), (forgotten_async, True), (meant, False), (optional, False), (waited, False)],
+)
+def test_a_forgotten_return_is_noted_for_a_developer(
+    handler: Any, is_noted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = App()
+    app.get("/", handler)
+    answer(app, dev=False)
+    assert capsys.readouterr().err == ""
+    answer(app)
+    line = f"{handler.__name__} ({__file__}:{handler.__code__.co_firstlineno}) returned None"
+    assert (line in capsys.readouterr().err) == is_noted
+
+
+def test_a_body_of_another_content_type_is_told_which_it_had() -> None:
+    app = App()
+
+    @app.post("/json")
+    def take(body: dict[str, int]) -> dict[str, int]:
+        return body
+
+    answer = Client(app).post("/json", data={"a": "1"})
+    assert answer.status == 415
+    assert "must be application/json, not application/x-www-form-urlencoded" in answer.text
