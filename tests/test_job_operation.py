@@ -444,6 +444,19 @@ def test_the_status_counts_jobs_by_state(server: Server, ran: Ran) -> None:
     assert metric(server, "jobs_enqueued_total") == status["counts"]["jobs_enqueued"]
 
 
+def test_the_metrics_tell_which_job_fails(server: Server) -> None:
+    def ended(job: str, outcome: str) -> float:
+        name = f'parkade_job_attempts_total{{job="{job}",outcome="{outcome}"}} '
+        lines = [line for line in server.metrics().splitlines() if line.startswith(name)]
+        return float(lines[0].removeprefix(name)) if lines else 0
+
+    before = ended("write", "completed"), ended("discarded", "dead")
+    until_state(server, enqueue(server, "write", "measured"), "completed")
+    dead(server)
+    assert (ended("write", "completed"), ended("discarded", "dead")) == (before[0] + 1, before[1] + 1)
+    assert metric(server, "job_attempt_seconds_count", job="write") >= 1
+
+
 def on_the_page(server: Server) -> list[str]:
     """The line of jobs in a terminal, without ages."""
     (line,) = (line for line in parkade(server, "status", "--once").splitlines() if line.startswith("jobs "))

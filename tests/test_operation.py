@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,78 @@ def test_the_metrics_can_be_parsed_and_agree_with_the_status(serve: Serve) -> No
     assert metric(server, "responses_total", **{"class": "5xx"}) == 1
     assert metric(server, "request_run_seconds_count") == 4
     assert metric(server, "requests_accepted_total") == status["counts"]["accepted"]
+
+
+def test_the_metrics_tell_which_route_is_slow_and_how_it_answers(serve: Serve) -> None:
+    server = serve("basic", workers=2)
+    for target in ("/hola/x", "/hola/y", "/raise", "/after/0.2", "/constant", "/standing-timer", "/nowhere", "/else"):
+        server.get(target)
+    server.post("/hola/x", b"")
+    server.connect().ask("HEAD", "/hola/z")
+    hola = {"route": "/hola/{name}", "method": "GET"}
+    assert metric(server, "route_requests_total", **hola, **{"class": "2xx"}) == 2
+    assert metric(server, "route_requests_total", route="/hola/{name}", method="HEAD") == 1
+    assert metric(server, "route_requests_total", route="/raise", **{"class": "5xx"}) == 1
+    assert metric(server, "route_requests_total", route="/constant", **{"class": "2xx"}) == 1
+    assert metric(server, "route_requests_total", route="unmatched", method="other", **{"class": "4xx"}) == 3
+    assert metric(server, "route_seconds_count", **hola) == 2
+    assert metric(server, "route_phase_seconds_total", **hola, phase="run") > 0
+    for route in ("/after/{seconds:float}", "/standing-timer"):
+        assert metric(server, "route_seconds_sum", route=route) >= 0.2
+        assert metric(server, "route_phase_seconds_total", route=route, phase="park") >= 0.2
+        assert metric(server, "route_phase_seconds_total", route=route, phase="run") < 0.2
+    families = list(text_string_to_metric_families(server.metrics()))
+    counted = [
+        sample.value for family in families for sample in family.samples if family.name == "parkade_route_requests"
+    ]
+    assert sum(counted) == server.status()["counts"]["accepted"]
+
+
+def test_what_clients_send_adds_no_series(serve: Serve) -> None:
+    server = serve("basic")
+    server.get("/nowhere")
+    before = len(server.metrics().splitlines())
+    for number in range(50):
+        server.connect().ask(f"M{number}", f"/{number}")
+        server.get(f"/nowhere/{number}?{number}")
+    assert len(server.metrics().splitlines()) == before
+
+
+def test_a_route_keeps_its_counts_through_a_reload(serve: Serve) -> None:
+    server = serve("basic")
+    server.get("/hola/x")
+    server.reload()
+    server.get("/hola/x")
+    assert metric(server, "route_requests_total", route="/hola/{name}", method="GET") == 2
+
+
+def test_the_process_of_the_core_is_measured(serve: Serve) -> None:
+    server = serve("basic")
+    families = {family.name: family for family in text_string_to_metric_families(server.metrics())}
+    value = {name: families[f"process_{name}"].samples[0].value for name in PROCESS}
+    assert value["cpu_seconds"] > 0
+    assert 1 << 20 < value["resident_memory_bytes"] < value["virtual_memory_bytes"]
+    assert 10 < value["open_fds"] < value["max_fds"]
+    assert 0 <= time.time() - value["start_time_seconds"] < 600
+    assert abs(value["start_time_seconds"] - server.status()["started"]) < 0.01
+
+
+PROCESS = ["cpu_seconds", "resident_memory_bytes", "virtual_memory_bytes", "open_fds", "max_fds", "start_time_seconds"]
+
+
+def test_rates_and_latencies_are_those_of_the_last_minute(serve: Serve) -> None:
+    server = serve("basic", workers=2)
+    server.until(lambda status: status["rates"]["seconds"] > 0)
+    for target in ["/hola/x"] * 20 + ["/raise", "/after/0.5"]:
+        server.get(target)
+    status = server.until(lambda status: status["rates"]["errors"] > 0)
+    rates = server.until(lambda status: (status["rates"]["latency"] or {"p99": 0})["p99"] > 0.4)["rates"]
+    assert 0 < rates["errors"] < rates["requests"]
+    assert rates["latency"]["p50"] < 0.4 < rates["latency"]["p99"] < 2
+    assert rates["work"]["p99"] < 0.4, "a wait is no work"
+    assert status["rates"]["seconds"] <= 62
+    shown = run("status", "--once", *whom(server), XDG_RUNTIME_DIR=str(server.folder)).stdout
+    assert re.search(r"^rates +\d+\.\d requests/s   0\.\d 5xx/s   latency p50 \S+ \S+ +p99", shown, re.MULTILINE), shown
 
 
 def test_counters_never_fall(serve: Serve) -> None:

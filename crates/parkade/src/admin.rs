@@ -5,7 +5,6 @@
 mod answers;
 mod body;
 mod door;
-mod ended;
 mod endpoints;
 mod host;
 mod jobs;
@@ -22,7 +21,6 @@ pub mod report;
 pub use door::{
     AdminDoor, Ask, CancelRefused, JobAnswer, JobAsk, PublishRefused, Readiness, ReloadEnd, ReloadId, ReloadRefused,
 };
-pub use ended::{EndedRequests, Histogram};
 pub use jobs::{JobList, JobView};
 #[cfg(test)]
 pub use listen::serve_private;

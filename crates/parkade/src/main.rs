@@ -23,6 +23,7 @@ mod seconds;
 mod serve;
 mod server;
 mod share;
+mod statistics;
 mod status_view;
 mod store;
 mod terminal;

@@ -99,6 +99,7 @@ pub fn assemble(
     let http = Http::new(listen(&settings.listen)?, setup)?;
     let about = About {
         target: application.target.clone(),
+        started: SystemTime::now(),
         addresses: http.names(),
         dropped: guard.dropped(),
         connections_count_max,

@@ -8,8 +8,9 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use parkade_model::QueryId;
 
 use super::answers::{AdminAnswer, allow, fault, json, no_answer};
-use super::door::{AdminDoor, Ask, CancelRefused, Readiness};
+use super::door::{AdminDoor, Ask, CancelRefused, NoAnswer, Readiness};
 use super::{jobs, metrics, publish, reloading};
+use crate::platform;
 
 /// Answers one request.
 pub async fn answer<B>(request: Request<B>, door: &AdminDoor) -> AdminAnswer
@@ -110,7 +111,11 @@ async fn status(door: &AdminDoor) -> AdminAnswer {
 async fn page(door: &AdminDoor) -> AdminAnswer {
     match door.ask(|reply| Ask::Status { reply }).await {
         Ok(report) => {
-            let mut answer = Response::new(Full::from(metrics::exposition(&report)));
+            // Counting descriptors takes long where there are many of them.
+            let Ok(used) = tokio::task::spawn_blocking(platform::process_use).await else {
+                return no_answer(NoAnswer);
+            };
+            let mut answer = Response::new(Full::from(metrics::exposition(&report, &used)));
             answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(metrics::CONTENT_TYPE));
             answer
         }

@@ -4,23 +4,28 @@
 
 mod databases;
 mod jobs;
+mod process;
+mod routes;
 
 use std::fmt::{Display, Write};
 
-use super::ended::{BUCKETS, Histogram};
 use super::report::Report;
+use crate::platform::ProcessUse;
+use crate::statistics::{BUCKETS, Histogram};
 
 /// The content type, as the format's specification defines it.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// The whole page.
+/// The whole page. `used`: what the process of the core uses.
 #[must_use]
-pub fn exposition(report: &Report) -> String {
+pub fn exposition(report: &Report, used: &ProcessUse) -> String {
     let mut page = Page(String::with_capacity(8 * 1024));
     server(&mut page, report);
+    process::write(&mut page, report, used);
     requests(&mut page, report);
+    routes::write(&mut page, report);
     workers(&mut page, report);
     channels(&mut page, report);
     databases::write(&mut page, report);
@@ -199,6 +204,12 @@ enum MetricType {
 struct Page(String);
 
 impl Page {
+    /// A family of the process, which has the same name in every program.
+    fn process(&mut self, name: &str, kind: MetricType, help: &str, value: impl Display) {
+        self.head(format_args!("process_{name}"), kind, help);
+        let _ = writeln!(self.0, "process_{name} {value}");
+    }
+
     fn single(&mut self, name: &str, kind: MetricType, help: &str, value: impl Display) {
         self.family(name, kind, help);
         self.sample(format_args!("{name} {value}"));
@@ -221,28 +232,46 @@ impl Page {
 
     fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
         self.family(name, MetricType::Histogram, help);
+        self.buckets(name, "", histogram);
+    }
+
+    /// One histogram of a family. `labels`: written, with a comma after each.
+    fn buckets(&mut self, name: &str, labels: &str, histogram: &Histogram) {
         let counts = histogram.cumulative();
         for (bound, count) in BUCKETS.iter().zip(counts) {
-            self.sample(format_args!("{name}_bucket{{le=\"{bound}\"}} {count}"));
+            self.sample(format_args!("{name}_bucket{{{labels}le=\"{bound}\"}} {count}"));
         }
         let all = counts[BUCKETS.len()];
-        self.sample(format_args!("{name}_bucket{{le=\"+Inf\"}} {all}"));
-        self.sample(format_args!("{name}_sum {}", histogram.sum().as_secs_f64()));
-        self.sample(format_args!("{name}_count {all}"));
+        self.sample(format_args!("{name}_bucket{{{labels}le=\"+Inf\"}} {all}"));
+        let labels = match labels.strip_suffix(',') {
+            Some(labels) => format!("{{{labels}}}"),
+            None => String::new(),
+        };
+        self.sample(format_args!("{name}_sum{labels} {}", histogram.sum().as_secs_f64()));
+        self.sample(format_args!("{name}_count{labels} {all}"));
     }
 
     fn family(&mut self, name: &str, kind: MetricType, help: &str) {
+        self.head(format_args!("parkade_{name}"), kind, help);
+    }
+
+    fn head(&mut self, name: std::fmt::Arguments<'_>, kind: MetricType, help: &str) {
         let kind = match kind {
             MetricType::Counter => "counter",
             MetricType::Gauge => "gauge",
             MetricType::Histogram => "histogram",
         };
-        let _ = writeln!(self.0, "# HELP parkade_{name} {help}\n# TYPE parkade_{name} {kind}");
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
     fn sample(&mut self, sample: std::fmt::Arguments<'_>) {
         let _ = writeln!(self.0, "parkade_{sample}");
     }
+}
+
+/// A text of an application as the value of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -5,13 +5,14 @@ mod jobs;
 mod shell;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use databases::{DatabaseReport, QueryReport, QueryTimes};
 pub use jobs::JobsReport;
 use serde::{Deserialize, Serialize};
 pub use shell::Shell;
 
-use super::ended::EndedRequests;
+use crate::statistics::{EndedRequests, Rates, RouteName, RunStatistics};
 
 /// The current state. Times are seconds, sizes bytes; `counts` has totals since the start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,9 @@ pub struct Report {
     /// Where clients reach it.
     #[serde(default)]
     pub addresses: Vec<String>,
+    /// When it started, in seconds since 1970.
+    #[serde(default)]
+    pub started: f64,
     pub uptime: f64,
     /// `ready`, `not ready` or `draining`.
     pub state: String,
@@ -46,9 +50,16 @@ pub struct Report {
     pub log: Log,
     pub limits: LimitsReport,
     pub counts: Totals,
-    /// Only for the metrics.
+    /// Of the last minute.
+    #[serde(default)]
+    pub rates: Rates,
+    /// Only for the metrics and the admin page.
     #[serde(skip)]
     pub ended: EndedRequests,
+    #[serde(skip)]
+    pub routes: Arc<Vec<RouteName>>,
+    #[serde(skip)]
+    pub runs: RunStatistics,
     #[serde(skip)]
     pub query_times: QueryTimes,
 }

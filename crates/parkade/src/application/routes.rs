@@ -1,9 +1,10 @@
 //! The routes of applications: where requests go, and which responses need no worker.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::{Core, RouteId};
+use parkade_core::{Core, Destination, RouteId};
 use parkade_model::{Errand, JobId, TableId, Then, Wait};
 use parkade_wire::{Application, Response, Route, RouteKind, ThenRequest};
 
@@ -13,6 +14,7 @@ use crate::http::answer;
 use crate::queries::WorkRequest;
 use crate::routing::{self, HeldRoute, RouteError, RouteMatch, RouteSpec};
 use crate::seconds::duration;
+use crate::statistics::{RouteName, RouteNames, RouteNumber};
 
 /// The response of a route that needs no worker.
 #[derive(Debug)]
@@ -33,12 +35,15 @@ pub enum StaticRoute {
 struct Ready {
     standing: StaticRoute,
     asked: Option<WorkRequest>,
+    /// For each method, in the statistics.
+    numbers: Vec<(Box<str>, RouteNumber)>,
 }
 
 /// The route tables of the applications that serve, or that a parked request still refers to.
 #[derive(Debug, Default)]
 pub struct Routes {
     tables: routing::RouteTables<Ready>,
+    names: RouteNames,
 }
 
 /// The application declares something invalid. The text is for the operator's log.
@@ -62,7 +67,7 @@ impl Routes {
         databases: &Databases,
     ) -> Result<TableId, BadApplication> {
         let routes: Result<Vec<_>, _> =
-            application.routes.into_iter().map(|route| route_spec(route, databases)).collect();
+            application.routes.into_iter().map(|route| route_spec(route, databases, &mut self.names)).collect();
         Ok(self.tables.learn(application.fallback, routes?, |table| core.uses_table(table))?)
     }
 
@@ -74,6 +79,26 @@ impl Routes {
     /// Where a request goes according to one table.
     pub fn find_in(&self, table: Option<TableId>, core: &Core, method: &str, path: &str) -> RouteMatch {
         self.tables.find(table, method, path, core.config().deadline)
+    }
+
+    /// The route in the statistics.
+    pub fn number(&self, destination: &Destination, method: &str) -> RouteNumber {
+        let route = match destination {
+            Destination::Handler { route, .. } | Destination::Wait { route, .. } | Destination::Constant { route } => {
+                *route
+            }
+            Destination::Fallback { .. }
+            | Destination::NotFound
+            | Destination::MethodNotAllowed
+            | Destination::Unknown => return RouteNumber::UNMATCHED,
+        };
+        let numbers = self.tables.ready(route).map_or(&[][..], |ready| &ready.numbers);
+        numbers.iter().find(|(known, _)| **known == *method).map_or(RouteNumber::OTHER, |(_, number)| *number)
+    }
+
+    /// The names of routes in the statistics, by their numbers.
+    pub fn names(&self) -> Arc<Vec<RouteName>> {
+        self.names.all()
     }
 
     /// Keeps a route for a request that needs it until it ends.
@@ -96,7 +121,11 @@ impl Routes {
     }
 }
 
-fn route_spec(route: Route, databases: &Databases) -> Result<(RouteSpec, Ready), BadApplication> {
+fn route_spec(
+    route: Route,
+    databases: &Databases,
+    names: &mut RouteNames,
+) -> Result<(RouteSpec, Ready), BadApplication> {
     let path = route.path;
     let mut asked = None;
     let (kind, standing) = match route.kind {
@@ -129,7 +158,15 @@ fn route_spec(route: Route, databases: &Databases) -> Result<(RouteSpec, Ready),
         }
     };
     let deadline = route.deadline.map(|seconds| (seconds > 0.0).then(|| duration(seconds)));
-    Ok((RouteSpec { methods: route.methods, path, kind, deadline }, Ready { standing, asked }))
+    let numbers = numbers(&route.methods, &path, names);
+    Ok((RouteSpec { methods: route.methods, path, kind, deadline }, Ready { standing, asked, numbers }))
+}
+
+/// A route for `GET` also answers `HEAD`.
+fn numbers(methods: &[String], path: &str, names: &mut RouteNames) -> Vec<(Box<str>, RouteNumber)> {
+    let has = |wanted: &str| methods.iter().any(|method| method == wanted);
+    let head = (has("GET") && !has("HEAD")).then_some("HEAD");
+    methods.iter().map(String::as_str).chain(head).map(|method| (method.into(), names.number(method, path))).collect()
 }
 
 fn sendable(path: &str, response: Response) -> Result<Response, BadApplication> {

@@ -16,6 +16,7 @@ use crate::http::forwarded::RequestOrigin;
 use crate::http::{Head, answer};
 use crate::routing::HeldRoute;
 use crate::server::jobs::Waiting;
+use crate::statistics::RouteNumber;
 
 /// The state of a job changes, and the response depends on these request headers.
 const JOB_FIELDS: &[HeaderField<'static>] = &[(b"cache-control", b"no-store"), (b"vary", b"Accept, Prefer")];
@@ -38,18 +39,44 @@ pub struct Exchange {
     /// The status of the response; 0 before the response has begun.
     pub status: u16,
     pub untaken: Untaken,
-    /// This is a run of a job: no client waits.
-    pub is_run: bool,
-    /// The request is over; only responses that were put off still refer to it.
-    pub is_over: bool,
-    /// How many deferred responses refer to it.
-    pub put_off: u32,
+    /// The route in the statistics; for a run of a job, [`RouteNumber::JOB`].
+    pub route_number: RouteNumber,
+    deferred: Deferred,
     /// Its relation to jobs; most requests have none.
     pub jobs: Option<Box<WithJobs>>,
 }
 
 /// There may be a million parked requests.
 const _: () = assert!(size_of::<Exchange>() <= 72);
+
+/// How many deferred responses refer to an exchange, and in the highest bit whether its request is over: then only
+/// they still refer to it.
+#[derive(Debug, Default)]
+struct Deferred(u32);
+
+impl Deferred {
+    const OVER: u32 = 1 << 31;
+
+    fn count(&self) -> u32 {
+        self.0 & !Self::OVER
+    }
+
+    fn is_over(&self) -> bool {
+        self.0 & Self::OVER != 0
+    }
+
+    fn note_over(&mut self) {
+        self.0 |= Self::OVER;
+    }
+
+    fn add(&mut self) {
+        self.0 += 1;
+    }
+
+    fn remove(&mut self) {
+        self.0 -= u32::from(self.count() > 0);
+    }
+}
 
 /// The job at whose address a client is, while the application decides whether the client may have it.
 #[derive(Debug)]
@@ -185,6 +212,20 @@ pub struct Note {
 }
 
 impl Exchange {
+    /// What is kept for a request that has arrived.
+    pub fn new(arrival: Arrival, note: Option<Box<Note>>, route_number: RouteNumber) -> Self {
+        Self { arrival: Some(Box::new(arrival)), note, route_number, ..Self::default() }
+    }
+
+    /// What is kept for a run of a job: no client waits.
+    pub fn of_run() -> Self {
+        Self { route_number: RouteNumber::JOB, ..Self::default() }
+    }
+
+    pub fn is_run(&self) -> bool {
+        self.route_number == RouteNumber::JOB
+    }
+
     /// The cursor that its client came back with.
     pub fn cursor(&self) -> Option<Cursor> {
         self.arrival.as_ref().map_or_else(|| self.wishes.as_ref()?.cursor, |arrival| arrival.cursor())
@@ -320,34 +361,34 @@ impl Exchanges {
 
     /// Whether the request is not over.
     pub fn is_open(&self, request: RequestId) -> bool {
-        self.peek(request).is_some_and(|exchange| !exchange.is_over)
+        self.peek(request).is_some_and(|exchange| !exchange.deferred.is_over())
     }
 
     /// Whether it is a run of a job.
     pub fn is_run(&self, request: RequestId) -> bool {
-        self.peek(request).is_some_and(|exchange| exchange.is_run)
+        self.peek(request).is_some_and(Exchange::is_run)
     }
 
     pub fn note_over(&mut self, request: RequestId) {
         if let Some(exchange) = self.of(request) {
-            exchange.is_over = true;
+            exchange.deferred.note_over();
         }
     }
 
     /// Whether deferred responses for its client have to go first.
     pub fn has_put_off(&self, request: RequestId) -> bool {
-        self.peek(request).is_some_and(|exchange| exchange.put_off > 0)
+        self.peek(request).is_some_and(|exchange| exchange.deferred.count() > 0)
     }
 
     pub fn note_put_off(&mut self, request: RequestId) {
         if let Some(exchange) = self.of(request) {
-            exchange.put_off += 1;
+            exchange.deferred.add();
         }
     }
 
     pub fn note_told(&mut self, request: RequestId) {
         if let Some(exchange) = self.of(request) {
-            exchange.put_off = exchange.put_off.saturating_sub(1);
+            exchange.deferred.remove();
         }
     }
 

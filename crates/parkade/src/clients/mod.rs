@@ -16,17 +16,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_core::limits::RETRY_AFTER_MAX;
-use parkade_core::{Effect, HttpEffect, RouteId, ServerEffect, Times};
+use parkade_core::{Effect, HttpEffect, Moment, RouteId, ServerEffect, Times};
 use parkade_model::{Cursor, Ending, MessageId, Refusal, RequestId};
 use parkade_wire::Response;
 
-use crate::admin::EndedRequests;
 use crate::http::answer::{BadAnswer, HeaderField, Prepared};
 use crate::http::limits::{LEAVING_TIME, LEAVING_TIME_BESIDE_ANSWERS};
 use crate::http::{Head, Http, HttpEvent, StreamedContent};
 use crate::log::AccessLog;
 use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
+use crate::statistics::{EndedRequests, Recent, RouteNumber};
 use client_text::ClientText;
 use exchange::{Arrival, Exchange, Exchanges, Kept};
 use messages::Event as StreamEvent;
@@ -78,9 +78,9 @@ impl Clients {
     }
 
     /// A request has arrived.
-    pub fn arrived(&mut self, request: RequestId, arrival: Arrival) {
+    pub fn arrived(&mut self, request: RequestId, route_number: RouteNumber, arrival: Arrival) {
         let note = self.log.is_on().then(|| Box::new(arrival.note()));
-        self.exchanges.insert(request, Exchange { arrival: Some(Box::new(arrival)), note, ..Exchange::default() });
+        self.exchanges.insert(request, Exchange::new(arrival, note, route_number));
     }
 
     /// The request that a worker is about to get, and the text of its client's address.
@@ -343,8 +343,8 @@ impl Clients {
     /// The request is over: it is logged, and its data dropped.
     pub fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
         self.http.forget(request);
-        if let Some(exchange) = self.exchanges.remove(request).filter(|exchange| !exchange.is_run) {
-            self.log.ended(exchange.status, exchange.note.as_deref(), ending, times);
+        if let Some(exchange) = self.exchanges.remove(request).filter(|exchange| !exchange.is_run()) {
+            self.log.ended(&exchange, ending, times);
         }
     }
 
@@ -356,6 +356,16 @@ impl Clients {
     /// Sums over the requests that have ended.
     pub fn ended(&self) -> &EndedRequests {
         self.log.counts()
+    }
+
+    /// What they have been doing lately.
+    pub fn recent(&self) -> &Recent {
+        self.log.recent()
+    }
+
+    /// Looks at the sums; once a second.
+    pub fn sample(&mut self, now: Moment) {
+        self.log.sample(now);
     }
 
     fn wants_body(&mut self, request: RequestId) -> bool {

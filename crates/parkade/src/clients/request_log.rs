@@ -2,21 +2,22 @@
 
 use std::net::IpAddr;
 
-use parkade_core::Times;
+use parkade_core::{Moment, Times};
 use parkade_model::Ending;
 
-use super::exchange::Note;
-use crate::admin::EndedRequests;
+use super::exchange::Exchange;
 use crate::log::{AccessEntry, AccessLog};
+use crate::statistics::{EndedRequests, Recent, RouteNumber};
 
 pub struct RequestLog {
     counts: EndedRequests,
+    recent: Recent,
     lines: Option<AccessLog>,
 }
 
 impl RequestLog {
     pub fn new(lines: Option<AccessLog>) -> Self {
-        Self { counts: EndedRequests::default(), lines }
+        Self { counts: EndedRequests::default(), recent: Recent::default(), lines }
     }
 
     /// Whether there is an access log, for which requests are noted.
@@ -28,9 +29,19 @@ impl RequestLog {
         &self.counts
     }
 
-    pub fn ended(&mut self, status: u16, note: Option<&Note>, ending: Ending, times: Times) {
-        self.counts.record(status, times);
-        if let (Some(lines), Some(note)) = (&mut self.lines, note) {
+    pub fn recent(&self) -> &Recent {
+        &self.recent
+    }
+
+    /// Looks at the counts; once a second.
+    pub fn sample(&mut self, now: Moment) {
+        self.recent.sample(now, &self.counts);
+    }
+
+    pub fn ended(&mut self, exchange: &Exchange, ending: Ending, times: Times) {
+        let status = exchange.status;
+        self.counts.record(exchange.route_number, status, times);
+        if let (Some(lines), Some(note)) = (&mut self.lines, &exchange.note) {
             lines.write(&AccessEntry {
                 client: note.origin.client,
                 method: &note.method,
@@ -50,7 +61,7 @@ impl RequestLog {
     /// A malformed request has no method, no path and no life; its line has the client and the status.
     pub fn refused(&mut self, client: Option<IpAddr>, status: u16, bytes: usize) {
         let times = Times::default();
-        self.counts.record(status, times);
+        self.counts.record(RouteNumber::UNMATCHED, status, times);
         if let Some(lines) = &mut self.lines {
             lines.write(&AccessEntry {
                 client,

@@ -15,6 +15,14 @@ pub fn resident_bytes(_pid: u32) -> Option<u64> {
     None
 }
 
+pub fn virtual_bytes(_pid: u32) -> Option<u64> {
+    None
+}
+
+pub fn open_files() -> Option<u64> {
+    None
+}
+
 pub fn widen_pipe(_pipe: &impl AsFd, _bytes: usize) {}
 
 #[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]

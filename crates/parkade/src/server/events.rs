@@ -27,6 +27,7 @@ impl Server {
         match event {
             HttpEvent::Arrived { request, head, body, origin, share } => {
                 let found = self.routes.find(&self.core, head.method(), head.path());
+                let route_number = self.routes.number(&found.destination, head.method());
                 let arrival = Arrival {
                     head,
                     body,
@@ -38,7 +39,7 @@ impl Server {
                     guarded_job: None,
                 };
                 let is_shown = self.development.as_ref().is_some_and(|development| development.takes(&arrival.head));
-                self.clients.arrived(request, arrival);
+                self.clients.arrived(request, route_number, arrival);
                 // A page about the code is shown instead: `Server::refuse`.
                 let destination =
                     if is_shown { Destination::NotFound } else { self.directed(request, found.destination) };
@@ -59,6 +60,7 @@ impl Server {
         let Some(arrival) = exchange.arrival.as_mut() else { return };
         let RouteMatch { destination, parameters, allow } =
             self.routes.find_in(Some(table), &self.core, arrival.head.method(), arrival.head.path());
+        exchange.route_number = self.routes.number(&destination, arrival.head.method());
         arrival.parameters = parameters;
         arrival.allow = allow;
         arrival.guarded_job = None;

@@ -193,9 +193,10 @@ impl Server {
         count
     }
 
-    /// Once a second: the memory of workers, retries of the job store, throttled log lines.
+    /// Once a second: rates, the memory of workers, retries of the job store, throttled log lines.
     fn measure(&mut self) {
         self.look_at_clock();
+        self.clients.sample(self.now);
         self.look_after_jobs();
         self.tell_unpublished();
         for (worker, resident_bytes) in self.upstream.resident_bytes() {

@@ -1,7 +1,7 @@
 //! The data of the status page and of the readiness check.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parkade_core::{Core, Moment};
 use parkade_sql::Availability;
@@ -19,6 +19,7 @@ use crate::store::wall;
 #[derive(Debug, Clone)]
 pub struct About {
     pub target: String,
+    pub started: SystemTime,
     pub addresses: Vec<String>,
     pub dropped: crate::log::Dropped,
     pub connections_count_max: usize,
@@ -45,7 +46,7 @@ pub fn readiness(core: &Core, databases: &Databases, now: Instant) -> Readiness 
 }
 
 pub fn report(server: &mut Server, turns: &Turns) -> Report {
-    let Server { core, clients, upstream, databases, jobs, queries, clock, about, reloads, .. } = server;
+    let Server { core, clients, upstream, databases, jobs, queries, routes, clock, about, reloads, .. } = server;
     let now = clock.now();
     let status = core.status(now);
     let pids: HashMap<_, _> =
@@ -54,6 +55,7 @@ pub fn report(server: &mut Server, turns: &Turns) -> Report {
     let shell = Shell {
         target: about.target.clone(),
         addresses: about.addresses.clone(),
+        started: about.started.duration_since(UNIX_EPOCH).unwrap_or_default(),
         uptime: now.since(Moment::default()),
         connections: Connections { http1: connections.http1, http2: connections.http2, broken: connections.broken },
         turns: TurnsReport {
@@ -66,7 +68,10 @@ pub fn report(server: &mut Server, turns: &Turns) -> Report {
         request_bytes: clients.http.request_bytes(),
         log_lines_dropped: about.dropped.lines(),
         worker_pids: pids,
+        rates: clients.recent().rates(),
         ended: clients.ended().clone(),
+        routes: routes.names(),
+        runs: jobs.run_statistics().clone(),
         databases: database_reports(core, queries, databases, *clock),
         query_times: queries.times().clone(),
         result_bytes: queries.result_bytes(),

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use crate::admin::Report;
 use crate::admin::report::{ChannelReport, WorkerReport};
+use crate::statistics::{Percentiles, Rates};
 use crate::terminal::visible;
 
 /// Channels that are shown; the others are only counted.
@@ -20,6 +21,7 @@ pub fn text(report: &Report) -> String {
         line("code", &code(report)),
         line("lives", &lives(report)),
         line("waits", &waits(report)),
+        line("rates", &rates(&report.rates)),
         line("channels", &channels(report)),
         table(
             &["name", "next", "stream", "oldest", "messages", "bytes", "cursor"],
@@ -80,6 +82,16 @@ fn channels(report: &Report) -> String {
     let [bytes, bytes_max] = [channels.bytes, limits.history_bytes].map(|bytes| size(bytes as u64));
     let (count, messages) = (channels.count, channels.messages);
     format!("{count} of {}   messages {messages}   bytes {bytes} of {bytes_max}", limits.channels)
+}
+
+fn rates(rates: &Rates) -> String {
+    let (requests, errors) = (rates.requests, rates.errors);
+    let part = |name: &str, times: &Option<Percentiles>| match times {
+        Some(Percentiles { p50, p99 }) => format!("   {name} p50 {}   p99 {}", brief(*p50), brief(*p99)),
+        None => String::new(),
+    };
+    let (latency, work) = (part("latency", &rates.latency), part("without waits", &rates.work));
+    format!("{requests:.1} requests/s   {errors:.1} 5xx/s{latency}{work}")
 }
 
 fn connections(report: &Report) -> String {
@@ -159,6 +171,16 @@ pub(super) fn time(seconds: f64) -> String {
         ..7_200.0 => format!("{:.0} min", (seconds / 60.0).floor()),
         ..172_800.0 => format!("{:.0} h", (seconds / 3_600.0).floor()),
         _ => format!("{:.0} d", (seconds / 86_400.0).floor()),
+    }
+}
+
+/// Times of requests for people.
+fn brief(seconds: f64) -> String {
+    match seconds {
+        ..0.000_95 => format!("{:.0} µs", seconds * 1e6),
+        ..0.009_5 => format!("{:.1} ms", seconds * 1e3),
+        ..0.999_5 => format!("{:.0} ms", seconds * 1e3),
+        _ => time(seconds),
     }
 }
 

@@ -161,7 +161,7 @@ async fn the_status_has_the_shape_that_others_read() {
         "reloads_done": 0, "reloads_given_up": 0, "refused_events": {}, "late_frames": 0,
     });
     let expected = json!({
-        "version": "", "pid": 0, "target": "", "addresses": [], "uptime": 0.0, "state": "",
+        "version": "", "pid": 0, "target": "", "addresses": [], "started": 0.0, "uptime": 0.0, "state": "",
         "code": { "generation": 0, "reloading": false, "last_reload": null, "error": null },
         "lives": { "accepted": 0, "queued": 0, "running": 0, "parked": 0 },
         "waits": {}, "queue_wait": null, "channels": { "count": 0, "messages": 0, "bytes": 0, "busiest": [] },
@@ -171,6 +171,7 @@ async fn the_status_has_the_shape_that_others_read() {
             "oldest": null, "queues": {}, "queued": 0, "parked": 0, "watched": 0,
         },
         "workers": [],
+        "rates": { "seconds": 0.0, "requests": 0.0, "errors": 0.0, "latency": null, "work": null },
         "connections": { "http1": 0, "http2": 0, "broken": 0 },
         "turns": { "long": 0, "longest": 0.0, "busy": 0, "busiest": 0.0 },
         "memory": { "resident_bytes": null, "parked_bytes": 0, "request_bytes": 0, "result_bytes": 0, "job_results": 0 },

@@ -1,7 +1,8 @@
 //! The metrics about jobs.
 
-use super::{MetricType, Page};
+use super::{MetricType, Page, escaped};
 use crate::admin::report::Report;
+use crate::statistics::RunOutcome;
 
 pub(super) fn write(page: &mut Page, report: &Report) {
     let (jobs, counts) = (&report.jobs, &report.counts);
@@ -33,4 +34,22 @@ pub(super) fn write(page: &mut Page, report: &Report) {
         ("unknown", counts.jobs_unknown),
     ];
     page.labelled("job_runs_total", MetricType::Counter, "Attempts that ended, by outcome.", "verdict", verdicts);
+    by_name(page, report);
+}
+
+fn by_name(page: &mut Page, report: &Report) {
+    let jobs: Vec<_> =
+        report.runs.named().into_iter().map(|(name, counts)| (format!("job=\"{}\",", escaped(name)), counts)).collect();
+    page.family("job_attempts_total", MetricType::Counter, "Attempts that ended, by job and outcome.");
+    for (labels, counts) in &jobs {
+        for outcome in RunOutcome::ALL {
+            let (words, count) = (outcome.words(), counts.of(outcome));
+            page.sample(format_args!("job_attempts_total{{{labels}outcome=\"{words}\"}} {count}"));
+        }
+    }
+    let help = "Time from the beginning of an attempt's code to its end, waits included, by job.";
+    page.family("job_attempt_seconds", MetricType::Histogram, help);
+    for (labels, counts) in &jobs {
+        page.buckets("job_attempt_seconds", labels, &counts.seconds);
+    }
 }

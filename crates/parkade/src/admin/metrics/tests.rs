@@ -7,6 +7,12 @@ use parkade_core::Times;
 
 use super::*;
 use crate::admin::report::{LivesReport, WaitReport, WorkerReport};
+use crate::statistics::{RouteNames, RouteNumber, RunOutcome};
+
+fn page(report: &Report) -> String {
+    let used = ProcessUse { cpu: Duration::from_millis(1_500), open_files: Some(12), ..ProcessUse::default() };
+    exposition(report, &used)
+}
 
 fn report() -> Report {
     let mut report = Report { version: "0.1.0".into(), state: "ready".into(), ..Report::default() };
@@ -26,7 +32,11 @@ fn report() -> Report {
     report.counts.cancelled = BTreeMap::from([("client left".into(), 7)]);
     let mut times = Times::default();
     times.add_parked(Duration::from_secs(2));
-    report.ended.record(200, times);
+    let mut names = RouteNames::default();
+    report.ended.record(names.number("GET", "/say/\"hola\""), 200, times);
+    report.ended.record(RouteNumber::UNMATCHED, 404, Times::default());
+    report.routes = names.all();
+    report.runs.record(Some("mail"), RunOutcome::Retried, Some(Duration::from_secs(1)));
     report
 }
 
@@ -53,8 +63,11 @@ fn parse(page: &str) -> HashMap<String, f64> {
         let plain = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
         assert!(name == family || plain == family, "{series} is under {family}");
         if let Some(label) = series.strip_prefix(name).filter(|label| !label.is_empty()) {
-            let value = label.strip_suffix("\"}").and_then(|label| label.split_once("=\"")).unwrap().1;
-            assert!(!value.contains(['"', '\\', '\n']), "{series}");
+            let labels = label.strip_prefix('{').and_then(|label| label.strip_suffix('}')).unwrap();
+            for label in labels.replace("\\\"", "").split("\",") {
+                let value = label.split_once("=\"").unwrap().1;
+                assert!(!value.trim_end_matches('"').contains(['"', '\\', '\n']), "{series}");
+            }
         }
         assert!(samples.insert(series.to_owned(), value.parse().unwrap()).is_none(), "{series} comes once");
     }
@@ -63,7 +76,7 @@ fn parse(page: &str) -> HashMap<String, f64> {
 
 #[test]
 fn the_page_follows_the_text_format() {
-    let samples = parse(&exposition(&report()));
+    let samples = parse(&page(&report()));
     for (series, value) in [
         ("parkade_info{version=\"0.1.0\"}", 1.0),
         ("parkade_ready", 1.0),
@@ -82,11 +95,21 @@ fn the_page_follows_the_text_format() {
         ("parkade_job_runs_total{verdict=\"retried\"}", 3.0),
         ("parkade_jobs_enqueued_total", 0.0),
         ("parkade_responses_total{class=\"2xx\"}", 1.0),
-        ("parkade_request_park_seconds_bucket{le=\"1\"}", 0.0),
-        ("parkade_request_park_seconds_bucket{le=\"2.5\"}", 1.0),
-        ("parkade_request_park_seconds_bucket{le=\"+Inf\"}", 1.0),
+        ("parkade_request_park_seconds_bucket{le=\"1\"}", 1.0),
+        ("parkade_request_park_seconds_bucket{le=\"2.5\"}", 2.0),
+        ("parkade_request_park_seconds_bucket{le=\"+Inf\"}", 2.0),
         ("parkade_request_park_seconds_sum", 2.0),
-        ("parkade_request_park_seconds_count", 1.0),
+        ("parkade_request_park_seconds_count", 2.0),
+        ("parkade_route_requests_total{route=\"/say/\\\"hola\\\"\",method=\"GET\",class=\"2xx\"}", 1.0),
+        ("parkade_route_requests_total{route=\"unmatched\",method=\"other\",class=\"4xx\"}", 1.0),
+        ("parkade_route_seconds_sum{route=\"/say/\\\"hola\\\"\",method=\"GET\"}", 2.0),
+        ("parkade_route_seconds_bucket{route=\"/say/\\\"hola\\\"\",method=\"GET\",le=\"1\"}", 0.0),
+        ("parkade_route_phase_seconds_total{route=\"/say/\\\"hola\\\"\",method=\"GET\",phase=\"park\"}", 2.0),
+        ("parkade_job_attempts_total{job=\"mail\",outcome=\"retried\"}", 1.0),
+        ("parkade_job_attempts_total{job=\"mail\",outcome=\"dead\"}", 0.0),
+        ("parkade_job_attempt_seconds_count{job=\"mail\"}", 1.0),
+        ("process_cpu_seconds_total", 1.5),
+        ("process_open_fds", 12.0),
     ] {
         assert_eq!(samples.get(series), Some(&value), "{series}");
     }
@@ -95,5 +118,5 @@ fn the_page_follows_the_text_format() {
 #[test]
 fn what_is_not_ready_says_so() {
     let report = Report { state: "not ready".into(), ..report() };
-    assert_eq!(parse(&exposition(&report)).get("parkade_ready"), Some(&0.0));
+    assert_eq!(parse(&page(&report)).get("parkade_ready"), Some(&0.0));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use parkade_sql::{Availability, DatabaseStatus, SlotState};
 use serde::{Deserialize, Serialize};
 
-use crate::admin::Histogram;
+use crate::statistics::Histogram;
 
 /// One database.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

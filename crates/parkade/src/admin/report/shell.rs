@@ -1,6 +1,7 @@
 //! From what the core and the shell know to a report.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parkade_core::{ChannelStatus, Counts, LimitsStatus, Status, Tally, WaitStatus, WorkerStatus};
@@ -10,8 +11,8 @@ use super::{
     ChannelReport, ChannelsReport, Code, Connections, DatabaseReport, JobsReport, LimitsReport, LivesReport, Log,
     Memory, QueryTimes, Report, Totals, TurnsReport, WaitReport, WorkerReport,
 };
-use crate::admin::EndedRequests;
 use crate::platform;
+use crate::statistics::{EndedRequests, Rates, RouteName, RunStatistics};
 use crate::words;
 
 /// What the shell knows in addition to the core.
@@ -19,6 +20,8 @@ use crate::words;
 pub struct Shell {
     pub target: String,
     pub addresses: Vec<String>,
+    /// Since 1970.
+    pub started: Duration,
     pub uptime: Duration,
     pub connections: Connections,
     pub turns: TurnsReport,
@@ -27,7 +30,10 @@ pub struct Shell {
     pub request_bytes: usize,
     pub log_lines_dropped: u64,
     pub worker_pids: HashMap<WorkerId, u32>,
+    pub rates: Rates,
     pub ended: EndedRequests,
+    pub routes: Arc<Vec<RouteName>>,
+    pub runs: RunStatistics,
     pub databases: BTreeMap<String, DatabaseReport>,
     pub query_times: QueryTimes,
     pub result_bytes: usize,
@@ -60,6 +66,7 @@ impl Shell {
             pid: std::process::id(),
             target: self.target,
             addresses: self.addresses,
+            started: seconds(self.started),
             uptime: seconds(self.uptime),
             state: state.into(),
             code: Code {
@@ -105,7 +112,10 @@ impl Shell {
                 ..status.limits.into()
             },
             counts: Totals { jobs_enqueued: self.jobs_enqueued, ..counts.into() },
+            rates: self.rates,
             ended: self.ended,
+            routes: self.routes,
+            runs: self.runs,
             query_times: self.query_times,
         }
     }

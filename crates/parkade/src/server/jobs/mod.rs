@@ -25,6 +25,7 @@ use parkade_model::{JobId, QueryId};
 use super::Server;
 use crate::log::LineThrottle;
 use crate::share::Share;
+use crate::statistics::{RunOutcome, RunStatistics};
 use crate::store::{Store, wall};
 use asked::{Question, RunEnd};
 use cancels::Operators;
@@ -83,6 +84,7 @@ pub struct Jobs {
     counts: JobCounts,
     /// All that the store has taken from here since the start, whoever enqueued them.
     enqueued: u64,
+    run_statistics: RunStatistics,
     replies: Vec<Reply>,
     /// What both clocks said when they were compared last: the store's in ms.
     seen: Option<(i64, parkade_core::Moment)>,
@@ -104,6 +106,16 @@ pub struct Jobs {
 }
 
 impl Jobs {
+    /// A run of a job has ended.
+    fn count_run(&mut self, name: &str, outcome: RunOutcome, took: Option<std::time::Duration>) {
+        let declared = self.specs.contains_key(name).then_some(name);
+        self.run_statistics.record(declared, outcome, took);
+    }
+
+    pub fn run_statistics(&self) -> &RunStatistics {
+        &self.run_statistics
+    }
+
     /// Whether some of what the store has answered was not heard yet.
     pub fn has_replies(&self) -> bool {
         !self.replies.is_empty()
@@ -132,6 +144,7 @@ impl Jobs {
             deadline,
             counts: JobCounts::default(),
             enqueued: 0,
+            run_statistics: RunStatistics::default(),
             replies: Vec::new(),
             seen: None,
             never_stored: Vec::new(),

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use parkade_core::{
-    Allowance, ClaimedJob, Event, Failure, JobPolicy, QueryId, QueueId, RequestId, Verdict as CoreVerdict, WorkerId,
+    Allowance, ClaimedJob, Event, Failure, JobPolicy, Moment, QueryId, QueueId, RequestId, Verdict as CoreVerdict,
+    WorkerId,
 };
 use parkade_jobs::{AttemptEnd, Claimed, Command, Reply};
 
@@ -10,6 +11,7 @@ use super::asked::{Question, RunEnd};
 use super::{Server, until};
 use crate::clients::{self, exchange::Exchange};
 use crate::seconds::duration;
+use crate::statistics::RunOutcome;
 use crate::store::wall;
 use crate::upstream::RunParts;
 
@@ -22,6 +24,8 @@ pub struct RunKept {
     pub result: Option<Bytes>,
     pub error: Option<Box<str>>,
     pub progress: Option<Progress>,
+    /// When a worker was first given it.
+    began: Option<Moment>,
 }
 
 /// How far it says that it is.
@@ -73,13 +77,16 @@ impl Server {
         });
         let claimed = ClaimedJob { request, job: job.id, attempt: job.attempt, queue, policy };
         let deadline = policy.and_then(|policy| policy.deadline);
-        self.clients.exchanges.insert(request, Exchange { is_run: true, ..Exchange::default() });
-        self.jobs.runs.insert(request, RunKept { job, deadline, result: None, error: None, progress: None });
+        self.clients.exchanges.insert(request, Exchange::of_run());
+        self.jobs
+            .runs
+            .insert(request, RunKept { job, deadline, result: None, error: None, progress: None, began: None });
         claimed
     }
 
     pub(in crate::server) fn run_job(&mut self, request: RequestId, worker: WorkerId) {
-        let Some(run) = self.jobs.runs.get(&request) else { return };
+        let Some(run) = self.jobs.runs.get_mut(&request) else { return };
+        run.began.get_or_insert(self.now);
         let parts = RunParts {
             id: run.job.id,
             name: &run.job.name,
@@ -119,6 +126,8 @@ impl Server {
     pub(in crate::server) fn end_run(&mut self, request: RequestId, verdict: CoreVerdict) {
         let Some(run) = self.jobs.runs.remove(&request) else { return };
         let Claimed { id: job, attempt, claim, name, .. } = run.job;
+        let took = run.began.map(|began| self.now.since(began));
+        self.jobs.count_run(&name, outcome(verdict), took);
         let verdict = match verdict {
             CoreVerdict::Completed => AttemptEnd::Completed { result: run.result.unwrap_or_default() },
             CoreVerdict::Retry { after, why } => {
@@ -177,6 +186,17 @@ impl Server {
         if let Some(ended) = ended {
             self.job_has_ended(ended);
         }
+    }
+}
+
+fn outcome(verdict: CoreVerdict) -> RunOutcome {
+    match verdict {
+        CoreVerdict::Completed => RunOutcome::Completed,
+        CoreVerdict::Retry { .. } => RunOutcome::Retried,
+        CoreVerdict::Dead { .. } => RunOutcome::Dead,
+        CoreVerdict::Cancelled => RunOutcome::Cancelled,
+        CoreVerdict::HandedBack => RunOutcome::HandedBack,
+        CoreVerdict::Unknown => RunOutcome::Unknown,
     }
 }
 

@@ -19,6 +19,13 @@ fn report() -> Report {
             ("timer".into(), WaitReport { count: 200, oldest: Some(1.94) }),
         ]),
         connections: Connections { http1: 201, ..Connections::default() },
+        rates: Rates {
+            seconds: 60.0,
+            requests: 12.5,
+            errors: 0.1,
+            latency: Some(Percentiles { p50: 0.0012, p99: 2.0 }),
+            work: Some(Percentiles { p50: 0.000_3, p99: 0.025 }),
+        },
         memory: Memory { resident_bytes: Some(7 << 20), parked_bytes: 100_000, ..Memory::default() },
         ..Report::default()
     };
@@ -49,6 +56,7 @@ parkade       0.1.0   pid 4242   shop:app   up 2 h   ready
 code          generation 2   reloading   last reload aborted
 lives         accepted 0   queued 0   running 1 of 0   parked 201 of 0
 waits         next 1 (oldest 31 s)   timer 200 (oldest 1.9 s)
+rates         12.5 requests/s   0.1 5xx/s   latency p50 1.2 ms   p99 2.0 s   without waits p50 300 µs   p99 25 ms
 channels      0 of 0   messages 0   bytes 0 B of 0 B
               name       next  stream  oldest  messages  bytes  cursor
               auction/7  1     0       31 s    0         0 B    1a.3
@@ -80,7 +88,7 @@ fn nothing_that_an_application_says_steers_the_terminal() {
 
 #[test]
 fn a_server_with_nothing_to_do_has_a_short_page() {
-    assert_eq!(text(&Report::default()).lines().count(), 11);
+    assert_eq!(text(&Report::default()).lines().count(), 12);
     assert!(text(&Report::default()).contains("waits         none\n"));
 }
 

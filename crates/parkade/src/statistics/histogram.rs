@@ -1,22 +1,10 @@
-//! Sums over ended requests. The server records each one; the metrics show the sums.
+//! Times in the buckets of a Prometheus histogram.
 
 use std::time::Duration;
-
-use parkade_core::Times;
 
 /// Upper bounds of the buckets, in seconds: from a constant to a long poll.
 pub const BUCKETS: [f64; 17] =
     [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
-
-/// Sums over all requests that have ended.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct EndedRequests {
-    pub queue: Histogram,
-    pub run: Histogram,
-    pub park: Histogram,
-    /// By the first digit of the status; the first counts those without a response.
-    pub by_class: [u64; 6],
-}
 
 /// How many times were in each bucket.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,19 +12,6 @@ pub struct Histogram {
     /// The last is for everything beyond all bounds.
     counts: [u64; BUCKETS.len() + 1],
     sum: Duration,
-}
-
-impl EndedRequests {
-    /// Counts one request. `status` is 0 if it got no response.
-    pub fn record(&mut self, status: u16, times: Times) {
-        self.queue.observe(times.queued());
-        self.run.observe(times.running());
-        self.park.observe(times.parked());
-        let class = usize::from(status / 100);
-        if let Some(count) = self.by_class.get_mut(class) {
-            *count += 1;
-        }
-    }
 }
 
 impl Histogram {
@@ -79,15 +54,5 @@ mod tests {
         assert_eq!(cumulative[12], 3);
         assert_eq!(cumulative[BUCKETS.len() - 1..], [3, 4]);
         assert_eq!(histogram.sum(), Duration::from_millis(102_001));
-    }
-
-    #[test]
-    fn a_request_counts_by_the_class_of_its_status() {
-        let mut ended = EndedRequests::default();
-        for status in [0, 200, 204, 503, 999] {
-            ended.record(status, Times::default());
-        }
-        assert_eq!(ended.by_class, [1, 0, 2, 0, 0, 1]);
-        assert_eq!(ended.queue.cumulative()[0], 5);
     }
 }
