@@ -14,6 +14,7 @@ mod error;
 mod http;
 mod job_id;
 mod job_values;
+mod jobs;
 mod log;
 mod platform;
 mod poll;

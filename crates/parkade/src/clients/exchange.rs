@@ -15,7 +15,7 @@ use crate::http::budget::Reservation;
 use crate::http::forwarded::RequestOrigin;
 use crate::http::{Head, answer};
 use crate::routing::HeldRoute;
-use crate::server::jobs::Waiting;
+use crate::server::jobs::within::Waiting;
 use crate::statistics::RouteNumber;
 
 /// The state of a job changes, and the response depends on these request headers.
@@ -156,6 +156,12 @@ impl WithJobs {
             self.told_count = self.told_count.saturating_sub(STORED_COUNT_MAX);
         }
         self.stored.push(job);
+    }
+
+    /// The id in the store of a job that the request has enqueued: another job's if that has its key.
+    fn stored_as(&self, enqueued_as: JobId) -> JobId {
+        let known = self.stored.iter().find(|job| job.enqueued_as == enqueued_as);
+        known.map_or(enqueued_as, |job| job.id)
     }
 
     /// The ids that its coroutine has not been sent yet; if there are more than `count_max`, the last ones. Sending all
@@ -373,6 +379,19 @@ impl Exchanges {
         if let Some(exchange) = self.of(request) {
             exchange.deferred.note_over();
         }
+    }
+
+    /// A job that the request has enqueued is in the store, as `id`.
+    pub fn note_stored(&mut self, request: RequestId, enqueued_as: JobId, id: JobId) {
+        if let Some(exchange) = self.of(request) {
+            exchange.jobs.get_or_insert_default().note_stored(StoredJob { enqueued_as, id });
+        }
+    }
+
+    /// The id in the store of a job that the request has enqueued.
+    pub fn stored_as(&self, request: RequestId, enqueued_as: JobId) -> JobId {
+        let jobs = self.peek(request).and_then(|exchange| exchange.jobs.as_ref());
+        jobs.map_or(enqueued_as, |jobs| jobs.stored_as(enqueued_as))
     }
 
     /// Whether deferred responses for its client have to go first.

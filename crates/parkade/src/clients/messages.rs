@@ -4,10 +4,14 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use parkade_model::{Cursor, MessageId};
+use parkade_core::Publisher;
+use parkade_model::{ChannelName, Cursor, MessageId};
 use parkade_wire::WaitOutcome;
 
 use crate::http::answer::{BadAnswer, Prepared};
+
+/// The cost of a message in a history in addition to its bytes: its entry, its map node, its content type.
+const MESSAGE_OVERHEAD_BYTES: usize = 256;
 
 #[derive(Debug)]
 pub struct Message {
@@ -30,8 +34,21 @@ pub struct Messages {
 }
 
 impl Messages {
+    /// Keeps a message, and returns the event that has the core publish it.
+    pub fn published(
+        &mut self,
+        channel: ChannelName,
+        content_type: &str,
+        body: &[u8],
+        by: Option<Publisher>,
+    ) -> (MessageId, parkade_core::Event) {
+        let bytes = body.len() + content_type.len() + channel.as_str().len() + MESSAGE_OVERHEAD_BYTES;
+        let message = self.keep(content_type, body);
+        (message, parkade_core::Event::Published { channel, message, bytes, by })
+    }
+
     /// Copied, because the buffer that it was read into holds many more frames.
-    pub fn keep(&mut self, content_type: &str, body: &[u8]) -> MessageId {
+    fn keep(&mut self, content_type: &str, body: &[u8]) -> MessageId {
         let body = Bytes::copy_from_slice(body);
         self.minted += 1;
         let id = MessageId(self.minted);

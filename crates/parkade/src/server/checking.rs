@@ -26,10 +26,10 @@ impl Server {
     async fn check_store(&mut self) -> std::io::Result<Result<(), String>> {
         let end = Instant::now() + STORE_TIME_MAX;
         let mut verdict = Ok(());
-        while self.jobs.is_connecting() && Instant::now() < end {
+        while self.jobs.store.is_connecting() && Instant::now() < end {
             self.look_at_clock();
             self.turn_jobs(crate::share::Share::endless())?;
-            if let Some(why) = self.jobs.unusable() {
+            if let Some(why) = self.jobs.store.unusable() {
                 verdict = Err(format!("--jobs: {why}"));
                 break;
             }

@@ -24,8 +24,8 @@ impl Server {
             Effect::Database(effect) => self.act_on_database(effect),
             Effect::Store(effect) => self.act_on_store(effect),
             Effect::Server(effect) => self.act_on_server(effect),
-            Effect::Recurring(effect) => self.recur(effect),
-            Effect::Cancel(effect) => self.act_on_cancels(effect),
+            Effect::Recurring(effect) => self.with_jobs(|jobs, cx| jobs.recur(cx, effect)),
+            Effect::Cancel(effect) => self.jobs.cancel(effect, |payload| self.payloads.take_fault(payload)),
         }
     }
 
@@ -53,7 +53,7 @@ impl Server {
             HttpEffect::Empty { request, cursor } => clients.answer_empty(request, cursor),
             HttpEffect::OpenStream { request, cursor, gap } => {
                 if clients.open_stream(request, cursor, gap) {
-                    self.stream_opened(request);
+                    self.with_jobs(|jobs, cx| jobs.stream_opened(cx, request));
                 } else {
                     self.tell(Event::Left { request });
                 }
@@ -64,8 +64,9 @@ impl Server {
             HttpEffect::FeedGap { cursor, requests } => clients.feed_gap(cursor, &requests),
             HttpEffect::EndStream { request } => clients.end_stream(request),
             HttpEffect::BeginRows { request, query } => self.begin_rows(request, query),
-            HttpEffect::AnswerQuery { request, query, .. } if self.jobs.is_run(request) => {
-                self.run_lost_its_query(request, query);
+            HttpEffect::AnswerQuery { request, query, .. } if self.jobs.runs.contains(request) => {
+                let failure = self.queries.failure(query).map(|failure| &*failure.message);
+                self.jobs.runs.keep_error(request, failure.unwrap_or("its query was cancelled"));
             }
             HttpEffect::AnswerQuery { request, query, late } => {
                 if let Some(answer) = self.queries.answer(query, late) {
@@ -74,9 +75,11 @@ impl Server {
                     tracing::error!("a bug in parkade: a result was dropped before it was needed");
                 }
             }
-            HttpEffect::AnswerJob { request, job, standing } => self.answer_job(request, job, standing),
+            HttpEffect::AnswerJob { request, job, standing } => {
+                self.with_jobs(|jobs, cx| jobs.answer(cx, request, job, standing));
+            }
             HttpEffect::AnswerCancel { request, job, standing, will_end } => {
-                self.answer_cancel(request, job, standing, will_end);
+                self.with_jobs(|jobs, cx| jobs.answer_cancel(cx, request, (job, standing), will_end));
             }
         }
     }
@@ -122,7 +125,7 @@ impl Server {
             }
             WorkerEffect::Resume { worker, outcome, requests } => {
                 let behind = self.rows_after(outcome);
-                let job = |job, lookup| self.jobs.wire_outcome(job, lookup);
+                let job = |job, lookup| self.jobs.results.wire_outcome(job, lookup);
                 if let Some(outcome) = waits::wire_outcome(outcome, &self.messages, &self.queries, job) {
                     self.upstream.resume(worker, &outcome, &requests, behind.as_ref());
                 }
@@ -152,7 +155,11 @@ impl Server {
             WorkerEffect::PauseReading { worker } => self.upstream.pause_reading(worker),
             WorkerEffect::ResumeReading { worker } => self.upstream.resume_reading(worker),
             WorkerEffect::Ping { worker, token } => self.upstream.ping(worker, token),
-            WorkerEffect::RunJob { request, worker } => self.run_job(request, worker),
+            WorkerEffect::RunJob { request, worker } => {
+                if let Some(run) = self.jobs.runs.assign(request, self.now) {
+                    self.upstream.run(worker, request, &run);
+                }
+            }
         }
     }
 
@@ -171,13 +178,13 @@ impl Server {
 
     fn act_on_store(&mut self, effect: StoreEffect) {
         match effect {
-            StoreEffect::ClaimJobs { count, limited } => self.claim_jobs(count, &limited),
-            StoreEffect::EndRun { request, verdict } => self.end_run(request, verdict),
-            StoreEffect::NoteAgain { request } => self.note_again(request),
-            StoreEffect::LookUpJob { request, job, asker } => self.look_up_job(request, job, asker),
+            StoreEffect::ClaimJobs { count, limited } => self.with_jobs(|jobs, cx| jobs.claim(cx, count, &limited)),
+            StoreEffect::EndRun { request, verdict } => self.jobs.end_run(request, verdict, self.now),
+            StoreEffect::NoteAgain { request } => self.jobs.record_again(request),
+            StoreEffect::LookUpJob { request, job, asker } => self.jobs.look_up(request, job, asker),
             // It may have been needed again while this effect was put off.
             StoreEffect::DropJobResult { job } if self.core.holds_result(job) => {}
-            StoreEffect::DropJobResult { job } => self.jobs.drop_result(job),
+            StoreEffect::DropJobResult { job } => self.jobs.results.drop(job),
         }
     }
 
@@ -245,7 +252,7 @@ impl Server {
 
     pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {
         let behind = self.rows_after(outcome);
-        let job = |job, lookup| self.jobs.wire_outcome(job, lookup);
+        let job = |job, lookup| self.jobs.results.wire_outcome(job, lookup);
         let Some(outcome) = waits::wire_outcome(outcome, &self.messages, &self.queries, job) else { return };
         let (exchanges, routes) = (&self.clients.exchanges, &self.routes);
         let functions =

@@ -125,7 +125,7 @@ impl EventLoop {
             self.turns.end(self.server.clock.now());
             self.tell_service_manager();
             if self.server.now.since(Moment::default()) < START
-                && let Some(why) = self.server.jobs.unusable()
+                && let Some(why) = self.server.jobs.store.unusable()
             {
                 return Err(Failed::JobsUnusable(why.into()));
             }
@@ -227,7 +227,7 @@ impl EventLoop {
     fn has_unheard(&self) -> bool {
         let server = &self.server;
         !(self.from_clients.is_empty() && server.backlog.is_empty() && self.from_databases.is_empty())
-            || server.jobs.has_replies()
+            || server.jobs.store.has_replies()
     }
 
     /// Does everything that is possible without waiting. All parts are polled, not only those that are ready, so that

@@ -14,10 +14,11 @@ use super::turns::Turns;
 use super::{Server, held_output, report};
 use crate::admin::{Ask, CancelRefused, PublishRefused, ReloadId, ReloadRefused};
 use crate::application::{self, waits, worker_error};
-use crate::clients::exchange::{Arrival, JobAsked};
+use crate::clients::exchange::{Arrival, Exchange, JobAsked};
 use crate::databases::DatabaseEvent;
 use crate::http::HttpEvent;
 use crate::http::answer::BadAnswer;
+use crate::jobs::{self, JobDeclarations, WaitingWorker};
 use crate::queries::Rows;
 use crate::routing::RouteMatch;
 use crate::upstream::WorkerEvent;
@@ -76,7 +77,9 @@ impl Server {
         if let Destination::Wait { route, deadline, .. } = destination
             && self.routes.is_for_jobs(route)
         {
-            return self.directed_to_a_job(request, route, deadline);
+            let exchange = self.clients.exchanges.of(request);
+            return exchange
+                .map_or(Destination::NotFound, |exchange| jobs::destination(exchange, &self.routes, route, deadline));
         }
         let Some(exchange) = self.clients.exchanges.of(request) else { return destination };
         match destination {
@@ -108,7 +111,12 @@ impl Server {
             return self.tell(Event::OutputHeld { worker, request, output });
         }
         match event {
-            WorkerEvent::Ready { worker, credit, application } => self.worker_ready(worker, credit, *application),
+            WorkerEvent::Ready { worker, credit, application } => {
+                let waiting = WaitingWorker { worker, credit, application: *application };
+                if let Some(ready) = self.with_jobs(|jobs, cx| jobs.store.wait_until_open(cx, waiting)) {
+                    self.worker_ready(ready);
+                }
+            }
             WorkerEvent::Failed { worker, text } => {
                 tracing::error!(worker = worker.0, "the application does not load:\n{}", text.trim_end());
                 self.note_load_error(&text);
@@ -133,14 +141,24 @@ impl Server {
                 self.worker_answered(worker, request, response, more);
             }
             WorkerEvent::Data { worker, request, bytes, more } => self.worker_went_on(worker, request, &bytes, more),
-            WorkerEvent::Enqueued { worker, request, job } => self.worker_enqueued(worker, request, *job),
-            WorkerEvent::Returned { worker, request, result } => self.worker_returned(worker, request, &result),
+            WorkerEvent::Enqueued { worker, request, job } if job.options.within => {
+                self.enqueue_within(worker, request, *job);
+            }
+            WorkerEvent::Enqueued { worker, request, job } => {
+                self.with_jobs(|jobs, cx| jobs.worker_enqueued(cx, worker, request, *job));
+            }
+            WorkerEvent::Returned { worker, request, result } => {
+                if !self.jobs.runs.keep_result(request, &result) {
+                    tracing::error!(worker = worker.0, "a worker sent a job's result for a request; the request fails");
+                }
+                self.tell(Event::JobReturned { worker, request });
+            }
             WorkerEvent::Progressed { worker, request, fraction, text } => {
-                self.worker_progressed(request, fraction, &text);
+                self.with_jobs(|jobs, cx| jobs.worker_progressed(cx, request, fraction, &text));
                 self.slow_down(worker);
             }
-            WorkerEvent::Errored { worker, request, error, text } if self.jobs.is_run(request) => {
-                self.run_said(request, &text);
+            WorkerEvent::Errored { worker, request, error, text } if self.jobs.runs.contains(request) => {
+                self.jobs.runs.keep_error(request, &text);
                 self.tell(Event::Errored { worker, request, error: worker_error(error) });
             }
             WorkerEvent::Errored { worker, request, error, text } => {
@@ -164,8 +182,8 @@ impl Server {
         }
     }
 
-    pub(super) fn worker_ready(&mut self, worker: WorkerId, credit: u32, application: Application) {
-        let Some(mut application) = self.held_until_open(worker, credit, application) else { return };
+    pub(super) fn worker_ready(&mut self, ready: WaitingWorker) {
+        let WaitingWorker { worker, credit, mut application } = ready;
         let manner =
             if application.concurrent { Manner::Loop { threads: application.threads } } else { Manner::OneByOne };
         let jobs = match self.read_jobs(&mut application) {
@@ -187,11 +205,20 @@ impl Server {
                 };
                 tracing::info!(worker = worker.0, pid = self.upstream.pid(worker), "{what}");
                 let declared = jobs.declared();
-                self.take_jobs_over(worker, jobs);
+                self.with_jobs(|all, cx| all.take_over(cx, worker, jobs));
                 self.tell(Event::WorkerReady { worker, table, credit: credit.into(), manner, jobs: declared });
             }
             Err(fault) => self.unfit(worker, &fault.to_string()),
         }
+    }
+
+    /// What the application declares about jobs. If there are any, the store is opened.
+    pub(super) fn read_jobs(&mut self, application: &mut Application) -> Result<JobDeclarations, String> {
+        let declarations = JobDeclarations::read(application)?;
+        if !declarations.are_empty() && !self.jobs.store.is_open() {
+            self.begin_jobs().map_err(|error| error.to_string())?;
+        }
+        Ok(declarations)
     }
 
     pub(super) fn unfit(&mut self, worker: WorkerId, fault: &str) {
@@ -202,8 +229,8 @@ impl Server {
     }
 
     fn worker_answered(&mut self, worker: WorkerId, request: RequestId, response: Response, more: bool) {
-        if self.jobs.is_run(request) {
-            self.run_said(request, "it was answered with a response; a job must return a result");
+        if self.jobs.runs.contains(request) {
+            self.jobs.runs.keep_error(request, "it was answered with a response; a job must return a result");
             // If the response has not ended, its worker is not done with the request.
             let error = WorkerError::BadAnswer;
             return if more {
@@ -265,8 +292,8 @@ impl Server {
     }
 
     fn worker_parked(&mut self, worker: WorkerId, request: RequestId, wait: WaitRequest, then: ThenRequest) {
-        if matches!(then, ThenRequest::Answer(_)) && self.jobs.is_run(request) {
-            self.run_said(request, "it returned a wait as its answer; a job must return its result itself");
+        if matches!(then, ThenRequest::Answer(_)) && self.jobs.runs.contains(request) {
+            self.jobs.runs.keep_error(request, "it returned a wait as its answer; a job must return its result itself");
             return self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
         }
         if let ThenRequest::Answer(Some(response)) = &then
@@ -277,15 +304,21 @@ impl Server {
         }
         let wait = match wait {
             WaitRequest::Result { job, timeout } => {
-                let job = self.enqueued_as(request, job);
-                let timeout =
-                    if matches!(then, ThenRequest::Answer(_)) { self.patience(request, timeout) } else { timeout };
+                let job = self.clients.exchanges.stored_as(request, job);
+                let timeout = match then {
+                    ThenRequest::Answer(_) => jobs::timeout(&self.clients.exchanges, request, timeout),
+                    ThenRequest::Call { .. } | ThenRequest::Await => timeout,
+                };
                 WaitRequest::Result { job, timeout }
             }
             wait => wait,
         };
         let known = match wait {
-            WaitRequest::Access { granted } if self.is_guarded_job(request) => Ok((Wait::Access { granted }, None)),
+            WaitRequest::Access { granted }
+                if self.clients.exchanges.peek(request).is_some_and(Exchange::is_about_job) =>
+            {
+                Ok((Wait::Access { granted }, None))
+            }
             wait => waits::wait(wait, &self.databases),
         };
         let (wait, asked) = match known {
@@ -384,7 +417,7 @@ impl Server {
             Ask::CancelQuery { query, reply } => {
                 let _ = reply.send(self.cancel_by_operator(query));
             }
-            Ask::Jobs { ask, reply } => self.reply_about_jobs(ask, reply),
+            Ask::Jobs { ask, reply } => self.with_jobs(|jobs, cx| jobs.answer_operator(cx, ask, reply)),
             Ask::Reload { reply } => {
                 let _ = reply.send(self.reload());
             }

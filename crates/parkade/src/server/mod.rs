@@ -17,7 +17,11 @@ mod report;
 mod service_manager;
 mod turns;
 
-use parkade_core::{Core, Effect, Event, ExitReason, Moment, WorkerEffect};
+use std::io;
+
+use parkade_core::{CancelEvent, Core, Effect, Event, ExitReason, Moment, WorkerEffect};
+use parkade_jobs::Reply;
+use parkade_jobs::sqlite::OpenError;
 use parkade_model::PayloadId;
 
 use crate::application::Routes;
@@ -25,6 +29,7 @@ use crate::clients::{Clients, Messages, Step};
 use crate::clock::Clock;
 use crate::databases::Databases;
 use crate::http::Http;
+use crate::jobs::{CancelFailed, Context, Jobs, Waited};
 use crate::log::AccessLog;
 use crate::queries::Queries;
 use crate::share::Share;
@@ -32,12 +37,12 @@ use crate::upstream::Upstream;
 use backlog::Backlog;
 use development::Development;
 use held_output::HeldOutput;
+use jobs::Commits;
 use payloads::{Payload, Payloads};
 use publishing::Unpublished;
 use reloads::Reloads;
 
 pub use event_loop::{EventLoop, Failed, Input};
-pub use jobs::Jobs;
 pub use report::About;
 
 /// One field for each part that carries out effects, and for data in transit between the parts and the core.
@@ -47,6 +52,7 @@ pub struct Server {
     upstream: Upstream,
     databases: Databases,
     jobs: Jobs,
+    commits: Commits,
     queries: Queries,
     messages: Messages,
     unpublished: Unpublished,
@@ -88,6 +94,7 @@ impl Server {
             upstream: parts.upstream,
             databases: parts.databases,
             jobs: parts.jobs,
+            commits: Commits::default(),
             queries: Queries::new(parts.result_bytes_max, parts.about.is_dev),
             messages: Messages::default(),
             unpublished: Unpublished::default(),
@@ -105,12 +112,17 @@ impl Server {
         }
     }
 
-    /// Starts the first workers and connects to the databases.
     /// Where clients reach it.
     pub fn addresses(&self) -> &[String] {
         &self.about.addresses
     }
 
+    /// Opens the store of jobs before the first worker starts.
+    pub fn begin_jobs(&mut self) -> Result<(), OpenError> {
+        self.with_jobs(|jobs, cx| jobs.store.open(cx))
+    }
+
+    /// Starts the first workers and connects to the databases.
     fn begin(&mut self) {
         let mut effects = std::mem::take(&mut self.effects);
         self.core.begin(self.clock.now(), &mut effects);
@@ -175,6 +187,48 @@ impl Server {
         self.effects = effects;
     }
 
+    /// Has jobs handle something, and tells the core what follows.
+    fn with_jobs<T>(&mut self, handle: impl FnOnce(&mut Jobs, &mut Context<'_>) -> T) -> T {
+        let mut events = Vec::new();
+        let Self { core, clients, messages, clock, now, .. } = self;
+        let mut cx = Context { core, clients, messages, clock: *clock, now: *now, events: &mut events };
+        let handled = handle(&mut self.jobs, &mut cx);
+        for event in events {
+            self.tell(event);
+        }
+        handled
+    }
+
+    /// Handles replies of the job store until the share is over. Returns how many there were.
+    fn turn_jobs(&mut self, share: Share) -> io::Result<usize> {
+        let (replies, opened) = self.jobs.store.turn()?;
+        let count = replies.len();
+        let left = self.hear(replies, share, Self::hear_store);
+        self.jobs.store.put_back(left);
+        self.begin_the_early();
+        match self.with_jobs(|jobs, cx| jobs.end_turn(cx, opened)) {
+            Some(Waited::Ready(workers)) => workers.into_iter().for_each(|waiting| self.worker_ready(waiting)),
+            Some(Waited::Unfit(workers, why)) => workers.into_iter().for_each(|worker| self.unfit(worker, &why)),
+            None => {}
+        }
+        Ok(count)
+    }
+
+    fn hear_store(&mut self, reply: Reply) {
+        if let Some(CancelFailed { job, fault }) = self.with_jobs(|jobs, cx| jobs.hear(cx, reply)) {
+            self.tell_with(Payload::Fault(fault), |payload| Event::Cancel(CancelEvent::Refused { job, payload }));
+        }
+    }
+
+    /// A step of stopping. Returns whether the store of jobs is closed. `began`: the time of the first step.
+    fn settle_jobs(&mut self, began: tokio::time::Instant) -> io::Result<bool> {
+        if !self.jobs.store.is_open() {
+            return Ok(true);
+        }
+        self.turn_jobs(Share::endless())?;
+        Ok(self.jobs.settle(began))
+    }
+
     /// Continues with deferred responses. Returns the number of steps.
     fn go_on(&mut self, mut share: Share) -> usize {
         let mut count = 0;
@@ -197,7 +251,7 @@ impl Server {
     fn measure(&mut self) {
         self.look_at_clock();
         self.clients.sample(self.now);
-        self.look_after_jobs();
+        self.with_jobs(Jobs::tick);
         self.tell_unpublished();
         for (worker, resident_bytes) in self.upstream.resident_bytes() {
             self.tell(Event::Measured { worker, resident_bytes });

@@ -9,9 +9,6 @@ use crate::http::answer;
 use crate::log::LineThrottle;
 use crate::upstream::WorkerEvent;
 
-/// The cost of a message in a history in addition to its bytes: its entry, its map node, its content type.
-const MESSAGE_OVERHEAD_BYTES: usize = 256;
-
 /// Messages that were refused and have not been logged.
 #[derive(Debug, Default)]
 pub struct Unpublished {
@@ -76,10 +73,9 @@ impl Server {
         body: &[u8],
         by: Option<Publisher>,
     ) -> Result<Cursor, PublishRefused> {
-        let bytes = body.len() + content_type.len() + channel.as_str().len() + MESSAGE_OVERHEAD_BYTES;
-        let message = self.messages.keep(content_type, body);
+        let (message, event) = self.messages.published(channel.clone(), content_type, body, by);
         self.unpublished.last = None;
-        self.tell(Event::Published { channel: channel.clone(), message, bytes, by });
+        self.tell(event);
         if self.unpublished.last == Some(message) {
             return Err(PublishRefused::ChannelsFull);
         }

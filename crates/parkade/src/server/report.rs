@@ -6,12 +6,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use parkade_core::{Core, Moment};
 use parkade_sql::Availability;
 
+use super::Server;
 use super::turns::Turns;
-use super::{Jobs, Server};
 use crate::admin::report::{Connections, DatabaseReport, JobsReport, QueryReport, TurnsReport};
 use crate::admin::{Readiness, Report, Shell};
 use crate::clock::Clock;
 use crate::databases::Databases;
+use crate::jobs::StoreLink;
 use crate::queries::Queries;
 use crate::store::wall;
 
@@ -71,12 +72,12 @@ pub fn report(server: &mut Server, turns: &Turns) -> Report {
         rates: clients.recent().rates(),
         ended: clients.ended().clone(),
         routes: routes.names(),
-        runs: jobs.run_statistics().clone(),
+        runs: jobs.runs.statistics().clone(),
         databases: database_reports(core, queries, databases, *clock),
         query_times: queries.times().clone(),
         result_bytes: queries.result_bytes(),
-        jobs: jobs_report(jobs),
-        jobs_enqueued: jobs.enqueued(),
+        jobs: jobs_report(&jobs.store),
+        jobs_enqueued: jobs.store.enqueued(),
         connections_count_max: about.connections_count_max,
         body_bytes_max: about.body_bytes_max,
         reload_error: reloads.last_error().map(str::to_owned),
@@ -110,8 +111,8 @@ fn database_reports(
     reports.collect()
 }
 
-fn jobs_report(jobs: &Jobs) -> JobsReport {
-    let counts = jobs.counts();
+fn jobs_report(store: &StoreLink) -> JobsReport {
+    let counts = store.counts();
     #[expect(clippy::cast_precision_loss, reason = "milliseconds are exact up to 285,000 years")]
     let oldest = counts.oldest_ready.map(|since| wall().0.saturating_sub(since.0).max(0) as f64 / 1_000.0);
     JobsReport::new(counts, oldest)

@@ -61,7 +61,7 @@ enum Stage {
 
 impl Server {
     /// `ENQUEUE` with `within`.
-    pub(super) fn enqueue_within(&mut self, worker: WorkerId, request: Option<RequestId>, job: Enqueued) {
+    pub(in crate::server) fn enqueue_within(&mut self, worker: WorkerId, request: Option<RequestId>, job: Enqueued) {
         // Its request has ended, and so has its transaction.
         let Some(request) = request.filter(|request| self.clients.exchanges.is_open(*request)) else { return };
         if !self.core.has_transaction(request) {
@@ -73,7 +73,7 @@ impl Server {
             self.tell(Event::JobEnqueued { worker, request });
             return self.tell(Event::JobStored { request, fault: Some(StoreFault::Unavailable) });
         }
-        let job = self.new_job(job);
+        let job = self.jobs.new_job(job);
         let Some(exchange) = self.clients.exchanges.of(request) else { return };
         let waiting = exchange
             .jobs
@@ -115,8 +115,8 @@ impl Server {
         match self.jobs.store.within() {
             Some(within) if self.databases.is_postgres(committing.database) => match within {
                 Err(fault) => self.roll_back(&committing, refused(&fault)),
-                Ok(None) => self.jobs.early.push(committing),
-                Ok(Some(within)) if self.jobs.homes.contains(&committing.database) => {
+                Ok(None) => self.commits.early.push(committing),
+                Ok(Some(within)) if self.commits.homes.contains(&committing.database) => {
                     self.enqueue_by(committing, within);
                 }
                 Ok(Some(within)) => self.ask_within(committing, Stage::Probing(within), Within::probe()),
@@ -126,8 +126,8 @@ impl Server {
     }
 
     /// The store may be open now.
-    pub(super) fn begin_the_early(&mut self) {
-        for committing in std::mem::take(&mut self.jobs.early) {
+    pub(in crate::server) fn begin_the_early(&mut self) {
+        for committing in std::mem::take(&mut self.commits.early) {
             self.begin_committing(committing);
         }
     }
@@ -144,12 +144,12 @@ impl Server {
         match event {
             parkade_sql::QueryEvent::Started { .. } => {}
             parkade_sql::QueryEvent::Piece { query, bytes } => {
-                let Some(committing) = self.jobs.committing.get_mut(&query) else { return };
+                let Some(committing) = self.commits.committing.get_mut(&query) else { return };
                 committing.rows.extend_from_slice(&bytes);
                 self.databases.taken(committing.database, query, bytes.len());
             }
             parkade_sql::QueryEvent::Ended { query, end } => {
-                let Some(committing) = self.jobs.committing.remove(&query) else { return };
+                let Some(committing) = self.commits.committing.remove(&query) else { return };
                 match end {
                     QueryEnd::Completed(_) => self.go_on_committing(committing),
                     end => self.roll_back(&committing, end),
@@ -171,7 +171,7 @@ impl Server {
             Stage::Enqueueing(within) => match enqueued(&rows) {
                 Ok(Some(placed)) => return self.enqueued_by(committing, within, placed),
                 // It was here before: the other servers have taken this one for lost. Soon it is here again.
-                Ok(None) if self.jobs.homes.contains(&committing.database) => {
+                Ok(None) if self.commits.homes.contains(&committing.database) => {
                     Fault::Unavailable("this server is rejoining the others".into())
                 }
                 Ok(None) => return self.commit(committing, false),
@@ -187,11 +187,11 @@ impl Server {
     }
 
     fn ask_within(&mut self, mut committing: Committing, stage: Stage, query: Query) {
-        self.jobs.statements += 1;
-        let statement = QueryId(STATEMENTS + self.jobs.statements);
+        self.commits.statements += 1;
+        let statement = QueryId(STATEMENTS + self.commits.statements);
         let (database, lease) = (committing.database, committing.lease);
         committing.stage = stage;
-        self.jobs.committing.insert(statement, committing);
+        self.commits.committing.insert(statement, committing);
         self.databases.submit(database, self.clock.at(self.now), statement, DatabaseWork::Within { lease, query });
     }
 
@@ -202,7 +202,7 @@ impl Server {
     }
 
     fn enqueued_by(&mut self, mut committing: Committing, within: Within, placed: Placed) {
-        self.jobs.homes.insert(committing.database);
+        self.commits.homes.insert(committing.database);
         committing.placed.extend(placed);
         let known = unplaced(&committing);
         if known.is_empty() {
@@ -228,7 +228,7 @@ impl Server {
     /// Without their privilege the transaction cannot tell whether these are the right tables.
     fn commit_past_closed_tables(&mut self, committing: Committing) {
         let database = self.databases.name(committing.database).to_owned();
-        if self.jobs.closed.insert(committing.database) {
+        if self.commits.closed.insert(committing.database) {
             tracing::warn!(
                 database,
                 "jobs are enqueued after its transactions have committed, not within them: its role has no access to the schema parkade (see docs/jobs.md)"
@@ -240,7 +240,7 @@ impl Server {
     fn commit(&mut self, mut committing: Committing, is_done: bool) {
         let (database, lease, commit) = (committing.database, committing.lease, committing.commit);
         committing.stage = Stage::Committing { is_done };
-        self.jobs.committing.insert(commit, committing);
+        self.commits.committing.insert(commit, committing);
         self.databases.submit(database, self.clock.at(self.now), commit, DatabaseWork::Commit { lease });
     }
 
@@ -253,12 +253,12 @@ impl Server {
 
     /// Whether the COMMIT has not been asked for yet: then it will not be.
     pub(in crate::server) fn cancel_committing(&mut self, commit: QueryId) -> bool {
-        if let Some(at) = self.jobs.early.iter().position(|early| early.commit == commit) {
-            let early = self.jobs.early.swap_remove(at);
+        if let Some(at) = self.commits.early.iter().position(|early| early.commit == commit) {
+            let early = self.commits.early.swap_remove(at);
             self.roll_back(&early, QueryEnd::Cancelled);
             return true;
         }
-        let mut all = self.jobs.committing.iter();
+        let mut all = self.commits.committing.iter();
         let Some((statement, committing)) = all.find(|(_, committing)| committing.commit == commit) else {
             return false;
         };
@@ -272,7 +272,8 @@ impl Server {
 
     /// A COMMIT has ended, and its coroutine goes on.
     pub(in crate::server) fn jobs_committed(&mut self, commit: QueryId, completed: bool) {
-        let Some(Committing { request, worker, jobs, stage, placed, .. }) = self.jobs.committing.remove(&commit) else {
+        let Some(Committing { request, worker, jobs, stage, placed, .. }) = self.commits.committing.remove(&commit)
+        else {
             return;
         };
         if !completed {
@@ -281,12 +282,12 @@ impl Server {
         for job in jobs {
             self.tell(Event::JobEnqueued { worker, request });
             if !matches!(stage, Stage::Committing { is_done: true }) {
-                self.give_to_the_store(worker, Some(request), job);
+                self.with_jobs(|jobs, cx| jobs.enqueue_for_worker(cx, worker, Some(request), job));
                 continue;
             }
             let (id, wait) = placed.get(&job.id).copied().unwrap_or((job.id, None));
-            self.jobs.enqueued += u64::from(id == job.id);
-            self.note_stored(request, job.id, id);
+            self.jobs.store.add_enqueued(u64::from(id == job.id));
+            self.clients.exchanges.note_stored(request, job.id, id);
             self.tell(Event::JobStored { request, fault: None });
             self.tell(Event::JobsReady { after: wait });
         }

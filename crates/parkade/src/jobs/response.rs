@@ -1,4 +1,4 @@
-//! The result of a job as an answer: what a handler that returns it would have answered.
+//! The result of a job as a response: the same response as if a handler had returned it.
 
 use bytes::Bytes;
 use parkade_wire::msgpack::{Token, Tokens, utf8};
@@ -18,7 +18,7 @@ pub fn response(result: &Bytes) -> Result<Made, String> {
         Token::Text(text) => plain(200, "text/plain; charset=utf-8", result.slice_ref(utf8(text)?.as_bytes())),
         Token::Bytes(bytes) => plain(200, "application/octet-stream", result.slice_ref(bytes)),
         Token::Extension(RESPONSE, data) => made(&result.slice_ref(data))?,
-        // However deep it is, a worker could write it.
+        // A worker could write it, however deeply it is nested.
         _ => return Ok(plain(200, "application/json", json(result, usize::MAX)?.into())),
     };
     tokens.end()?;

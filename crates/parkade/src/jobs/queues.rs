@@ -5,12 +5,13 @@ use std::rc::Rc;
 
 use parkade_core::QueueId;
 
-use super::QUEUE_DEFAULT;
+use super::declarations::QUEUE_DEFAULT;
 
-/// Fewer are not worth looking through.
+/// Unused names are forgotten only if there are more names than this.
 const NAMES_KEPT: usize = 1_000;
 
-/// A number is given out once, and so never to two queues. A name that nobody uses any more is forgotten; if it comes again it is another number.
+/// A number is given out only once, so two queues never have the same one. An unused name is forgotten; if it comes
+/// again, it gets another number.
 #[derive(Debug, Default)]
 pub struct QueueNames {
     numbers: HashMap<Rc<str>, QueueId>,
@@ -34,7 +35,7 @@ impl QueueNames {
         self.names.get(&number).map_or(QUEUE_DEFAULT, |name| name)
     }
 
-    /// Forgets those that are not in use, when they have become many.
+    /// Forgets names that are not in use, if there are many names.
     pub fn forget(&mut self, is_used: impl Fn(QueueId) -> bool) {
         if self.names.len() > NAMES_KEPT {
             self.names.retain(|number, _| is_used(*number));

@@ -1,0 +1,692 @@
+//! Jobs between the application, the store and the core. What is enqueued goes to the store; what the store gives goes
+//! to workers; clients and operators are told what becomes of jobs. The core decides all of it.
+
+mod address;
+mod answers;
+mod context;
+mod declarations;
+mod followers;
+mod opening;
+mod operators;
+mod questions;
+mod queues;
+mod recurring;
+mod response;
+mod results;
+mod runs;
+mod store_link;
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use parkade_core::{
+    Allowance, CancelAnswer, CancelEffect, CancelEvent, ClaimedJob, Event, JobCaller, JobLookup, Moment, PressureEvent,
+    QueueBounds, QueueId, RecurringEffect, RecurringEvent, RecurringJob, RequestId, StoreFault, Verdict, WorkerId,
+};
+use parkade_jobs::{AttemptEnd, Claimed, Command, EndedJob, Fault, JobEnding, JobState, NewJob, Reply, Wall};
+use parkade_model::{JobId, PayloadId};
+use parkade_wire::Enqueued;
+use tokio::time::Instant;
+
+use crate::admin::{JobAnswer, JobAsk};
+use crate::clients::exchange::{Exchange, JobAsked, Pending};
+use crate::store::{Store, wall};
+use declarations::{Declarations, DeclaredQueue, Visibility};
+use operators::{Back, Operators};
+use questions::{Enqueuer, Question};
+use queues::QueueNames;
+use recurring::Timetables;
+use results::{Results, ending};
+use runs::{AttemptRecord, Runs};
+use store_link::OpenResult;
+
+pub use address::{destination, timeout};
+pub use context::Context;
+pub use declarations::JobDeclarations;
+pub use opening::WaitingWorker;
+pub use store_link::{StoreLink, Waited};
+
+/// If a stopping server's store takes longer than this to record how runs ended, the next start rescues them.
+const SETTLE_MAX: Duration = Duration::from_secs(5);
+/// A pause of all runs is logged if at least this much of it is left.
+const PAUSE_LOGGED_MIN: Duration = Duration::from_secs(1);
+
+pub struct Jobs {
+    pub store: StoreLink,
+    pub runs: Runs,
+    /// How jobs ended.
+    pub results: Results,
+    declarations: Declarations,
+    queues: QueueNames,
+    timetables: Timetables,
+    operators: Operators,
+    lost: LostReplies,
+    /// Requests for the state of a job while the store does not take commands.
+    unasked: Vec<RequestId>,
+    /// The current pause of all runs has been logged.
+    is_paused: bool,
+}
+
+/// What the store could not say, and is asked again within a second.
+#[derive(Debug, Default)]
+struct LostReplies {
+    /// The state of jobs for requests that follow them.
+    states: HashMap<RequestId, JobId>,
+    /// How jobs ended in other servers.
+    endings: HashSet<JobId>,
+    /// Jobs were found unknown, perhaps by code that no longer serves.
+    are_unknown: bool,
+}
+
+/// The store could not cancel a job.
+#[derive(Debug)]
+pub struct CancelFailed {
+    pub job: JobId,
+    pub fault: Fault,
+}
+
+impl Jobs {
+    /// `deadline`: the maximum time of an attempt if the application declares none.
+    pub fn new(store: Store, deadline: Option<Duration>) -> Self {
+        Self {
+            store: StoreLink::new(store),
+            runs: Runs::default(),
+            results: Results::default(),
+            declarations: Declarations::new(deadline),
+            queues: QueueNames::default(),
+            timetables: Timetables::default(),
+            operators: Operators::default(),
+            lost: LostReplies::default(),
+            unasked: Vec::new(),
+            is_paused: false,
+        }
+    }
+
+    // The event loop.
+
+    /// Waits until there is something to do. Cancel safe.
+    pub async fn ready(&self) -> std::io::Result<()> {
+        if !self.unasked.is_empty() {
+            tokio::task::yield_now().await;
+            return Ok(());
+        }
+        self.store.ready().await
+    }
+
+    /// After the replies of a turn. Returns the workers that have waited for the store.
+    pub fn end_turn(&mut self, cx: &mut Context<'_>, opened: Option<OpenResult>) -> Option<Waited> {
+        let news = self.store.take_news();
+        if news.has_jobs {
+            cx.tell(Event::JobsReady { after: None });
+        }
+        for job in news.ended {
+            self.ended_elsewhere(cx, job);
+        }
+        for job in news.cancelled {
+            cx.tell(Event::JobCancelled { job });
+        }
+        for request in std::mem::take(&mut self.unasked) {
+            cx.tell(if self.store.has_failed() {
+                Event::JobNotLookedUp { request }
+            } else {
+                Event::JobFound { request, standing: JobLookup::Missing }
+            });
+        }
+        // Last: requests that asked before the store was open have had their answer.
+        let had_failed = self.store.has_failed();
+        let waited = self.store.hear_opened(cx, opened?);
+        if had_failed && !self.store.has_failed() {
+            tracing::info!("the job store is open: accepting and running jobs again");
+            self.recognise();
+        }
+        Some(waited)
+    }
+
+    /// About once a second: repeats what the store could not answer, and has it count its jobs.
+    pub fn tick(&mut self, cx: &mut Context<'_>) {
+        if self.store.is_open() {
+            self.check_clock(cx);
+        } else if self.store.has_failed() {
+            let _ = self.store.ensure_open(cx);
+        }
+        self.queues.forget(|queue| cx.core.knows_queue(queue));
+        self.log_pause(cx);
+        let lost = std::mem::take(&mut self.lost);
+        if lost.are_unknown {
+            self.recognise();
+        }
+        for (request, job) in lost.states {
+            if followers::is_one(&cx.clients.exchanges, request, job) {
+                self.announce(job, request);
+            }
+        }
+        for job in lost.endings {
+            self.ended_elsewhere(cx, job);
+        }
+        self.store.count_jobs();
+    }
+
+    /// A step of a stopping server: has the store record how the last runs ended, then closes it. Returns whether that
+    /// is done. `began`: the time of the first step.
+    pub fn settle(&mut self, began: Instant) -> bool {
+        for (request, record) in self.runs.take_all_unrecorded() {
+            self.record(request, record);
+        }
+        let is_settled = self.store.is_settled() && self.runs.are_recorded();
+        let waits = !is_settled && began.elapsed() < SETTLE_MAX;
+        !waits && self.store.end()
+    }
+
+    fn check_clock(&mut self, cx: &mut Context<'_>) {
+        if let Some(jump) = self.store.clock_jump(cx.now) {
+            tracing::info!("the wall clock has jumped by {jump} ms; the times of waiting jobs are checked again");
+            cx.tell(Event::JobsReady { after: None });
+            cx.tell(Event::Recurring(RecurringEvent::ClockJumped));
+        }
+    }
+
+    /// Logs each pause of all runs once. Short ones are over before anyone could look.
+    fn log_pause(&mut self, cx: &Context<'_>) {
+        let left = cx.core.jobs_put_off(cx.now).filter(|left| *left >= PAUSE_LOGGED_MIN);
+        if let Some(left) = left
+            && !self.is_paused
+        {
+            tracing::warn!("workers keep dying while they run jobs; no job is started for {:.1} s", left.as_secs_f64());
+        }
+        self.is_paused = left.is_some();
+    }
+
+    /// Handles a reply of the store. If it could not cancel a job, the reason has to go with the event of the core.
+    pub fn hear(&mut self, cx: &mut Context<'_>, reply: Reply) -> Option<CancelFailed> {
+        match self.store.take_question(&reply, cx.now)? {
+            Question::Enqueue { id, request, by } => enqueued(cx, id, request, by, reply),
+            Question::Claim => self.claimed(cx, reply),
+            Question::End { request, record } => self.recorded(cx, request, *record, reply),
+            Question::LookUp { request, caller } => self.found(cx, request, caller, reply),
+            Question::EndedElsewhere { job } => self.ending_found(cx, job, reply),
+            Question::Announce { job, request } => self.announced(cx, job, request, reply),
+            Question::Cancel { job } => return self.cancelled(cx, job, reply),
+            Question::Cancelled { job } => return cancelled_found(cx, job, reply),
+            Question::Operator(back) => operators::pass_on(back, reply),
+            Question::Retry(back) => {
+                hint(cx, &reply);
+                operators::pass_on(back, reply);
+            }
+            Question::Drop { job, back } => {
+                if has_changed(&reply) {
+                    dropped(cx, job);
+                }
+                operators::pass_on(back, reply);
+            }
+            Question::Recognise => hint(cx, &reply),
+            Question::Schedules => cx.tell(Event::Recurring(recurring::schedules(reply))),
+            Question::Recur { name, at, .. } => {
+                hint(cx, &reply);
+                cx.tell(Event::Recurring(recurring::recorded(name, at, &reply)));
+            }
+            Question::Count => {
+                if let Reply::Counted { counts, .. } = reply {
+                    self.store.set_counts(counts);
+                }
+            }
+        }
+        None
+    }
+
+    // What the application declares.
+
+    /// A worker is about to be ready. If its code serves from now on, these declarations take effect.
+    pub fn take_over(&mut self, cx: &mut Context<'_>, worker: WorkerId, mut new: JobDeclarations) {
+        let Some(generation) = cx.core.generation_served_with(worker, new.declared()) else { return };
+        let may_know_more = self.declarations.replace(generation, &mut new);
+        let bounds = |DeclaredQueue { name, concurrency, rate }| QueueBounds {
+            queue: self.queues.number(&name),
+            concurrency,
+            rate,
+        };
+        let queues = new.queues.into_iter().map(bounds).collect();
+        cx.tell(Event::QueuesConfigured { queues });
+        if may_know_more {
+            self.recognise();
+        }
+        self.timetables = new.recurring;
+        let entries = self.timetables.iter();
+        let jobs = entries.map(|(name, entry)| RecurringJob { name: name.clone(), missed: entry.missed }).collect();
+        cx.tell(Event::Recurring(RecurringEvent::Configured { jobs }));
+    }
+
+    /// Jobs that were unknown become ready if they are known now.
+    fn recognise(&mut self) {
+        if self.store.is_open() {
+            let names = self.declarations.names().map(Into::into).collect();
+            self.store.ask(Question::Recognise, |tag| Command::Recognise { tag, names });
+        }
+    }
+
+    // Enqueueing.
+
+    /// `ENQUEUE`.
+    pub fn worker_enqueued(
+        &mut self,
+        cx: &mut Context<'_>,
+        worker: WorkerId,
+        request: Option<RequestId>,
+        job: Enqueued,
+    ) {
+        if let Some(request) = request {
+            cx.tell(Event::JobEnqueued { worker, request });
+        }
+        if let Err(fault) = self.store.ensure_open(cx) {
+            if let Some(request) = request {
+                cx.tell(Event::JobStored { request, fault: Some(store_fault(&fault)) });
+            }
+            return;
+        }
+        let job = self.new_job(job);
+        self.enqueue_for_worker(cx, worker, request, job);
+    }
+
+    /// Gives the job to the store. It is durable only when the store has replied.
+    pub fn enqueue_for_worker(
+        &mut self,
+        cx: &mut Context<'_>,
+        worker: WorkerId,
+        request: Option<RequestId>,
+        job: NewJob,
+    ) {
+        let (id, bytes) = (job.id, job.arguments.len());
+        self.store.enqueue(Question::Enqueue { id, request, by: Enqueuer::Worker { worker, bytes } }, job);
+        cx.tell(Event::Pressure(PressureEvent::WriteBegan { worker, bytes }));
+    }
+
+    pub fn new_job(&self, job: Enqueued) -> NewJob {
+        self.declarations.new_job(job, self.store.time())
+    }
+
+    // Runs.
+
+    pub fn claim(&mut self, cx: &mut Context<'_>, count: u32, limited: &[Allowance<QueueId>]) {
+        if !self.store.is_open() {
+            return cx.tell(Event::JobsNotClaimed);
+        }
+        let named = |&Allowance { queue, count, places, rate }: &Allowance<QueueId>| Allowance {
+            queue: self.queues.name(queue).into(),
+            count,
+            places,
+            rate,
+        };
+        let limited = limited.iter().map(named).collect();
+        self.store.ask(Question::Claim, |tag| Command::Claim { tag, count, limited });
+    }
+
+    fn claimed(&mut self, cx: &mut Context<'_>, reply: Reply) {
+        let Reply::Claimed { jobs, more, next, .. } = reply else { return cx.tell(Event::JobsNotClaimed) };
+        let jobs = jobs.into_iter().map(|job| self.begin_run(cx, job)).collect();
+        cx.tell(Event::JobsClaimed { jobs, more, next: next.map(until) });
+    }
+
+    fn begin_run(&mut self, cx: &mut Context<'_>, job: Claimed) -> ClaimedJob {
+        let request = cx.clients.http.insert_clientless();
+        let queue = self.queues.number(&job.queue);
+        let policy = self.declarations.policy(&job.name);
+        let claimed = ClaimedJob { request, job: job.id, attempt: job.attempt, queue, policy };
+        cx.clients.exchanges.insert(request, Exchange::of_run());
+        self.runs.begin(request, job, policy.and_then(|policy| policy.deadline));
+        claimed
+    }
+
+    /// The run is over: the store records it.
+    pub fn end_run(&mut self, request: RequestId, verdict: Verdict, now: Moment) {
+        let record = self.runs.end(request, verdict, now, |name| self.declarations.have(name));
+        if let Some(record) = record {
+            self.record(request, record);
+        }
+    }
+
+    /// Has the store record what it could not record before.
+    pub fn record_again(&mut self, request: RequestId) {
+        if let Some(record) = self.runs.take_unrecorded(request) {
+            self.record(request, record);
+        }
+    }
+
+    fn record(&mut self, request: RequestId, record: AttemptRecord) {
+        let AttemptRecord { job, claim, end: verdict, is_again } = record.clone();
+        let question = Question::End { request, record: Box::new(record) };
+        self.store.ask(question, |tag| Command::End { tag, job, claim, verdict, is_again });
+    }
+
+    fn recorded(&mut self, cx: &mut Context<'_>, request: RequestId, record: AttemptRecord, reply: Reply) {
+        let Reply::AttemptEnded { ended, is_stale, due, .. } = reply else {
+            self.runs.keep_unrecorded(request, record);
+            return cx.tell(Event::RunNotNoted { request });
+        };
+        cx.tell(Event::RunNoted { request, is_stale });
+        if is_stale {
+            tracing::warn!(job = %record.job, "a job run finished after it had been marked lost; its outcome is ignored");
+        }
+        match record.end {
+            AttemptEnd::Unknown => self.lost.are_unknown = true,
+            // It is ready for other workers: those of the new code, during a reload.
+            AttemptEnd::HandedBack => cx.tell(Event::JobsReady { after: None }),
+            _ => {}
+        }
+        if let Some(due) = due {
+            cx.tell(Event::JobsReady { after: Some(until(due)) });
+        }
+        if let Some(ended) = ended {
+            self.ended(cx, ended);
+        }
+    }
+
+    /// `PROGRESS`.
+    pub fn worker_progressed(&mut self, cx: &mut Context<'_>, request: RequestId, fraction: Option<f64>, text: &str) {
+        if let Some((job, state)) = self.runs.keep_progress(request, fraction, text) {
+            followers::tell(cx, job, &state);
+        }
+    }
+
+    // Jobs that others wait for.
+
+    /// A job has ended for good, and the store has recorded that.
+    fn ended(&mut self, cx: &mut Context<'_>, EndedJob { id: job, ending }: EndedJob) {
+        followers::tell_ending(cx, job, &ending);
+        if cx.core.is_watched(job) {
+            self.results.keep(job, ending);
+            cx.tell(Event::JobEnded { job });
+        }
+    }
+
+    /// A job has ended for good in another server, or was dropped there. It is looked up only if a client here waits
+    /// for it or follows it.
+    fn ended_elsewhere(&mut self, cx: &Context<'_>, job: JobId) {
+        if followers::are_there(cx, job) || cx.core.is_watched(job) {
+            self.store.find(Question::EndedElsewhere { job }, job);
+        }
+    }
+
+    fn ending_found(&mut self, cx: &mut Context<'_>, job: JobId, reply: Reply) {
+        match reply {
+            Reply::Found { job: Some(found), .. } => {
+                let id = found.id;
+                if let Ok(ending) = ending(*found) {
+                    self.ended(cx, EndedJob { id, ending });
+                }
+            }
+            Reply::Found { job: None, .. } => dropped(cx, job),
+            Reply::Refused { .. } => {
+                self.lost.endings.insert(job);
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks the store for the state of a job. A store that was never opened has no jobs: the core hears that in the next
+    /// turn, because it has not finished with the current event.
+    pub fn look_up(&mut self, request: RequestId, job: JobId, caller: JobCaller) {
+        if self.store.takes_commands() {
+            self.store.find(Question::LookUp { request, caller }, job);
+        } else {
+            self.unasked.push(request);
+        }
+    }
+
+    fn found(&mut self, cx: &mut Context<'_>, request: RequestId, caller: JobCaller, reply: Reply) {
+        let Reply::Found { job, .. } = reply else { return cx.tell(Event::JobNotLookedUp { request }) };
+        let visibility = job.as_ref().map_or(Visibility::Hidden, |job| self.declarations.visibility(caller, &job.name));
+        let job = match (visibility, job) {
+            (Visibility::Guarded(kind), Some(job)) => {
+                let event = address::guard(&mut cx.clients.exchanges, request, *job, kind);
+                return cx.tell(event);
+            }
+            (Visibility::Visible, job) => job,
+            (Visibility::Hidden | Visibility::Guarded(_), _) => None,
+        };
+        let mut exchange = cx.clients.exchanges.of(request);
+        if let Some(exchange) = exchange.as_mut().filter(|_| caller != JobCaller::Application) {
+            // Its client waits from now on, perhaps for long: the request itself is not needed.
+            exchange.arrival = None;
+        }
+        let standing = match job.map(|job| (job.id, ending(*job))) {
+            None => JobLookup::Missing,
+            Some((_, Err(job))) => {
+                if let Some(exchange) = exchange {
+                    let told = followers::state(&self.runs, &job);
+                    let pending = Pending { told, has_address: self.declarations.has_address(&job.name) };
+                    exchange.jobs.get_or_insert_default().pending = Some(pending);
+                }
+                JobLookup::Pending
+            }
+            Some((job, Ok(ending))) => {
+                self.results.keep(job, ending);
+                JobLookup::Ended
+            }
+        };
+        cx.tell(Event::JobFound { request, standing });
+    }
+
+    /// The response to a client that asked for the state of a job, or its result.
+    pub fn answer(&mut self, cx: &mut Context<'_>, request: RequestId, job: JobId, standing: JobLookup) {
+        match standing {
+            JobLookup::Ended => answers::result(cx, request, job, &mut self.results),
+            JobLookup::Pending => {
+                let (state, location) = (self.runs.state_of(job), self.declarations.location(job));
+                answers::pending(cx.clients, request, job, state, location);
+            }
+            JobLookup::Missing => answers::missing(cx.clients, request),
+        }
+    }
+
+    /// The response to a client that wanted to cancel a job.
+    pub fn answer_cancel(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: RequestId,
+        (job, standing): (JobId, JobLookup),
+        will_end: bool,
+    ) {
+        match standing {
+            JobLookup::Ended => answers::too_late_to_cancel(cx, request, job, &self.results),
+            JobLookup::Pending if !will_end => answers::not_cancellable(cx.clients, request),
+            JobLookup::Pending | JobLookup::Missing => self.answer(cx, request, job, standing),
+        }
+    }
+
+    /// A stream of events has been opened. If it is that of a job, it begins with the current state: nobody knows when
+    /// that will change.
+    pub fn stream_opened(&mut self, cx: &Context<'_>, request: RequestId) {
+        if let Some(JobAsked::Events(job)) = cx.clients.exchanges.peek(request).map(Exchange::job_asked) {
+            self.announce(job, request);
+        }
+    }
+
+    fn announce(&mut self, job: JobId, request: RequestId) {
+        self.store.find(Question::Announce { job, request }, job);
+    }
+
+    fn announced(&mut self, cx: &mut Context<'_>, job: JobId, request: RequestId, reply: Reply) {
+        // Its client may have left, or have been told that the job has ended.
+        if !followers::is_one(&cx.clients.exchanges, request, job) {
+            return;
+        }
+        match reply {
+            Reply::Found { job: Some(found), .. } => {
+                let state = followers::state(&self.runs, &found);
+                if ending(*found).is_ok() {
+                    followers::tell_last(cx, job, &state);
+                } else {
+                    followers::tell_one(cx, request, job, &state);
+                }
+            }
+            Reply::Found { job: None, .. } => followers::tell_missing(cx, job),
+            _ => {
+                self.lost.states.insert(request, job);
+            }
+        }
+    }
+
+    // Cancelling.
+
+    /// `take_fault`: the payload that says why the store refused.
+    pub fn cancel(&mut self, effect: CancelEffect, take_fault: impl FnOnce(PayloadId) -> Option<Fault>) {
+        match effect {
+            CancelEffect::Ask { job } => {
+                self.store.ask(Question::Cancel { job }, |tag| Command::Cancel { tag, job });
+            }
+            CancelEffect::LookUp { job } => self.store.find(Question::Cancelled { job }, job),
+            CancelEffect::Tell { operators, outcome } => self.operators.answer(operators, outcome, take_fault),
+        }
+    }
+
+    fn cancelled(&mut self, cx: &mut Context<'_>, job: JobId, reply: Reply) -> Option<CancelFailed> {
+        let answer = match reply {
+            Reply::Changed { changed: true, .. } => {
+                self.ended(cx, EndedJob { id: job, ending: JobEnding::Cancelled });
+                CancelAnswer::Ended
+            }
+            Reply::Asked { .. } => CancelAnswer::AskedElsewhere,
+            Reply::Refused { fault, .. } => return Some(CancelFailed { job, fault }),
+            _ => CancelAnswer::NotWaiting,
+        };
+        cx.tell(Event::Cancel(CancelEvent::Answered { job, answer }));
+        None
+    }
+
+    // Recurring jobs.
+
+    pub fn recur(&mut self, cx: &mut Context<'_>, effect: RecurringEffect) {
+        match effect {
+            RecurringEffect::ReadSchedules if self.store.is_open() => {
+                self.store.ask(Question::Schedules, |tag| Command::Schedules { tag });
+            }
+            RecurringEffect::ReadSchedules => cx.tell(Event::Recurring(RecurringEvent::SchedulesNotRead)),
+            RecurringEffect::ReadTimetable { name, after } => {
+                if let Some(entry) = self.timetables.get(&name) {
+                    cx.tell(Event::Recurring(entry.times(name, after, self.store.time())));
+                }
+            }
+            RecurringEffect::Enqueue { name, at } => {
+                let job = self.timetables.get(&name).map(|entry| self.declarations.recurring_job(entry));
+                self.record_time(name, at, job);
+            }
+            RecurringEffect::Skip { name, at } => self.record_time(name, at, None),
+        }
+    }
+
+    fn record_time(&mut self, name: Box<str>, at: Wall, job: Option<NewJob>) {
+        let question = Question::Recur { name: name.clone(), at, is_skipped: job.is_none() };
+        self.store.ask(question, |tag| Command::Recur { tag, name, due: at, job });
+    }
+
+    // Operators.
+
+    /// Answers an operator or a script; nearly always with the store's reply.
+    pub fn answer_operator(&mut self, cx: &mut Context<'_>, ask: JobAsk, back: Back) {
+        if let JobAsk::EnqueueKnown(job) = &ask
+            && self.declarations.lack(&job.name)
+        {
+            let names = self.declarations.names().map(ToOwned::to_owned).collect();
+            return operators::send(back, JobAnswer::Undeclared(names));
+        }
+        if !self.store.takes_commands()
+            && let Some(answer) = self.answer_without_store(cx, &ask)
+        {
+            return operators::send(back, answer);
+        }
+        match ask {
+            JobAsk::Enqueue(job) | JobAsk::EnqueueKnown(job) => {
+                let job = self.new_job(*job);
+                self.store.enqueue(Question::Enqueue { id: job.id, request: None, by: Enqueuer::Operator(back) }, job);
+            }
+            JobAsk::Cancel(job) => {
+                let by = self.operators.wait(back);
+                cx.tell(Event::Cancel(CancelEvent::Wanted { job, by }));
+            }
+            JobAsk::Retry(job) => self.store.ask(Question::Retry(back), |tag| Command::Retry { tag, job }),
+            JobAsk::Drop(job) => self.store.ask(Question::Drop { job, back }, |tag| Command::Drop { tag, job }),
+            JobAsk::Show(job) => self.store.find(Question::Operator(back), job),
+            JobAsk::List(filter) => self.store.ask(Question::Operator(back), |tag| Command::List { tag, filter }),
+        }
+    }
+
+    /// The store does not take commands. Only an enqueued job opens it: if there had been any jobs, it would have been
+    /// opened at the start.
+    fn answer_without_store(&mut self, cx: &mut Context<'_>, ask: &JobAsk) -> Option<JobAnswer> {
+        match ask {
+            JobAsk::Enqueue(_) | JobAsk::EnqueueKnown(_) => {}
+            _ if self.store.has_failed() => {}
+            JobAsk::List(_) => return Some(JobAnswer::Listed(Vec::new())),
+            JobAsk::Show(_) => return Some(JobAnswer::Shown(None)),
+            JobAsk::Cancel(_) | JobAsk::Retry(_) | JobAsk::Drop(_) => return Some(JobAnswer::Changed(false)),
+        }
+        self.store.ensure_open(cx).err().map(JobAnswer::Refused)
+    }
+}
+
+/// The store has the job, or could not store it.
+fn enqueued(cx: &mut Context<'_>, id: JobId, request: Option<RequestId>, by: Enqueuer, reply: Reply) {
+    let fault = match &reply {
+        Reply::Enqueued { job, due, .. } => {
+            if let Some(request) = request {
+                cx.clients.exchanges.note_stored(request, id, *job);
+            }
+            cx.tell(Event::JobsReady { after: due.map(until) });
+            None
+        }
+        Reply::Refused { fault, .. } => Some(store_fault(fault)),
+        _ => Some(StoreFault::Unavailable),
+    };
+    if let Some(request) = request {
+        cx.tell(Event::JobStored { request, fault });
+    }
+    match by {
+        Enqueuer::Worker { worker, bytes } => {
+            cx.tell(Event::Pressure(PressureEvent::WriteEnded { worker, bytes }));
+        }
+        Enqueuer::Operator(back) => operators::pass_on(back, reply),
+    }
+}
+
+/// A job was dropped: clients that wait for it would wait for ever.
+fn dropped(cx: &mut Context<'_>, job: JobId) {
+    followers::tell_missing(cx, job);
+    cx.tell(Event::JobDropped { job });
+}
+
+/// The state of a job that is to be cancelled, does not wait in the store, and does not run here.
+fn cancelled_found(cx: &mut Context<'_>, job: JobId, reply: Reply) -> Option<CancelFailed> {
+    let found = match reply {
+        Reply::Found { job, .. } => job,
+        Reply::Refused { fault, .. } => return Some(CancelFailed { job, fault }),
+        _ => None,
+    };
+    let is_over = match found.map(|job| job.state) {
+        None | Some(JobState::Completed | JobState::Dead | JobState::Cancelled) => true,
+        Some(JobState::Scheduled | JobState::Ready | JobState::Running | JobState::Unknown) => false,
+    };
+    cx.tell(Event::Cancel(CancelEvent::Found { job, is_over }));
+    None
+}
+
+/// Jobs may have become ready.
+fn hint(cx: &mut Context<'_>, reply: &Reply) {
+    if has_changed(reply) {
+        cx.tell(Event::JobsReady { after: None });
+    }
+}
+
+fn has_changed(reply: &Reply) -> bool {
+    matches!(reply, Reply::Changed { changed: true, .. })
+}
+
+/// The time until then.
+fn until(due: Wall) -> Duration {
+    Duration::from_millis(u64::try_from(due.0 - wall().0).unwrap_or(0))
+}
+
+fn store_fault(fault: &Fault) -> StoreFault {
+    match fault {
+        Fault::Full(_) => StoreFault::Full,
+        Fault::Unavailable(_) | Fault::QueueFull | Fault::Failed(_) => StoreFault::Unavailable,
+    }
+}
