@@ -5,9 +5,7 @@
 //! ([`Event::OutputHeld`](crate::Event::OutputHeld)), and is told when it may be heard
 //! ([`ServerEffect::ReleaseOutput`](crate::ServerEffect::ReleaseOutput)).
 
-use std::collections::HashMap;
-
-use parkade_model::{Refusal, RequestId, WorkerId};
+use parkade_model::{IdMap, Refusal, RequestId, WorkerId};
 
 /// What a worker says of a request that it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +25,7 @@ pub enum Output {
 /// Most requests write nothing, and are not here.
 #[derive(Debug, Default)]
 pub struct Barrier {
-    requests: HashMap<RequestId, Writes>,
+    requests: IdMap<RequestId, Writes>,
 }
 
 /// Writes of one request.

@@ -53,6 +53,7 @@ impl Core {
     pub fn handle(&mut self, now: Moment, event: Event, effects: &mut Vec<Effect>) {
         match event {
             Event::Pressure(event) => self.press(now, event, effects),
+            Event::JobsReady { after: None } if self.jobs.pull.is_hinted() => {}
             event => self.within(now, effects, |requests, with| take(requests, with, event)),
         }
     }

@@ -7,7 +7,7 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | ids | `id` |
+//! | ids, and tables with ids as keys | `id`, `id_map` |
 //! | channels, and positions in them | `channel`, `cursor` |
 //! | what a parked request waits for, and how it continues | `wait` |
 //! | the parameters of a statement, and the form of its rows | `query` |
@@ -21,6 +21,7 @@ mod channel;
 mod cursor;
 mod ending;
 mod id;
+mod id_map;
 mod job;
 pub mod limits;
 mod query;
@@ -35,6 +36,7 @@ pub use ending::{Ending, Reason, Refusal};
 pub use id::{
     BadJobId, DatabaseId, JobId, LeaseId, MessageId, PayloadId, QueryId, QueueId, RequestId, TableId, WorkerId,
 };
+pub use id_map::IdMap;
 pub use job::{ClaimedJob, DeclaredJobs, Failure, JobCaller, JobLookup, JobPolicy, Missed, StoreFault, Verdict};
 pub use query::{Int8, Isolation, Parameter, Shape, TransactionMode};
 pub use queue::{Allowance, QueueBounds, Rate};

@@ -19,7 +19,6 @@ mod database;
 mod dedicated;
 mod dial;
 mod handshake;
-mod ids;
 mod job;
 mod json;
 mod lease;

@@ -2,9 +2,7 @@
 
 use std::collections::VecDeque;
 
-use parkade_sql::{DatabaseWork, LeaseId, QueryId};
-
-use crate::ids::IdMap;
+use parkade_sql::{DatabaseWork, IdMap, LeaseId, QueryId};
 
 #[derive(Debug, Default)]
 pub(crate) struct WaitQueue {

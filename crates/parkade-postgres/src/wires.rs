@@ -4,7 +4,8 @@
 //! socket. Tokens are reused, so each has the generation of its place. A token of an earlier generation belongs to
 //! nothing.
 
-use crate::ids::IdMap;
+use parkade_sql::IdMap;
+
 use crate::line::Line;
 
 /// How many tokens there are before they are reused. The simulation has few, so that everything is reused all the time.

@@ -18,7 +18,7 @@ mod status;
 
 pub use event::{Column, QueryEnd, QueryEvent, Summary};
 pub use failure::{Certainty, FailureKind, QueryFailure};
-pub use parkade_model::{Int8, Isolation, LeaseId, Parameter, QueryId, Shape, TransactionMode};
+pub use parkade_model::{IdMap, Int8, Isolation, LeaseId, Parameter, QueryId, Shape, TransactionMode};
 pub use query::{DatabaseWork, Query, RowFormat};
 pub use rows::{Columns, RowWriter};
 pub use status::{Availability, ConnectionTotals, DatabaseStatus, SlotState, SlotStatus};

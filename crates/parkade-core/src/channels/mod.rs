@@ -7,8 +7,6 @@ mod history;
 mod rules;
 mod table;
 
-use std::collections::HashMap;
-
 use crate::config::Config;
 use crate::context::Context;
 use crate::effect::{Effect, HttpEffect, Outcome, ServerEffect};
@@ -17,7 +15,7 @@ use crate::report::status::ChannelStatus;
 use crate::structures::chain::Place;
 use crate::woken::Woken;
 use channel::NextWaiter;
-use parkade_model::{ChannelName, Cursor, HistoryLimits, MessageId, Refusal, RequestId, Then};
+use parkade_model::{ChannelName, Cursor, HistoryLimits, IdMap, MessageId, Refusal, RequestId, Then};
 use table::{ChannelId, ChannelTable};
 
 pub use table::ChannelsFull;
@@ -26,7 +24,7 @@ pub use table::ChannelsFull;
 pub struct Channels {
     table: ChannelTable,
     /// Requests of which a message was not published, and why. Their answers must not report success.
-    unpublished: HashMap<RequestId, Refusal>,
+    unpublished: IdMap<RequestId, Refusal>,
 }
 
 /// Where a request waits, for the next message or for all that follow.
@@ -64,7 +62,7 @@ impl Publication {
 
 impl Channels {
     pub fn new(config: &Config) -> Self {
-        Self { table: ChannelTable::new(config), unpublished: HashMap::new() }
+        Self { table: ChannelTable::new(config), unpublished: IdMap::default() }
     }
 
     // Waiting.

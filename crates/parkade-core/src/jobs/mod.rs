@@ -15,8 +15,6 @@ mod run_ends;
 mod visitors;
 mod watchers;
 
-use std::collections::HashMap;
-
 use crate::context::Context;
 use crate::event::WorkerError;
 use crate::moment::Moment;
@@ -24,7 +22,7 @@ pub use cancel::{CancelAnswer, CancelEffect, CancelEvent, CancelId, CancelOutcom
 pub use cancels::{Canceller, Decided};
 use cancels::{Cancels, Next, Seen};
 pub use job_waits::{Found, Granted, JobWaits, NewJobWait};
-use parkade_model::{Ending, Failure, JobId, QueueId, Refusal, RequestId, Verdict};
+use parkade_model::{Ending, Failure, IdMap, JobId, QueueId, Refusal, RequestId, Verdict};
 pub use pressure::PressureEvent;
 pub use pressure::{Pressure, Reading};
 pub use pull::Pull;
@@ -36,8 +34,8 @@ use run_ends::RunEnds;
 
 #[derive(Debug, Default)]
 pub struct Jobs {
-    runs: HashMap<RequestId, Run>,
-    by_job: HashMap<JobId, RequestId>,
+    runs: IdMap<RequestId, Run>,
+    by_job: IdMap<JobId, RequestId>,
     pub pull: Pull,
     pub queues: Queues,
     pub recurring: Recurring,

@@ -28,6 +28,11 @@ impl Pull {
         self.is_hinted = true;
     }
 
+    /// Whether it is known already that there may be some.
+    pub fn is_hinted(&self) -> bool {
+        self.is_hinted
+    }
+
     /// There may be some at that moment, if not before.
     pub fn expect(&mut self, cx: &mut Context, due: Moment) {
         if due <= cx.now {

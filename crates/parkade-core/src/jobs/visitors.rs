@@ -1,13 +1,11 @@
 //! Clients at the addresses of jobs that are told nothing before it is known whether they may be.
 
-use std::collections::HashMap;
-
-use parkade_model::{Errand, JobId, RequestId};
+use parkade_model::{Errand, IdMap, JobId, RequestId};
 
 /// Each is here until it may have what it wants, or may not, or has ended.
 #[derive(Debug, Default)]
 pub struct Visitors {
-    visits: HashMap<RequestId, Visit>,
+    visits: IdMap<RequestId, Visit>,
 }
 
 #[derive(Debug)]

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use parkade_model::{ChannelName, Cursor, JobCaller, JobId, RequestId};
+use parkade_model::{ChannelName, Cursor, IdMap, JobCaller, JobId, RequestId};
 
 #[derive(Debug, Default)]
 pub struct Watchers {
-    jobs: HashMap<RequestId, JobWatch>,
+    jobs: IdMap<RequestId, JobWatch>,
+    /// Clients name these ids.
     requests: HashMap<JobId, Vec<RequestId>>,
     /// About which jobs the store is being asked: once at a time for each request, so that an answer is never taken for that to a later question.
-    looked_up: HashMap<RequestId, JobQuestion>,
+    looked_up: IdMap<RequestId, JobQuestion>,
 }
 
 #[derive(Debug)]

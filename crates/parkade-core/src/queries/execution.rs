@@ -7,7 +7,7 @@ use super::waiter::{Waiter, WaiterStage};
 use crate::moment::Moment;
 use crate::report::status::QueryStatus;
 use crate::structures::chain::Chain;
-use parkade_model::{DatabaseId, LeaseId, QueryId, QueryWork, RequestId, SharedKey, Sharing};
+use parkade_model::{DatabaseId, IdMap, LeaseId, QueryId, QueryWork, RequestId, SharedKey, Sharing};
 
 /// What a database was asked to do once. It is remembered until the database has said how it ended.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub struct SingleFlight {
 pub struct Executions {
     slots: Vec<Option<Execution>>,
     vacant: Vec<u32>,
-    by_query: HashMap<QueryId, u32>,
+    by_query: IdMap<QueryId, u32>,
     /// Those that requests can still join.
     flights: HashMap<SharedKey, QueryId>,
     minted: u64,

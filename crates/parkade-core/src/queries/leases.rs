@@ -1,12 +1,10 @@
 //! Leases: which request has a transaction open, and in which database.
 
-use std::collections::HashMap;
-
-use parkade_model::{DatabaseId, LeaseId, RequestId};
+use parkade_model::{DatabaseId, IdMap, LeaseId, RequestId};
 
 #[derive(Debug, Default)]
 pub struct Leases {
-    open: HashMap<RequestId, OpenTransaction>,
+    open: IdMap<RequestId, OpenTransaction>,
     minted: u64,
 }
 

@@ -1,18 +1,19 @@
 //! How many still need a thing that the shell keeps. It is dropped when the last holder has released it.
 
-use std::collections::HashMap;
 use std::hash::Hash;
+
+use parkade_model::IdMap;
 
 #[derive(Debug)]
 pub struct RefCounts<K> {
-    holders: HashMap<K, u32>,
+    holders: IdMap<K, u32>,
     /// Holders that let go during the present event: counted at its end, when somebody else may hold the thing.
     released: Vec<K>,
 }
 
 impl<K> Default for RefCounts<K> {
     fn default() -> Self {
-        Self { holders: HashMap::new(), released: Vec::new() }
+        Self { holders: IdMap::default(), released: Vec::new() }
     }
 }
 

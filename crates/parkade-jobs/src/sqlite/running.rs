@@ -2,23 +2,23 @@
 //! that it took. Jobs that end are removed from the list, so the jobs on a list when the file is opened were running
 //! when the last server ended.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::limits::CLAIM_ROW_COUNT_MAX;
 use crate::cluster::{ClaimId, ClaimNumber, InstanceId};
-use crate::{JobId, Wall};
+use crate::{IdMap, JobId, Wall};
 
 pub struct RunningJobs {
     /// One opening of the file. Jobs claimed in another one are not running any more.
     instance: InstanceId,
     /// By order of insertion, each with its claim.
     runs: BTreeMap<i64, (i64, RunningJob)>,
-    jobs: HashMap<JobId, i64>,
+    jobs: IdMap<JobId, i64>,
     /// The jobs of each claim that have not ended.
-    claims: HashMap<i64, BTreeSet<i64>>,
+    claims: IdMap<i64, BTreeSet<i64>>,
     /// Claims whose rows have to be written.
     changed: BTreeSet<i64>,
     last_claim: i64,
@@ -47,8 +47,8 @@ impl RunningJobs {
         Self {
             instance: InstanceId(fastrand::u128(..)),
             runs: BTreeMap::new(),
-            jobs: HashMap::new(),
-            claims: HashMap::new(),
+            jobs: IdMap::default(),
+            claims: IdMap::default(),
             changed: BTreeSet::new(),
             last_claim: 0,
             changes: Vec::new(),

@@ -1,6 +1,7 @@
 //! The connections of a pool: who owns each of them, and the actions for their sockets.
 
-use crate::ids::IdMap;
+use parkade_sql::IdMap;
+
 use crate::line::{Action, ConnectTo, Line, TerminateMode};
 use crate::transport::Setback;
 

@@ -3,10 +3,9 @@
 //! Every query ends exactly once, by [`end`](PendingQueries::end).
 
 use bytes::Bytes;
-use parkade_sql::{DatabaseWork, FailureKind, LeaseId, QueryEnd, QueryFailure, QueryId, Summary};
+use parkade_sql::{DatabaseWork, FailureKind, IdMap, LeaseId, QueryEnd, QueryFailure, QueryId, Summary};
 
 use crate::Event;
-use crate::ids::IdMap;
 use crate::lease::{AfterStatement, Lease, LeaseState, TransactionStep};
 use crate::limits::PIECE_BYTES_MAX;
 use crate::queue::{Ticket, WaitQueue, WaitingWork};

@@ -12,7 +12,6 @@ mod starter;
 mod tests;
 mod worker;
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -20,7 +19,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use mio::Token;
-use parkade_model::{Reason, RequestId, WorkerId};
+use parkade_model::{IdMap, Reason, RequestId, WorkerId};
 use parkade_wire::WaitOutcome;
 use parkade_wire::encode::{self, RequestParts};
 use tokio::time::{Instant, timeout_at};
@@ -28,7 +27,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{RunParts, WorkerEvent};
 use crate::poll::PollSet;
 use crate::share::Share;
-use places::{Fast, Places};
+use places::Places;
 use report::{News, Post, ProcessReport};
 use session::{Audience, Exhausted, Session};
 use starter::Starter;
@@ -44,7 +43,7 @@ const POLL_BATCH: usize = 64;
 pub struct Processes {
     launch: Launch,
     starter: Starter,
-    workers: HashMap<WorkerId, Worker, Fast>,
+    workers: IdMap<WorkerId, Worker>,
     places: Places,
     /// Links that may have something to read.
     readable: Vec<WorkerId>,
@@ -73,8 +72,8 @@ impl Processes {
         Ok(Self {
             launch,
             starter: Starter::new()?,
-            workers: HashMap::default(),
-            places: HashMap::default(),
+            workers: IdMap::default(),
+            places: Places::default(),
             readable: Vec::new(),
             held_up: Vec::new(),
             sending: Vec::new(),

@@ -2,12 +2,12 @@
 //!
 //! [`Conversation`] and [`Stream`] of the wire check what the worker sends; this module connects it with requests.
 
-use std::collections::{HashMap, VecDeque, hash_map::Entry};
+use std::collections::{VecDeque, hash_map::Entry};
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
 use bytes::{Bytes, BytesMut};
-use parkade_model::{Reason, RequestId, WorkerId};
+use parkade_model::{IdMap, Reason, RequestId, WorkerId};
 use parkade_wire::encode::{self, RequestParts};
 use parkade_wire::limits::{DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
@@ -16,7 +16,7 @@ use parkade_wire::{
 };
 
 use super::limits;
-use super::places::{Fast, Place, Places};
+use super::places::{Place, Places};
 use crate::upstream::{RunParts, WorkerEvent};
 
 /// Versions of the protocol that this core speaks.
@@ -30,7 +30,7 @@ pub struct Session {
     conversation: Conversation,
     /// The highest stream that was opened.
     opened: u32,
-    streams: HashMap<u32, Open, Fast>,
+    streams: IdMap<u32, Open>,
     /// Streams whose body can continue now, in turn: they have bytes, and window.
     sending: VecDeque<u32>,
     /// The number of frames of cancelled streams that were dropped.
@@ -89,7 +89,7 @@ impl Session {
             decoder: Decoder::new(),
             conversation: Conversation::new(Offer { versions: VERSIONS, features: FEATURES }),
             opened: 0,
-            streams: HashMap::default(),
+            streams: IdMap::default(),
             sending: VecDeque::new(),
             dropped: 0,
             leaving: false,
