@@ -1,4 +1,6 @@
-"""In a real browser: the demo (windows of one auction, an echo, a car wash), a report, a query whose tab is closed."""
+"""In a real browser: the demo (windows of one auction, an echo, a car wash, a slow query), an auction, a report, and a
+query whose tab is closed.
+"""
 
 from __future__ import annotations
 
@@ -121,9 +123,60 @@ def test_a_car_is_washed_step_by_step_and_another_drives_off(browser: Browser, d
     page.until('document.querySelector("#wash-numbers [data-state=completed]").textContent === "1"')
     assert browser.problems == []
     page.run(WASH.format(cars=20))
-    page.until('document.querySelector("#wash-told").textContent === "It waits for a bay."')
+    page.until('document.querySelector("#wash-told").textContent.startsWith("Car 1 of 20 is")')
+    page.until('document.querySelector("#wash-told").textContent.startsWith("Car 4 of 20 is")')
     page.run('document.querySelector("#drive-off").click()')
     page.until('document.querySelector("#wash-told").textContent === "You drove off."')
+
+
+def test_the_bar_of_a_car_follows_it_to_the_end_after_the_page_is_loaded_again(browser: Browser, demo: Server) -> None:
+    page = browser.open(url(demo))
+    page.until('document.querySelector("#link")?.dataset.state === "live"')
+    page.run(WASH.format(cars=1))
+    page.until('document.querySelector("#wash-bar").value >= 0.2')
+    page.ask("Page.reload")
+    page.until('document.querySelector("#wash-told")?.textContent === "Car 1 is clean."')
+    assert page.run('sessionStorage.getItem("cars") === null')
+
+
+def test_a_slow_query_ends_in_the_database_when_its_tab_is_closed(browser: Browser, demo: Server) -> None:
+    page = browser.open(url(demo))
+    page.until('document.querySelector("#link")?.dataset.state === "live"')
+    page.run('document.querySelector("#count").click()')
+    page.until('document.querySelector("#count-told").textContent.startsWith("Counting in the database: ")')
+    demo.until(lambda status: len(status["databases"]["default"]["running"]) == 1)
+    page.until('document.querySelector("#count-numbers [data-state=running]").textContent === "1"')
+    page.run('document.querySelector("#count-leave").click()')
+    page.until('/^Cancelled after [0-9]+ ms/.test(document.querySelector("#count-told").textContent)')
+    assert demo.status()["databases"]["default"]["running"] == []
+    assert demo.status()["counts"]["queries_cancelled"] == 1
+    page.until('document.querySelector("#count-numbers [data-state=cancelled]").textContent === "1"')
+    assert browser.problems == []
+
+
+def test_an_auction_after_a_restart_says_that_it_begins_anew(browser: Browser, serve: Serve) -> None:
+    port, admin = free_port(), free_port()
+    settings = {"bind": f"127.0.0.1:{port}", "admin": f"127.0.0.1:{admin}"}
+    environment = {"DEMO_ADMIN": f"127.0.0.1:{admin}"}
+    first = serve(f"{ROOT}/examples/demo/app.py", environment=environment, **settings)
+    page = browser.open(url(first))
+    page.until('document.querySelector("#link")?.dataset.state === "live"')
+    page.run(BID.format(bidder="Ana", amount=30))
+    page.until('document.querySelector("#leader").textContent === "Ana leads with 30"')
+    first.kill()
+    page.until('document.querySelector("#link").dataset.state === "reconnecting"')
+    serve(f"{ROOT}/examples/demo/app.py", environment=environment, **settings)
+    page.until('document.querySelector("#auction-told").textContent.startsWith("The server was started anew")')
+    assert page.run('document.querySelector("#bid [name=amount]").value') == "10"
+
+
+def test_the_page_of_the_auction_shows_that_its_server_is_gone(shared: Browser, serve: Serve) -> None:
+    server = serve(f"{ROOT}/examples/auction/app.py")
+    page = shared.open(url(server))
+    page.until('document.querySelector("#link")?.dataset.state === "live"')
+    server.kill()
+    page.until('document.querySelector("#link").textContent === "reconnecting"')
+    shared.close_all()
 
 
 def test_a_report_is_found_again_by_the_address_of_its_page(shared: Browser, serve: Serve) -> None:
@@ -162,6 +215,19 @@ def test_a_query_leaves_the_list_when_its_tab_is_closed(shared: Browser, serve: 
     live.until('document.querySelector("#running").textContent.includes("pg_sleep")')
     shared.close(slow)
     live.until('document.querySelector("#told").textContent === "Nothing runs."')
+    postgres.until_idle()
+    shared.close_all()
+
+
+def test_a_page_says_how_long_a_query_outlived_its_tab(shared: Browser, serve: Serve, postgres: Postgres) -> None:
+    server = serve(f"{ROOT}/examples/cancelled_query/app.py", database=postgres.url)
+    page = shared.open(url(server))
+    page.until('document.querySelector("#told")?.textContent === "Nothing runs."')
+    page.ask("Runtime.evaluate", {"expression": 'document.querySelector("#start").click()', "userGesture": True})
+    page.until('document.querySelector("#running").textContent.includes("pg_sleep")')
+    [tab] = [one for one in shared.ask("Target.getTargets")["targetInfos"] if one.get("openerId") == page.target]
+    shared.ask("Target.closeTarget", {"targetId": tab["targetId"]})
+    page.until('/^Cancelled [0-9]+ ms after/.test(document.querySelector("#moment").textContent)')
     postgres.until_idle()
     shared.close_all()
 

@@ -46,6 +46,20 @@ def test_no_example_names_another_machine(name: str) -> None:
             assert "https://" not in text.replace("https://github.com", ""), file
 
 
+@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {"hola", "deferred_log"}))
+def test_pages_of_examples_share_one_stylesheet(name: str, serve: Serve, tmp_path: Path) -> None:
+    path = "/books" if name == "bookshop" else "/"
+    database = f"sqlite:///{tmp_path}/shop.db"
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as shop:
+        shop.executescript((ROOT / "examples/bookshop/schema.sql").read_text())
+    server = example(serve, name, database=database)
+    page = server.get(path)
+    assert page.status == 200
+    assert "<style>" not in page.text
+    sheet = next(part for part in page.text.split('"') if part.endswith("style.css"))
+    assert server.get(sheet).text == (ROOT / "examples/style.css").read_text()
+
+
 # Hola
 
 
@@ -166,7 +180,7 @@ def test_the_demo_shows_its_page_and_the_numbers_of_the_core(serve: Serve) -> No
     server = example(serve, "demo", admin=f"127.0.0.1:{port}", environment={"DEMO_ADMIN": f"127.0.0.1:{port}"})
     page = server.get("/")
     assert (page.status, page["content-type"]) == (200, "text/html; charset=utf-8")
-    for asset in ("page.css", "page.js"):
+    for asset in ("style.css", "page.css", "page.js"):
         path = next(part for part in page.text.split('"') if part.endswith(asset))
         assert server.get(path).status == 200
     echo = server.connect().ask("GET", "/echo?word=ol%C3%A1")

@@ -6,13 +6,15 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from parkade import App, Request, Status, Wait, channel, html
+from parkade import App, Request, Response, Status, Wait, channel, html
 
-BEGINNING = "0.0"  # a cursor that no channel has given: all that is held is behind it
+BEGINNING = "0.0"  # a cursor that no channel has given: all that is held comes after it
+FOLDER = Path(__file__).parent
 
 app = App()
 app.channel("auction/*", count=1_000, age=3_600)  # an hour of bids for those who come late
-app.get("/", html((Path(__file__).parent / "page.html").read_text()))
+app.get("/", html((FOLDER / "page.html").read_text()))
+app.get("/style.css", Response((FOLDER.parent / "style.css").read_text(), headers={"content-type": "text/css"}))
 
 
 @dataclass(frozen=True)

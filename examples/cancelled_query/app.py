@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from parkade import App, HTTPError, Wait, html, query
+from parkade import App, HTTPError, Response, Wait, html, query
 
 SECONDS_MAX = 3_600.0  # then: 422, and the database never hears of it
 
@@ -13,8 +13,11 @@ RUNNING = """
      order by query_start
 """
 
+FOLDER = Path(__file__).parent
+
 app = App()
-app.get("/", html((Path(__file__).parent / "page.html").read_text()))
+app.get("/", html((FOLDER / "page.html").read_text()))
+app.get("/style.css", Response((FOLDER.parent / "style.css").read_text(), headers={"content-type": "text/css"}))
 
 # What runs inside PostgreSQL, as it says itself. The route is only a query: no worker ever sees it.
 app.get("/running", query(RUNNING))

@@ -1,4 +1,6 @@
-"""What `make demo` serves: one page to try a delayed echo, an auction and a car wash, with the core's own numbers."""
+"""What `make demo` serves: one page to try a delayed echo, an auction, a car wash and a slow query that ends with its
+tab, with the core's own numbers.
+"""
 
 import json
 import os
@@ -10,13 +12,13 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from parkade import App, HTTPError, Job, Request, Response, Status, Wait, after, channel, html
+from parkade import App, HTTPError, Job, Request, Response, Status, Wait, after, channel, html, query
 
 ADMIN = os.environ.get("DEMO_ADMIN", "127.0.0.1:8001")  # where --admin listens
 ADMIN_SECONDS_MAX = 1.0  # then: 503, and the page says that it has no numbers
 WORD_LENGTH_MAX = 100  # then: 422
 CARS_MAX = 100  # that one click sends; then: 422
-BEGINNING = "0.0"  # a cursor that no channel has given: all that is held is behind it
+BEGINNING = "0.0"  # a cursor that no channel has given: all that is held comes after it
 # The page is opened as 127.0.0.1 and sends its echoes to e1.localhost and so on, which are other origins.
 ANY_ORIGIN = {"access-control-allow-origin": "*", "cache-control": "no-store"}
 POLICY = (
@@ -72,7 +74,7 @@ app.queue("wash", concurrency=3)  # bays; the other cars wait in the store
 
 @app.job(queue="wash")
 def wash(job: Job, number: int) -> Wait:
-    """No worker is busy while the brushes turn: each step is a wait, and any worker does what comes behind it."""
+    """No worker is busy while the brushes turn: each step is a wait, and any worker does what comes after it."""
     return wash_on(None, job, number, 0)
 
 
@@ -96,6 +98,24 @@ def arrive(cars: int = 1) -> dict[str, list[str]]:
     return {"jobs": [wash.enqueue(number).id for number in range(1, cars + 1)]}
 
 
+# A slow query: half a minute of work for the database, unless its client leaves
+
+COUNT = """
+    with recursive numbers(number) as (select 1 union all select number + 1 from numbers where number < 100000000)
+    select count(*) as counted from numbers
+"""
+COUNT_SECONDS_MAX = 120.0  # then: 503
+
+app.get("/count", query(COUNT, deadline=COUNT_SECONDS_MAX).one())
+
+
+@app.get("/counting")
+def counting() -> Response:
+    """The counts that the database is at, by the numbers of their queries."""
+    running = _status()["databases"]["default"]["running"]
+    return Response([one["id"] for one in running], headers={"cache-control": "no-store"})
+
+
 # The core's numbers
 
 
@@ -116,6 +136,10 @@ def numbers() -> Response:
         "running": max(0, status["lives"]["running"] - 1),
         "connections": status["connections"]["http1"] + status["connections"]["http2"],
         "resident_bytes": status["memory"]["resident_bytes"],
+        "queries": {
+            "running": len(status["databases"]["default"]["running"]),
+            "cancelled": status["counts"]["queries_cancelled"],
+        },
         "jobs": {state: jobs.get(state, 0) for state in JOB_STATES},
         "workers": workers,
     }
@@ -137,7 +161,8 @@ def _status() -> Any:
 
 
 def _text(name: str) -> str:
-    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+    folder = Path(__file__).parent
+    return ((folder.parent if name == "style.css" else folder) / name).read_text(encoding="utf-8")
 
 
 def _asset(name: str, content_type: str) -> str:
@@ -150,6 +175,7 @@ def _asset(name: str, content_type: str) -> str:
 
 
 page = _text("page.html")
+page = page.replace("style.css", _asset("style.css", "text/css; charset=utf-8"))
 page = page.replace("page.css", _asset("page.css", "text/css; charset=utf-8"))
 page = page.replace("page.js", _asset("page.js", "text/javascript; charset=utf-8"))
 app.get("/", html(page, headers={"cache-control": "no-cache", "content-security-policy": POLICY}))

@@ -38,6 +38,7 @@ function show(numbers) {
   const bytes = numbers.resident_bytes;
   element("memory").textContent = bytes === null ? "unknown" : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
   for (const cell of document.querySelectorAll("#wash-numbers dd")) cell.textContent = numbers.jobs[cell.dataset.state];
+  for (const cell of document.querySelectorAll("#count-numbers dd")) cell.textContent = numbers.queries[cell.dataset.state];
   trace.push(numbers.parked);
   if (trace.length > TRACE_LENGTH) trace.shift();
   draw();
@@ -47,6 +48,7 @@ function draw() {
   const top = Math.max(12, ...trace);
   const start = TRACE_LENGTH - trace.length;
   const points = trace.map((parked, at) => `${start + at},${(38 - (34 * parked) / top).toFixed(1)}`).join(" L");
+  element("most").textContent = `at most ${Math.max(...trace)}`;
   document.querySelector("#trace .line").setAttribute("d", `M${points}`);
   document.querySelector("#trace .area").setAttribute("d", `M${start},40 L${points} L${TRACE_LENGTH - 1},40 Z`);
 }
@@ -161,9 +163,15 @@ function connect() {
     const bid = parse(event.data);
     if (bid !== null) take(bid);
   });
-  stream.addEventListener("gap", () => {
-    // Bids behind our cursor are no longer held. All that are held follow, as for every other page: count from them.
-    if (cursor !== null) element("auction-told").textContent = "Some bids are no longer held. The list begins with those that are.";
+  stream.addEventListener("gap", (event) => {
+    // Bids after our cursor are no longer held. All that are held follow, as for every other page: count from them.
+    if (cursor !== null) {
+      const isAnew = epoch(event.lastEventId) !== epoch(cursor);
+      element("auction-told").textContent = isAnew
+        ? "The server was started anew, and the auction with it: a channel lives in its memory."
+        : "Some bids are no longer held. The list begins with those that are.";
+      document.querySelector("#bid [name=amount]").value = 10;
+    }
     cursor = null;
     bids = [];
     leader = null;
@@ -191,6 +199,9 @@ function link(state) {
   element("link").dataset.state = state;
   element("link").textContent = state;
 }
+
+/** The first part of a cursor: it changes when the server is started anew. */
+const epoch = (cursor) => cursor.split(".")[0];
 
 /** Anybody may publish anything on a channel: what is no bid is left out. */
 function parse(text) {
@@ -267,7 +278,8 @@ connect();
 
 // The car wash
 
-let car = null; // the path of the last one's job
+let cars = []; // the paths of the jobs of this page's cars that are not known to be clean, the first one first
+let sent = 0; // how many cars there were
 let carStream = null;
 
 element("wash").addEventListener("submit", async (event) => {
@@ -278,17 +290,23 @@ element("wash").addEventListener("submit", async (event) => {
     return;
   }
   const { jobs } = await answer.json();
-  follow(`/jobs/${jobs.at(-1)}`);
+  follow(jobs.map((id) => `/jobs/${id}`), jobs.length);
 });
 
-element("drive-off").addEventListener("click", () => fetch(car, { method: "DELETE" }).catch(() => null));
+element("drive-off").addEventListener("click", () => Promise.all(cars.map((car) => fetch(car, { method: "DELETE" }).catch(() => null))));
 
-function follow(path) {
+function follow(paths, number) {
+  cars = paths;
+  sent = number;
+  next("waiting for a bay", 0);
+}
+
+/** Follows the first car that is left. */
+function next(state, fraction) {
   carStream?.close();
-  car = path;
-  sessionStorage.setItem("car", path);
-  tellOfCar("It waits for a bay.", 0, true);
-  const own = new EventSource(path);
+  sessionStorage.setItem("cars", JSON.stringify({ cars, sent }));
+  tellOfCar(state, fraction);
+  const own = new EventSource(cars[0]);
   carStream = own;
   own.addEventListener("message", (event) => own === carStream && hear(own, JSON.parse(event.data)));
   own.addEventListener("error", () => own === carStream && own.readyState === EventSource.CLOSED && carHasEnded());
@@ -296,25 +314,96 @@ function follow(path) {
 
 function hear(own, { state, fraction, text, attempt }) {
   if (state === "running") {
-    tellOfCar(`It is ${text ?? "in a bay"}${attempt > 1 ? `, for the ${attempt}. time` : ""}.`, fraction ?? 0, true);
+    tellOfCar(`${text ?? "in a bay"}${attempt > 1 ? `, for the ${attempt}. time` : ""}`, fraction ?? 0);
   } else if (state !== "ready" && state !== "scheduled") {
     own.close();
     carHasEnded();
   }
 }
 
-/** What became of it. */
+/** What became of the first car; then the next one is followed. */
 async function carHasEnded() {
-  const answer = await fetch(car).catch(() => null);
+  const answer = await fetch(cars[0]).catch(() => null);
   const told = { 404: "It is not known here any more.", 410: "You drove off.", 500: "The wash failed." };
-  if (answer?.status === 200) tellOfCar(await answer.text(), 1, false);
-  else tellOfCar(told[answer?.status] ?? "Nobody knows where it is.", 0, false);
+  cars.shift();
+  if (answer?.status === 200 && cars.length > 0) return next("waiting for a bay", 0);
+  carStream.close();
+  sessionStorage.removeItem("cars");
+  const isClean = answer?.status === 200;
+  const all = sent === 1 ? await answer?.text() : `All ${sent} cars are clean.`;
+  element("wash-told").textContent = isClean ? all : (told[answer?.status] ?? "Nobody knows where it is.");
+  element("wash-bar").value = isClean ? 1 : 0;
+  element("drive-off").disabled = true;
+  cars = [];
 }
 
-function tellOfCar(text, fraction, isHere) {
-  element("wash-told").textContent = text;
+function tellOfCar(state, fraction) {
+  const which = sent === 1 ? "It is" : `Car ${sent - cars.length + 1} of ${sent} is`;
+  element("wash-told").textContent = `${which} ${state}.`;
   element("wash-bar").value = fraction;
-  element("drive-off").disabled = !isHere;
+  element("drive-off").disabled = false;
 }
 
-if (sessionStorage.getItem("car") !== null) follow(sessionStorage.getItem("car"));
+const known = JSON.parse(sessionStorage.getItem("cars") ?? "null");
+if (known !== null) follow(known.cars, known.sent);
+
+// The slow query
+
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+let tab = null;
+
+element("count").addEventListener("click", async () => {
+  element("count").disabled = true;
+  const own = { gone: new AbortController(), began: performance.now(), query: null };
+  tab = own;
+  tellOfCount("running", "It begins.");
+  const before = (await counting()) ?? [];
+  const answer = fetch("/count", { signal: own.gone.signal, cache: "no-store" }).then(counted, () => null);
+  answer.then((told) => own === tab && told !== null && endCount("done", told));
+  const clock = setInterval(() => {
+    if (own !== tab) return clearInterval(clock);
+    if (own.query !== null) tellOfCount("running", `Counting in the database: ${((performance.now() - own.began) / 1000).toFixed(1)} s`);
+  }, 100);
+  // Which of the queries is this one: the one that was not there before.
+  while (own === tab && own.query === null) {
+    own.query = (await counting())?.find((query) => !before.includes(query)) ?? null;
+    await pause(20);
+  }
+});
+
+element("count-leave").addEventListener("click", async () => {
+  const { gone, query } = tab;
+  tab = null;
+  const left = performance.now();
+  gone.abort();
+  let running = await counting();
+  while (running !== null && running.includes(query)) running = await counting();
+  const passed = Math.max(1, Math.ceil(performance.now() - left));
+  if (running === null) endCount("failed", "The server does not answer.");
+  else if (query === null) endCount("left", "Closed before the database had begun.");
+  else endCount("left", `Cancelled after ${passed} ms. The database has stopped counting.`);
+});
+
+/** The queries that the database is at; null when nobody tells. */
+async function counting() {
+  const answer = await fetch("/counting", { cache: "no-store" }).catch(() => null);
+  return answer?.ok ? await answer.json() : null;
+}
+
+async function counted(answer) {
+  if (!answer.ok) return `The server answers ${answer.status}.`;
+  return `It counted to ${(await answer.json()).counted.toLocaleString("en")}. You stayed to the end.`;
+}
+
+function endCount(state, text) {
+  tab = null;
+  tellOfCount(state, text);
+  element("count").disabled = false;
+}
+
+function tellOfCount(state, text) {
+  element("count-tab").hidden = false;
+  element("count-tab").dataset.state = state;
+  element("count-told").textContent = text;
+  element("count-leave").disabled = state !== "running";
+}

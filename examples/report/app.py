@@ -4,16 +4,18 @@ import os
 import time
 from pathlib import Path
 
-from parkade import App, HTTPError, Job, Wait, html
+from parkade import App, HTTPError, Job, Response, Wait, html
 
 SECONDS = float(os.environ.get("REPORT_SECONDS", "6"))  # for a whole report
 HOLD_MAX = 300.0  # seconds that a client is held at most, whatever it asks for
 YEARS = range(1900, 2101)  # others: 422
 MONTHS = ["January", "February", "March", "April", "May", "June"]
 MONTHS += ["July", "August", "September", "October", "November", "December"]
+FOLDER = Path(__file__).parent
 
 app = App()
-app.get("/", html((Path(__file__).parent / "page.html").read_text(encoding="utf-8")))
+app.get("/", html((FOLDER / "page.html").read_text()))
+app.get("/style.css", Response((FOLDER.parent / "style.css").read_text(), headers={"content-type": "text/css"}))
 
 # Two reports at a time, however many workers there are: others wait in the store.
 app.queue("reports", concurrency=2)
