@@ -68,7 +68,7 @@ def test_parameters_come_by_name_and_annotation(server: Server, target: str, tol
 )
 def test_a_wrong_parameter_is_422_and_named(server: Server, target: str, names: set[str]) -> None:
     answer = server.get(target)
-    assert (answer.status, answer["content-type"]) == (422, "application/json")
+    assert (answer.status, answer["content-type"]) == (422, "application/problem+json")
     assert {parameter["name"] for parameter in answer.json()["parameters"]} == names
 
 
@@ -138,7 +138,7 @@ def test_errors_have_handlers(server: Server) -> None:
     sold_out = server.get("/sold-out")
     assert (sold_out.status, sold_out.json()) == (409, {"out of stock": "lamps"})
     teapot = server.get("/teapot", "Accept: application/json")
-    assert (teapot.status, teapot["x-pot"], teapot.json()["error"]) == (418, "yes", "a teapot")
+    assert (teapot.status, teapot["x-pot"], teapot.json()["detail"]) == (418, "yes", "a teapot")
     nowhere = server.get("/not%20here")
     assert (nowhere.status, nowhere.text) == (404, "nothing at /not here")
 

@@ -257,7 +257,7 @@ def test_notes_go_in_and_out_as_files(notes: Server) -> None:
 
 def test_an_error_is_a_page_for_people_and_json_for_programs(notes: Server) -> None:
     assert "Nothing is at /&lt;b&gt;" in notes.get("/%3Cb%3E", "Accept: text/html").text
-    assert notes.get("/nowhere").json() == {"error": "Not Found"}
+    assert notes.get("/nowhere").json() == {"error": "no route matches this path"}
 
 
 # Quotes

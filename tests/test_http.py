@@ -215,7 +215,7 @@ def test_what_has_no_body_has_none_in_http_2(server: Server, target: str, code: 
 
 def test_the_core_says_in_json_whose_fault_it_is(server: Server) -> None:
     answer = server.get("/nowhere")
-    assert answer["content-type"] == "application/json"
+    assert answer["content-type"] == "application/problem+json"
     told = answer.json()
     assert (answer.status, told["status"], told["fault"]) == (404, 404, "client")
 

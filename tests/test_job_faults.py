@@ -408,7 +408,7 @@ def test_a_start_under_a_limit_of_file_sizes_serves_all_but_jobs_until_it_is_rai
     server.until_logged("jobs are neither accepted nor run, everything else is served.* the file size limit")
     assert server.get("/hola/you").text == "Hola you"
     refused = server.post("/enqueue", asking("write", "refused"))
-    assert (refused.status, refused.json()["error"]) == (507, "Insufficient Storage")
+    assert (refused.status, refused.json()["title"]) == (507, "Insufficient Storage")
     os.kill(server.pid, signal.SIGXFSZ)  # as the kernel does after a write
     assert server.get("/hola/you").text == "Hola you"
     _, hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)

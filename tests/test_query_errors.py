@@ -70,7 +70,7 @@ def test_a_bad_statement_is_a_clear_error_that_does_not_quote_it(server: Server,
     told = answer.json()
     assert (answer.status, told["status"], told["fault"]) == (status, status, fault), told
     assert told["effect"] == ("unknown" if what == "copy out" else "none")
-    assert set(told) == {"status", "error", "fault", "detail", "effect"}
+    assert set(told) == {"status", "title", "fault", "detail", "effect"}
     assert SECRET not in answer.text
     for way in WAYS[1:]:
         answer = ask(server, way, sql, *parameters)

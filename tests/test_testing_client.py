@@ -16,7 +16,19 @@ from .conftest import KINDS, Serve
 from .harness.server import APPS, PYTHON, Server, clean_environment
 
 TEXT, JSON = "text/plain; charset=utf-8", "application/json"
-COMPARED = ("content-type", "location", "allow", "set-cookie", "x-why", "x-part", "cache-control", "parkade-gap")
+PROBLEM, PAGE = "application/problem+json", "text/html; charset=utf-8"
+VARY = {"vary": ["Accept"]}
+COMPARED = (
+    "content-type",
+    "location",
+    "allow",
+    "set-cookie",
+    "x-why",
+    "x-part",
+    "cache-control",
+    "parkade-gap",
+    "vary",
+)
 
 
 @dataclass(frozen=True)
@@ -118,17 +130,25 @@ class Case:
 
 ECHO = '{"method":"%s","path":"/echo","query":[],"text":"%s","type":"%s","x":[]}'
 FORM = "application/x-www-form-urlencoded"
-NOT_FOUND = '{"detail":"no route matches this path","error":"Not Found","fault":"client","status":404}'
+NOT_FOUND = '{"title":"Not Found","status":404,"detail":"no route matches this path","fault":"client"}'
 NO_METHOD = (
-    '{"detail":"this path does not support the method; see Allow","error":"Method Not Allowed",'
-    '"fault":"client","status":405}'
+    '{"title":"Method Not Allowed","status":405,"detail":"this path does not support the method; see Allow",'
+    '"fault":"client"}'
 )
-NO_ROW = '{"detail":"no such row","effect":"completed","error":"Not Found","fault":"client","status":404}'
+NO_ROW = '{"title":"Not Found","status":404,"detail":"no such row","fault":"client","effect":"completed"}'
 BAD_QUERY = (
-    '{"detail":"the database rejected the query; the log says why","effect":"none",'
-    '"error":"Internal Server Error","fault":"application","status":500}'
+    '{"title":"Internal Server Error","status":500,"detail":"the database rejected the query; the log says why",'
+    '"fault":"application","effect":"none"}'
 )
-LIMIT = '{"error":"invalid or missing: limit","parameters":[{"name":"limit","where":"query","reason":"an integer is expected","value":"x"}]}'  # noqa: E501
+LIMIT = (
+    '{"title":"Unprocessable Content","status":422,"detail":"invalid or missing: limit","fault":"client",'
+    '"parameters":[{"name":"limit","where":"query","reason":"an integer is expected","value":"x"}]}'
+)
+GONE = '{"title":"Gone","status":410,"detail":"it is gone","fault":"client"}'
+BROKEN = (
+    '{"title":"Internal Server Error","status":500,"detail":"the application failed; its log says why",'
+    '"fault":"application"}'
+)
 
 CASES = [
     Case("a constant", "GET", "/constant", 200, "constant", TEXT),
@@ -142,13 +162,13 @@ CASES = [
     Case("HEAD of a text", "HEAD", "/text", 200, "", TEXT),
     Case("HEAD of a constant", "HEAD", "/constant", 200, "", TEXT),
     Case("HEAD of a generator", "HEAD", "/pieces", 200, "", TEXT),
-    Case("HEAD of nothing", "HEAD", "/nowhere", 404, "", JSON),
-    Case("OPTIONS without a route", "OPTIONS", "/text", 405, NO_METHOD, JSON, {"allow": ["GET, HEAD"]}),
+    Case("HEAD of nothing", "HEAD", "/nowhere", 404, "", PROBLEM, VARY),
+    Case("OPTIONS without a route", "OPTIONS", "/text", 405, NO_METHOD, PROBLEM, {"allow": ["GET, HEAD"]} | VARY),
     Case("OPTIONS with a route", "OPTIONS", "/options", 200, "allowed", TEXT),
-    Case("no route", "GET", "/nowhere", 404, NOT_FOUND, JSON),
-    Case("a slash at the end", "GET", "/text/", 404, NOT_FOUND, JSON),
-    Case("another method", "DELETE", "/form", 405, NO_METHOD, JSON, {"allow": ["POST"]}),
-    Case("a parameter that the path does not take", "GET", "/number/x", 404, NOT_FOUND, JSON),
+    Case("no route", "GET", "/nowhere", 404, NOT_FOUND, PROBLEM, VARY),
+    Case("a slash at the end", "GET", "/text/", 404, NOT_FOUND, PROBLEM, VARY),
+    Case("another method", "DELETE", "/form", 405, NO_METHOD, PROBLEM, {"allow": ["POST"]} | VARY),
+    Case("a parameter that the path does not take", "GET", "/number/x", 404, NOT_FOUND, PROBLEM, VARY),
     Case("a redirect", "GET", "/redirect", 303, "", None, {"location": ["/text"]}),
     *(
         Case(
@@ -173,14 +193,23 @@ CASES = [
         options={"params": {"a": "1 2", "b": ["ü", "&"]}, "headers": {"x-given": "y"}},
     ),
     Case("a body", "POST", "/note", 200, '{"title":"a","stars":1}', JSON, options={"json": {"title": "a"}}),
-    Case("a body of another type", "POST", "/note", 415, None, options={"data": {"title": "a"}}),
-    Case("a body that is no JSON", "POST", "/note", 400, None, options={"content": "{"}),
-    Case("a body that does not fit", "POST", "/note", 422, None, JSON, options={"json": {"title": 5}}),
-    Case("no body", "POST", "/note", 422, None, JSON),
+    Case("a body of another type", "POST", "/note", 415, None, PROBLEM, VARY, options={"data": {"title": "a"}}),
+    Case("a body that is no JSON", "POST", "/note", 400, None, PROBLEM, VARY, options={"content": "{"}),
+    Case("a body that does not fit", "POST", "/note", 422, None, PROBLEM, VARY, options={"json": {"title": 5}}),
+    Case("no body", "POST", "/note", 422, None, PROBLEM, VARY),
     Case("parameters", "GET", "/number/-3", 200, '[-3,7,["a"]]', JSON, options={"params": {"limit": 7, "tag": "a"}}),
-    Case("a parameter that does not fit", "GET", "/number/3", 422, LIMIT, JSON, options={"params": {"limit": "x"}}),
+    Case(
+        "a parameter that does not fit",
+        "GET",
+        "/number/3",
+        422,
+        LIMIT,
+        PROBLEM,
+        VARY,
+        options={"params": {"limit": "x"}},
+    ),
     Case("a form", "POST", "/form", 200, '["Ana",7]', JSON, options={"data": {"name": "Ana", "age": 7}}),
-    Case("an incomplete form", "POST", "/form", 422, None, JSON, options={"data": {"age": 7}}),
+    Case("an incomplete form", "POST", "/form", 422, None, PROBLEM, VARY, options={"data": {"age": 7}}),
     Case(
         "a file",
         "POST",
@@ -190,7 +219,7 @@ CASES = [
         JSON,
         options={"files": {"file": ['a "b".txt', "ü"]}, "data": {"title": "t"}},
     ),
-    Case("no file", "POST", "/files", 422, None, JSON, options={"data": {"title": "t"}}),
+    Case("no file", "POST", "/files", 422, None, PROBLEM, VARY, options={"data": {"title": "t"}}),
     Case(
         "cookies that are set",
         "GET",
@@ -215,9 +244,19 @@ CASES = [
         JSON,
         options={"headers": {"cookie": 'a="\\303\\274\\073 b"; b=2'}},
     ),
-    Case("an error that is meant", "GET", "/gone", 410, "it is gone", TEXT, {"x-why": ["age"]}),
-    Case("an error that is not meant", "GET", "/broken", 500, "Internal Server Error", TEXT),
-    Case("an error as JSON", "GET", "/gone", 410, None, JSON, {"x-why": ["age"]}, {"headers": {"accept": JSON}}),
+    Case("an error that is meant", "GET", "/gone", 410, GONE, PROBLEM, {"x-why": ["age"]} | VARY),
+    Case("an error that is not meant", "GET", "/broken", 500, BROKEN, PROBLEM, VARY),
+    *(
+        Case(f"{name} as {accept}", "GET", path, status, None, form, more | VARY, {"headers": {"accept": accept}})
+        for name, path, status, more in (
+            ("an error of the core", "/nowhere", 404, {}),
+            ("an error that is meant", "/gone", 410, {"x-why": ["age"]}),
+            ("an error that is not meant", "/broken", 500, {}),
+            ("a wrong query", "/bad-query", 500, {}),
+            ("no row", "/no-row", 404, {}),
+        )
+        for accept, form in ((JSON, PROBLEM), ("text/plain", TEXT), ("text/html,*/*;q=0.8", PAGE))
+    ),
     Case("a router", "GET", "/part", 200, "part", TEXT, {"x-part": ["yes"]}),
     Case("the error of a router", "GET", "/part/error", 410, "part: it is gone", TEXT, {"x-part": ["yes"]}),
     Case("a timer", "GET", "/after/0.1", 200, '{"waited":0.1}', JSON),
@@ -229,8 +268,8 @@ CASES = [
     Case("a long poll of no time as a route", "GET", "/next/constant", 204, "", None, {"cache-control": ["no-store"]}),
     Case("a long poll of no time, and a function", "GET", "/next/then", 200, "nothing", TEXT),
     Case("a row", "GET", "/row", 200, '{"one":1}', JSON),
-    Case("no row", "GET", "/no-row", 404, NO_ROW, JSON),
-    Case("a query that is wrong", "GET", "/bad-query", 500, BAD_QUERY, JSON),
+    Case("no row", "GET", "/no-row", 404, NO_ROW, PROBLEM, VARY),
+    Case("a query that is wrong", "GET", "/bad-query", 500, BAD_QUERY, PROBLEM, VARY),
 ]
 
 

@@ -24,13 +24,16 @@ pub enum WaitOutcome<'a> {
     /// The query was carried out, or the transaction has begun or ended. `body` is JSON text, at most `INLINE_BODY_BYTES_MAX`;
     /// `None` when it follows.
     Rows { columns: EncodedColumns, command: Cow<'a, str>, count: u64, body: Option<Cow<'a, [u8]>> },
-    /// It failed. `text` is for logs and developers; what is over `FAILED_TEXT_BYTES_MAX` is cut off. `status` is 400 to 599.
+    /// It failed. `text` is for logs and developers; what is over `FAILED_TEXT_BYTES_MAX` is cut off. `status` is 400 to 599;
+    /// `fault` and `detail` are what a client would be told.
     Failed {
         reason: Cow<'a, str>,
         sqlstate: Option<Cow<'a, str>>,
         text: Cow<'a, str>,
         effect: QueryEffect,
         status: u16,
+        fault: Cow<'a, str>,
+        detail: Cow<'a, str>,
     },
     /// Everything that the request had enqueued is durable: the ids, in the order of the `ENQUEUE`s; at most `STORED_COUNT_MAX`.
     Stored { ids: Vec<JobId> },

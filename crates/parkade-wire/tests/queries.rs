@@ -107,6 +107,8 @@ fn what_is_told_of_a_failure_is_cut_between_characters() {
         text: text.into(),
         effect: QueryEffect::None,
         status: 500,
+        fault: "application".into(),
+        detail: "the database rejected the query".into(),
     };
     let mut out = BytesMut::new();
     encode::resume_await(&mut out, &failed(text.clone()), &[1]);

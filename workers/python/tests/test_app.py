@@ -13,10 +13,16 @@ import msgspec
 import pytest
 
 from parkade import App, HTTPError, Request, Response, SignatureError, Status, after, channel, html
+from parkade._responses.problems import preferred
 from parkade.testing import Client
 
-TEXT = "text/plain; charset=utf-8"
+TEXT, HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
+FAILED = (
+    b'{"title":"Internal Server Error","status":500,"detail":"the application failed; its log says why",'
+    b'"fault":"application"}'
+)
 JSON = "application/json"
+PROBLEM = "application/problem+json"
 
 
 @dataclass
@@ -122,17 +128,47 @@ def test_an_exception_is_500_and_tells_the_client_nothing(capsys: pytest.Capture
         raise SystemExit("secret")
 
     for broken in (handler, leaving):
-        assert answered(broken) == (500, TEXT, b"Internal Server Error")
-        assert answered(broken, headers={"accept": JSON}) == (500, JSON, b'{"error":"Internal Server Error"}')
+        assert answered(broken) == (500, PROBLEM, FAILED)
+        assert answered(broken, headers={"accept": "text/plain"})[:2] == (500, TEXT)
     assert "ValueError: secret" in capsys.readouterr().err
 
 
 def test_an_http_error_is_told_as_the_client_likes_it() -> None:
     def handler() -> None:
-        raise HTTPError(409, "taken", {"x-why": "a"})
+        raise HTTPError(409, "taken <b>", {"x-why": "a"})
 
-    assert answered(handler) == (409, TEXT, b"taken")
-    assert answered(handler, headers={"accept": JSON}) == (409, JSON, b'{"error":"taken"}')
+    told = b'{"title":"Conflict","status":409,"detail":"taken <b>","fault":"client"}'
+    assert answered(handler) == (409, PROBLEM, told)
+    assert answered(handler, headers={"accept": "application/json, text/plain, */*"}) == (409, PROBLEM, told)
+    text = answered(handler, headers={"accept": "text/plain"})
+    assert text == (409, TEXT, b"409 Conflict\ntaken <b>\n")
+    status, kind, page = answered(handler, headers={"accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert (status, kind) == (409, "text/html; charset=utf-8")
+    assert b"<h1>Conflict</h1>" in page
+    assert b"taken &lt;b&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        ("", PROBLEM),
+        ("*/*", PROBLEM),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", HTML),
+        ("application/json, text/plain, */*", PROBLEM),
+        ("text/html, application/json", PROBLEM),
+        ("text/html, text/plain, */*;q=0.01", HTML),
+        ("text/*", TEXT),
+        ("TEXT/HTML ; Q=0.5", HTML),
+        ("text/html;q=0.5, application/*;q=0.6", PROBLEM),
+        ("text/html;q=0, text/plain;q=0.1", TEXT),
+        ("text/html;q=0", PROBLEM),
+        ("image/png", PROBLEM),
+        ("text/html;q=nonsense", HTML),
+        ("text/plain;q=0.1, text/html", HTML),
+    ],
+)
+def test_an_error_has_the_form_that_the_client_prefers(accept: str, form: str) -> None:
+    assert preferred(accept) == form
 
 
 def test_a_path_that_is_nowhere_is_404_and_a_wrong_method_405() -> None:

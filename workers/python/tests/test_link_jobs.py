@@ -507,11 +507,11 @@ def test_jobs_that_are_awaited_together_wait_for_the_store_once(core: StartCore)
     [
         (["result", ID, msgspec.msgpack.encode([1])], 200, b'{"value":[1]}'),
         (["pending", ID], 200, b'{"value":null}'),
-        (["no result", ID, "dead", "ValueError: secret"], 500, "the job failed"),
-        (["no result", ID, "cancelled", ""], 410, "the job was cancelled"),
-        (["no result", ID, "missing", ""], 404, "no such job"),
-        (["refused", "a limit", 503], 503, "a limit"),
-        (["refused", "there is no room", 507], 507, "there is no room"),
+        (["no result", ID, "dead", "ValueError: secret"], 500, ("the job failed; the log says why", "application")),
+        (["no result", ID, "cancelled", ""], 410, ("the job was cancelled", "client")),
+        (["no result", ID, "missing", ""], 404, ("no such job; it may have been deleted", "client")),
+        (["refused", "a limit", 503], 503, ("a limit", "server")),
+        (["refused", "there is no room", 507], 507, ("there is no room", "operator")),
     ],
 )
 def test_a_coroutine_awaits_a_result(core: StartCore, outcome: Any, status: int, body: Any) -> None:
@@ -520,7 +520,9 @@ def test_a_coroutine_awaits_a_result(core: StartCore, outcome: Any, status: int,
     assert [worker.next()[0], worker.next()[0]] == ["ENQUEUE", "PARK"]
     resume(worker, outcome, [stream])
     _, _, response = worker.next()
-    assert (response.status, response.body) == (status, body)
+    told = json.loads(response.body)
+    told = (told["detail"], told["fault"]) if status >= 400 else response.body
+    assert (response.status, told) == (status, body)
 
 
 def test_where_what_is_enqueued_beside_coroutines_goes(core: StartCore) -> None:

@@ -74,7 +74,7 @@ def show(value, title):
 AWAITED, TRANSACTION, PAUSE, STATEMENT_IN_TIME, BEGIN_IN_TIME, CALLED = range(6)
 DONE = ["rows", [], "BEGIN", 0, b"null"]
 UNPARKED = ["unparked"]
-FAILED = ["failed", "no transaction", None, "there is none", "none", 500]
+FAILED = ["failed", "no transaction", None, "there is none", "none", 500, "application", "there is no transaction"]
 
 
 def started(core: Callable[..., Core], source: str = SOURCE) -> Core:
@@ -107,12 +107,11 @@ def test_a_query_that_failed_is_an_error_with_its_status(core: Callable[..., Cor
     link = started(core)
     stream = link.request(AWAITED)
     parked(link, stream)
-    resume(link, stream, ["failed", "lost", None, "reset while: select $1", "unknown", 502])
+    resume(link, stream, ["failed", "lost", None, "reset while: select $1", "unknown", 502, "server", "it broke"])
     _, _, response = link.next()
     assert (response.status, response.body) == (
         502,
-        b'{"status":502,"error":"Bad Gateway","detail":"the connection to the database broke while the query ran",'
-        b'"effect":"unknown"}',
+        b'{"title":"Bad Gateway","status":502,"detail":"it broke","fault":"server","effect":"unknown"}',
     )
 
 

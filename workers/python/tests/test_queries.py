@@ -197,7 +197,7 @@ def test_a_query_cannot_be_awaited_outside_a_request() -> None:
 CONFLICT = QueryError("duplicate key: insert into lots", sqlstate="23505", status=409)
 TOLD = {
     "status": 409,
-    "error": "Conflict",
+    "title": "Conflict",
     "detail": "this conflicts with data in the database",
     "effect": "none",
 }
@@ -232,8 +232,8 @@ def test_an_awaited_query_that_fails_raises() -> None:
     ("failure", "detail", "retry", "logged"),
     [
         (CONFLICT, "this conflicts with data in the database", None, False),
-        (QueryError("syntax error at lots"), "the database rejected the query", None, True),
-        (QueryError("x", reason="from a later core"), "the database rejected the query", None, True),
+        (QueryError("syntax error at lots"), "the database rejected the query; the log says why", None, True),
+        (QueryError("x", reason="from a later core"), "the database rejected the query; the log says why", None, True),
         (
             QueryError("full", reason="queue full", status=503),
             "too many queries are waiting for the database",
@@ -266,7 +266,9 @@ def test_an_error_handler_may_answer_for_it(capsys: pytest.CaptureFixture[str]) 
     assert (response.status, response.text, capsys.readouterr().err) == (500, "sorry: refused", "")
 
 
-@pytest.mark.parametrize(("accept", "type_"), [("text/html", "text/html; charset=utf-8"), ("*/*", "application/json")])
+@pytest.mark.parametrize(
+    ("accept", "type_"), [("text/html", "text/html; charset=utf-8"), ("*/*", "application/problem+json")]
+)
 def test_in_dev_the_text_is_shown(accept: str, type_: str) -> None:
     response = answered_in_dev(accept)
     assert (response.status, dict(zip(response.headers[::2], response.headers[1::2], strict=True))["content-type"]) == (

@@ -40,14 +40,16 @@ pub(super) fn write(out: &mut BytesMut, outcome: &WaitOutcome) {
             unsigned(out, *count);
             optional(out, body.as_deref(), binary);
         }
-        WaitOutcome::Failed { reason, sqlstate, text: why, effect, status } => {
-            array(out, 6);
+        WaitOutcome::Failed { reason, sqlstate, text: why, effect, status, fault, detail } => {
+            array(out, 8);
             text(out, "failed");
             text(out, reason);
             optional(out, sqlstate.as_deref(), text);
             text(out, beginning(why));
             text(out, effect.word());
             unsigned(out, (*status).into());
+            text(out, fault);
+            text(out, detail);
         }
         WaitOutcome::Stored { ids } => {
             array(out, 2);
@@ -79,8 +81,9 @@ pub(super) fn length(outcome: &WaitOutcome) -> usize {
         WaitOutcome::Rows { columns, command, body, .. } => {
             columns.bytes().len() + command.len() + body.as_deref().map_or(0, <[u8]>::len)
         }
-        WaitOutcome::Failed { reason, sqlstate, text, .. } => {
-            reason.len() + sqlstate.as_deref().map_or(0, str::len) + beginning(text).len()
+        WaitOutcome::Failed { reason, sqlstate, text, fault, detail, .. } => {
+            let told = fault.len() + detail.len();
+            reason.len() + sqlstate.as_deref().map_or(0, str::len) + beginning(text).len() + told
         }
         WaitOutcome::Stored { ids } => 18 * ids.len(),
         WaitOutcome::Result { result, .. } => result.len(),
@@ -107,7 +110,7 @@ pub(super) fn read(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadF
         }
         "refused" => whole.array(3, refused),
         "rows" => whole.array(5, rows),
-        "failed" => whole.array(6, failed),
+        "failed" => whole.array(8, failed),
         "stored" => whole.array(2, stored),
         "result" => whole.array(3, completed),
         "pending" => whole.array(2, |reader| Ok(WaitOutcome::Pending { id: behind(reader)? })),
@@ -162,6 +165,8 @@ fn failed(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
         effect: QueryEffect::of(reader.text("effect is text")?)
             .ok_or(PayloadFault::payload("effect is none, completed, unknown or cancelled"))?,
         status: status(reader)?,
+        fault: owned(reader)?.into(),
+        detail: owned(reader)?.into(),
     })
 }
 

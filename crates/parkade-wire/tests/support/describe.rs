@@ -234,8 +234,8 @@ fn outcome(outcome: &WaitOutcome) -> Value {
         WaitOutcome::Rows { columns, command, count, body } => {
             json!(["rows", columns.pairs(), command, count, body.as_deref().map(hex)])
         }
-        WaitOutcome::Failed { reason, sqlstate, text, effect, status } => {
-            json!(["failed", reason, sqlstate, text, effect.word(), status])
+        WaitOutcome::Failed { reason, sqlstate, text, effect, status, fault, detail } => {
+            json!(["failed", reason, sqlstate, text, effect.word(), status, fault, detail])
         }
         WaitOutcome::Stored { ids } => json!(["stored", ids.iter().map(|id| hex(&id.bytes())).collect::<Vec<_>>()]),
         WaitOutcome::Result { id, result } => json!(["result", hex(&id.bytes()), hex(result)]),

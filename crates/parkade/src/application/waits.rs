@@ -125,14 +125,22 @@ pub fn wire_outcome<'a>(
 
 /// The query was abandoned, and its effect is not known yet.
 fn unknown_outcome(refusal: Refusal) -> WaitOutcome<'static> {
-    let (status, _, detail, _) = clients::explain(refusal);
+    let (status, fault, detail, _) = clients::explain(refusal);
     let reason = match refusal {
         Refusal::QueryCancelledByOperator => "operator",
         Refusal::QueryStopped => "stopping",
         _ => "deadline",
     };
     let effect = QueryEffect::Unknown;
-    WaitOutcome::Failed { reason: reason.into(), sqlstate: None, text: detail.into(), effect, status }
+    WaitOutcome::Failed {
+        reason: reason.into(),
+        sqlstate: None,
+        text: detail.into(),
+        effect,
+        status,
+        fault: fault.into(),
+        detail: detail.into(),
+    }
 }
 
 /// The outcome of work in a transaction that does not exist.
@@ -143,6 +151,8 @@ fn no_transaction() -> WaitOutcome<'static> {
         text: "this request has no open transaction".into(),
         effect: QueryEffect::None,
         status: 500,
+        fault: "application".into(),
+        detail: "this request has no open transaction".into(),
     }
 }
 

@@ -13,6 +13,7 @@ use parkade_wire::limits::STORED_COUNT_MAX;
 use crate::http::answer::HeaderField;
 use crate::http::budget::Reservation;
 use crate::http::forwarded::RequestOrigin;
+use crate::http::problem::Representation;
 use crate::http::{Head, answer};
 use crate::routing::HeldRoute;
 use crate::server::jobs::within::Waiting;
@@ -32,7 +33,8 @@ pub struct Exchange {
     pub wishes: Option<Box<Wishes>>,
     /// What a worker parked with it.
     pub kept: Option<Box<Kept>>,
-    /// For the access log, if there is one.
+    /// What is said of it once its head is gone. Kept if there is an access log, or if its client reads errors in another
+    /// form than most clients.
     pub note: Option<Box<Note>>,
     /// The route, if the request waits because of a wait route.
     pub route: Option<HeldRoute>,
@@ -207,7 +209,7 @@ pub enum Kept {
     Function { name: Box<str>, state: Bytes },
 }
 
-/// What the access log will say.
+/// What the access log will say, and how the client reads errors.
 #[derive(Debug)]
 pub struct Note {
     pub origin: RequestOrigin,
@@ -215,6 +217,7 @@ pub struct Note {
     pub path: Box<str>,
     pub user_agent: Option<Box<[u8]>>,
     pub bytes: u64,
+    representation: Representation,
 }
 
 impl Exchange {
@@ -248,15 +251,35 @@ impl Exchange {
         self.arrival.as_ref().map_or_else(is_kept, |arrival| arrival.guarded_job.is_some())
     }
 
+    /// The form in which its client reads errors.
+    pub fn representation(&self) -> Representation {
+        match (&self.arrival, &self.note) {
+            (Some(arrival), _) => Representation::of(&arrival.head),
+            (None, Some(note)) => note.representation,
+            (None, None) => Representation::default(),
+        }
+    }
+
+    /// Nothing else is needed of the request, which may wait for long.
+    pub fn take_arrival(&mut self) -> Option<Box<Arrival>> {
+        let arrival = self.arrival.take()?;
+        let representation = Representation::of(&arrival.head);
+        if representation != Representation::default() {
+            self.note.get_or_insert_with(|| Box::new(arrival.note())).representation = representation;
+        }
+        Some(arrival)
+    }
+
     /// No worker will get the request again: its head and body are dropped. `waits_on`: its coroutine may begin another
     /// wait.
     pub fn forget_arrival(&mut self, waits_on: bool) {
         if !waits_on {
-            (self.arrival, self.wishes) = (None, None);
+            self.take_arrival();
+            self.wishes = None;
         } else if self.arrival.is_some() {
             let (cursor, patience, is_about_job) = (self.cursor(), self.patience(), self.is_about_job());
             let wishes = Wishes { cursor, patience, is_about_job };
-            self.arrival = None;
+            self.take_arrival();
             // Most requests have none.
             self.wishes = (wishes != Wishes::default()).then(|| Box::new(wishes));
         }
@@ -316,12 +339,10 @@ impl Arrival {
     }
 
     pub fn note(&self) -> Note {
-        let path = match self.head.query() {
-            "" => self.head.path().into(),
-            query => format!("{}?{query}", self.head.path()).into(),
-        };
+        let path = self.head.target().into();
         let user_agent = self.head.field("user-agent").map(|agent| agent.as_bytes().into());
-        Note { origin: self.origin, method: self.head.method().into(), path, user_agent, bytes: 0 }
+        let (method, representation) = (self.head.method().into(), Representation::default());
+        Note { origin: self.origin, method, path, user_agent, bytes: 0, representation }
     }
 }
 

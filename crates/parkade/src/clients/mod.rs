@@ -22,8 +22,9 @@ use parkade_wire::Response;
 
 use crate::http::answer::{BadAnswer, HeaderField, Prepared};
 use crate::http::limits::{LEAVING_TIME, LEAVING_TIME_BESIDE_ANSWERS};
-use crate::http::{Head, Http, HttpEvent, StreamedContent};
-use crate::log::AccessLog;
+use crate::http::problem::Problem;
+use crate::http::{Head, Http, HttpEvent, RefusedRequest, StreamedContent};
+use crate::log::{AccessLog, LineThrottle};
 use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
 use crate::statistics::{EndedRequests, Recent, RouteNumber};
@@ -49,6 +50,8 @@ pub struct Clients {
     put_off: PutOff,
     text: ClientText,
     log: RequestLog,
+    /// Requests that met a limit of the operator.
+    too_large: LineThrottle,
 }
 
 /// What remains to be done after a step through the deferred responses.
@@ -67,6 +70,7 @@ impl Clients {
             put_off: PutOff::default(),
             text: ClientText::default(),
             log: RequestLog::new(access_log),
+            too_large: LineThrottle::default(),
         }
     }
 
@@ -124,23 +128,37 @@ impl Clients {
 
     /// Answers with the outcome of a query.
     pub fn answer_query(&mut self, request: RequestId, answer: &QueryAnswer) {
-        let retry_after = answer.retry_after.map(|seconds| (&b"retry-after"[..], seconds));
-        let fields = [Some(JSON), retry_after];
-        self.answer(request, answer.status, fields.into_iter().flatten(), &answer.body);
+        match answer {
+            QueryAnswer::Rows(rows) => self.answer(request, 200, [JSON].into_iter(), rows),
+            QueryAnswer::Problem(problem, retry_after) => {
+                let retry_after = retry_after.map(|seconds| (&b"retry-after"[..], seconds));
+                self.answer_problem(request, problem, retry_after.as_slice());
+            }
+        }
+    }
+
+    /// Answers with an error, in the form that the client prefers.
+    pub fn answer_problem(&mut self, request: RequestId, problem: &Problem<'_>, fields: &[HeaderField<'_>]) {
+        let form = self.exchanges.peek(request).map(Exchange::representation).unwrap_or_default();
+        let vary: HeaderField<'_> = (b"vary", b"Accept");
+        let varies = fields.iter().any(|(name, _)| *name == b"vary");
+        let own = [Some((&b"content-type"[..], form.content_type())), (!varies).then_some(vary)];
+        let all = own.into_iter().flatten().chain(fields.iter().copied());
+        self.answer(request, problem.status, all, &problem.body(form));
     }
 
     /// Answers with an error of the core's own. `queue_wait`: the current waiting time of the queue.
     pub fn refuse(&mut self, request: RequestId, refused: Refusal, queue_wait: impl FnOnce() -> Option<Duration>) {
-        let (status, _, _, retry_after) = explain(refused);
+        let (_, _, _, retry_after) = explain(refused);
         let queue_goes = refusal::is_about_the_queue(refused).then(|| seconds_of_the_queue(queue_wait()));
         let retry_after = queue_goes.as_deref().map(str::as_bytes).or(retry_after);
         let exchange = self.exchanges.of(request);
         let allow = exchange.and_then(|exchange| exchange.arrival.as_mut()).and_then(|arrival| arrival.allow.take());
-        let mut fields: Vec<HeaderField<'_>> = vec![JSON];
+        let mut fields: Vec<HeaderField<'_>> = Vec::new();
         fields.extend(retry_after.map(|seconds| (&b"retry-after"[..], seconds)));
         fields.extend(allow.as_ref().map(|allow| (&b"allow"[..], allow.as_bytes())));
         fields.extend(self.job_fields(request));
-        self.answer(request, status, fields.iter().copied(), &refusal::body(refused).into());
+        self.answer_problem(request, &refusal::problem(refused), &fields);
     }
 
     /// Additional headers of a response at the address of a job; none for other responses.
@@ -193,7 +211,7 @@ impl Clients {
     /// Keeps with the request how to continue after its wait: no worker will get the request itself again.
     pub fn keep(&mut self, request: RequestId, kept: Option<Kept>) {
         if let Some(exchange) = self.exchanges.of(request) {
-            exchange.arrival = None;
+            exchange.take_arrival();
             exchange.kept = kept.map(Box::new);
         }
     }
@@ -349,8 +367,18 @@ impl Clients {
     }
 
     /// A malformed request was answered; it never became a request.
-    pub fn refused(&mut self, client: Option<std::net::IpAddr>, status: u16, bytes: usize) {
-        self.log.refused(client, status, bytes);
+    pub fn refused(&mut self, refused: &RefusedRequest, now: Moment) {
+        self.log.refused(refused);
+        if refused.fault.is_about_a_limit() {
+            self.too_large.note();
+        }
+        if let Some(count) = self.too_large.take(now) {
+            let (method, path) = refused.line.as_deref().map_or(("-", "-"), |(method, path)| (method, path));
+            let status = refused.fault.explain().0;
+            let detail = refused.fault.detail(self.http.limits());
+            let client = self.text.of(refused.peer);
+            tracing::warn!(method, path, status, client, refused = count, "a request was refused: {detail}");
+        }
     }
 
     /// Sums over the requests that have ended.

@@ -3,8 +3,7 @@
 use parkade_model::Refusal;
 use parkade_wire::QueryEffect;
 
-use crate::http::error_body;
-use crate::queries::error_json;
+use crate::http::problem::Problem;
 
 /// Status, whose fault it is, detail, and the seconds of `Retry-After`. If the queue is the reason,
 /// [`Clients::refuse`](super::Clients::refuse) takes the seconds from the queue instead.
@@ -51,14 +50,11 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
     }
 }
 
-/// The JSON of the response. For a query it also has the effect, as in all responses to queries.
-pub fn body(refusal: Refusal) -> Vec<u8> {
+/// What the client is answered. For a query it also has the effect, as all responses to queries that failed.
+pub fn problem(refusal: Refusal) -> Problem<'static> {
     let (status, fault, detail, _) = explain(refusal);
-    if is_about_a_query(refusal) {
-        error_json(status, fault, detail, QueryEffect::Unknown).to_string().into_bytes()
-    } else {
-        error_body(status, fault, detail)
-    }
+    let effect = is_about_a_query(refusal).then_some(QueryEffect::Unknown.word());
+    Problem { effect, ..Problem::new(status, fault, detail) }
 }
 
 /// Whether a client that retries should let the queue drain first.

@@ -1,11 +1,10 @@
 //! Records ended requests: sums for the metrics, lines of the access log.
 
-use std::net::IpAddr;
-
 use parkade_core::{Moment, Times};
 use parkade_model::Ending;
 
 use super::exchange::Exchange;
+use crate::http::RefusedRequest;
 use crate::log::{AccessEntry, AccessLog};
 use crate::statistics::{EndedRequests, Recent, RouteNumber};
 
@@ -58,17 +57,19 @@ impl RequestLog {
         }
     }
 
-    /// A malformed request has no method, no path and no life; its line has the client and the status.
-    pub fn refused(&mut self, client: Option<IpAddr>, status: u16, bytes: usize) {
-        let times = Times::default();
+    /// A request that was refused while it was read has no life; if its head was not read, it has no method and no path
+    /// either.
+    pub fn refused(&mut self, refused: &RefusedRequest) {
+        let (times, status) = (Times::default(), refused.fault.explain().0);
+        let (method, path) = refused.line.as_deref().map_or(("-", "-"), |(method, path)| (method, path));
         self.counts.record(RouteNumber::UNMATCHED, status, times);
         if let Some(lines) = &mut self.lines {
             lines.write(&AccessEntry {
-                client,
-                method: "-",
-                path: "-",
+                client: refused.peer,
+                method,
+                path,
                 status,
-                bytes: bytes as u64,
+                bytes: refused.bytes as u64,
                 queue: times.queued(),
                 run: times.running(),
                 park: times.parked(),

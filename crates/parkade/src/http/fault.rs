@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::limits::HttpLimits;
+use super::problem::Problem;
 use crate::tls_refusal;
 
 /// A request that is refused while it is read. Nothing after it on its connection is read as a request.
@@ -40,6 +41,16 @@ impl RequestFault {
     /// Whose fault it is.
     pub const fn whose(self) -> &'static str {
         if matches!(self, Self::RequestsFull) { "server" } else { "client" }
+    }
+
+    /// What its client is answered.
+    pub fn problem(self, limits: &HttpLimits) -> Problem<'static> {
+        Problem::new(self.explain().0, self.whose(), self.detail(limits))
+    }
+
+    /// Whether it met a limit that the operator can change.
+    pub const fn is_about_a_limit(self) -> bool {
+        matches!(self, Self::BodyTooLarge | Self::HeadTooLarge | Self::TargetTooLong | Self::TooManyHeaders)
     }
 
     /// What the client should change, with the limit that it has met and the setting's name, so that the operator finds it too.

@@ -69,6 +69,14 @@ impl Head {
         self.text(&self.query)
     }
 
+    /// The path and the query, as they were sent.
+    pub fn target(&self) -> String {
+        match self.query() {
+            "" => self.path().to_owned(),
+            query => format!("{}?{query}", self.path()),
+        }
+    }
+
     /// Names and values, in the order in which they were sent.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = (&str, &[u8])> + Clone {
         self.fields.iter().map(|(name, value)| (self.text(name), self.bytes(value)))

@@ -14,6 +14,8 @@ mod head;
 pub mod limits;
 pub mod listen;
 mod lot;
+pub mod page;
+pub mod problem;
 mod request_table;
 mod rewind;
 mod socket;
@@ -33,6 +35,7 @@ use parkade_model::RequestId;
 
 use self::answer::{BadAnswer, HeaderField, Prepared};
 use self::budget::{Budget, Reservation};
+use self::fault::RequestFault;
 use self::forwarded::{RequestOrigin, TrustedProxies};
 use self::h2::{FromStream, StreamKey};
 use self::limits::HttpLimits;
@@ -63,8 +66,19 @@ pub enum HttpEvent {
     Taken { request: RequestId, bytes: usize },
     /// The client of a request without a complete response has left.
     Left { request: RequestId },
-    /// A malformed request was answered, with this many bytes of a body; it never became a request.
-    Refused { peer: Peer, status: u16, bytes: usize },
+    /// A malformed request was answered; it never became a request.
+    Refused(RefusedRequest),
+}
+
+/// A request that was refused while it was read.
+#[derive(Debug)]
+pub struct RefusedRequest {
+    pub peer: Peer,
+    pub fault: RequestFault,
+    /// Of the body of the answer.
+    pub bytes: usize,
+    /// Its method and its target, if its head was read.
+    pub line: Option<Box<(String, String)>>,
 }
 
 /// Connections by kind, for the status page.
@@ -150,6 +164,10 @@ impl Http {
         self.lot.has_fresh()
     }
 
+    pub fn limits(&self) -> &HttpLimits {
+        &self.shared.setup.limits
+    }
+
     pub fn date(&self) -> &[u8] {
         self.lot.date()
     }
@@ -209,7 +227,7 @@ impl Http {
                     events.push(HttpEvent::Taken { request: *request, bytes });
                 }
             }
-            FromStream::Refused { peer, status, bytes } => events.push(HttpEvent::Refused { peer, status, bytes }),
+            FromStream::Refused(refused) => events.push(HttpEvent::Refused(refused)),
             FromStream::Left { key } => {
                 // It is known already that a stream was reset here.
                 if let Some(request) = self.streams.remove(&key)
@@ -352,13 +370,12 @@ impl Http {
     }
 }
 
-/// The body of every response of the core itself: status, its name, whose fault it is, what to do.
-pub fn error_body(status: u16, fault: &str, detail: &str) -> Vec<u8> {
-    let name = status_name(status);
-    serde_json::json!({ "status": status, "error": name, "fault": fault, "detail": detail }).to_string().into_bytes()
-}
-
-/// The reason phrase of a status.
+/// The name of a status, as RFC 9110 has it.
 pub fn status_name(status: u16) -> &'static str {
+    match status {
+        413 => return "Content Too Large",
+        422 => return "Unprocessable Content",
+        _ => {}
+    }
     hyper::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error")
 }

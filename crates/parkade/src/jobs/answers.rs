@@ -9,7 +9,7 @@ use super::context::Context;
 use super::results::Results;
 use crate::clients::Clients;
 use crate::http::answer::HeaderField;
-use crate::http::error_body;
+use crate::http::problem::Problem;
 
 /// The job has ended, and its result is the response.
 pub fn result(cx: &mut Context<'_>, request: RequestId, job: JobId, results: &mut Results) {
@@ -91,8 +91,9 @@ fn lost(cx: &mut Context<'_>, request: RequestId) {
     cx.refuse(request, Refusal::BadAnswer);
 }
 
-fn error(clients: &mut Clients, request: RequestId, status: u16, fault: &str, detail: &str) {
-    send(clients, request, status, &[], error_body(status, fault, detail));
+fn error(clients: &mut Clients, request: RequestId, status: u16, fault: &'static str, detail: &str) {
+    let fields = clients.job_fields(request);
+    clients.answer_problem(request, &Problem::new(status, fault, detail), fields);
 }
 
 fn send(clients: &mut Clients, request: RequestId, status: u16, fields: &[HeaderField<'_>], body: Vec<u8>) {

@@ -445,7 +445,7 @@ impl Jobs {
         let mut exchange = cx.clients.exchanges.of(request);
         if let Some(exchange) = exchange.as_mut().filter(|_| caller != JobCaller::Application) {
             // Its client waits from now on, perhaps for long: the request itself is not needed.
-            exchange.arrival = None;
+            exchange.take_arrival();
         }
         let standing = match job.map(|job| (job.id, ending(*job))) {
             None => JobLookup::Missing,

@@ -6,9 +6,8 @@ use std::borrow::Cow;
 use parkade_model::Reason;
 use parkade_sql::{Certainty, FailureKind, QueryEnd, QueryFailure};
 use parkade_wire::QueryEffect;
-use serde_json::{Value, json};
 
-use crate::http::status_name;
+use crate::http::problem::Problem;
 
 /// Why a query is not answered with its rows.
 #[derive(Debug)]
@@ -81,9 +80,12 @@ pub fn no_row() -> Explanation {
     }
 }
 
-/// The JSON of a response without rows: the fields of every error, and what is known about the query's changes.
-pub fn error_json(status: u16, fault: &str, detail: &str, effect: QueryEffect) -> Value {
-    json!({ "status": status, "error": status_name(status), "fault": fault, "detail": detail, "effect": effect.word() })
+impl Explanation {
+    /// What a client is answered.
+    pub fn problem(self) -> Problem<'static> {
+        let Self { status, fault, detail, effect, .. } = self;
+        Problem { effect: Some(effect.word()), ..Problem::new(status, fault, detail) }
+    }
 }
 
 fn row(failure: &QueryFailure) -> (u16, &'static str, &'static str, Option<&'static [u8]>) {

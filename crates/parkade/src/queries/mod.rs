@@ -22,7 +22,6 @@ use crate::admin::report::QueryTimes;
 use result::QueryResult;
 use running::{Running, Sink};
 
-pub use failure::error_json;
 pub use request::{WorkRequest, begin, end, query};
 pub use result::QueryAnswer;
 

@@ -9,8 +9,9 @@ use parkade_wire::limits::INLINE_BODY_BYTES_MAX;
 use parkade_wire::{EncodedColumns, QueryEffect, WaitOutcome};
 
 use super::RESULTS_BYTES_MAX;
-use super::failure::{self, Explanation, error_json};
+use super::failure::{self, Explanation};
 use super::running::{Running, Sink};
+use crate::http::problem::{FailedQuery, Problem};
 
 #[derive(Debug)]
 pub struct QueryResult {
@@ -26,11 +27,11 @@ pub struct QueryResult {
 
 /// The response to a client.
 #[derive(Debug)]
-pub struct QueryAnswer {
-    pub status: u16,
+pub enum QueryAnswer {
     /// JSON.
-    pub body: Bytes,
-    pub retry_after: Option<&'static [u8]>,
+    Rows(Bytes),
+    /// With the seconds of `Retry-After`.
+    Problem(Problem<'static>, Option<&'static [u8]>),
 }
 
 impl QueryResult {
@@ -81,21 +82,26 @@ impl QueryResult {
             (QueryEnd::Completed(summary), None) => {
                 let is_missing = self.shape != Shape::Rows && summary.rows == 0 && !summary.columns.is_empty();
                 if !is_missing {
-                    return QueryAnswer { status: 200, body: self.rows.clone(), retry_after: None };
+                    return QueryAnswer::Rows(self.rows.clone());
                 }
                 failure::no_row()
             }
         };
-        let Explanation { status, fault, detail, retry_after, effect, .. } = explanation;
-        let mut body = error_json(status, fault, &detail, effect);
-        if shows_failure {
-            body["query"] = (*self.text).into();
-            if let QueryEnd::Failed(failure) = &self.end {
-                body["message"] = (*failure.message).into();
-                body["sqlstate"] = failure.sqlstate.as_deref().into();
-            }
+        let retry_after = explanation.retry_after;
+        let query = shows_failure.then(|| self.shown());
+        QueryAnswer::Problem(Problem { query, ..explanation.problem() }, retry_after)
+    }
+
+    fn shown(&self) -> FailedQuery {
+        let failure = match &self.end {
+            QueryEnd::Failed(failure) => Some(failure),
+            QueryEnd::Completed(_) | QueryEnd::Cancelled => None,
+        };
+        FailedQuery {
+            query: (*self.text).into(),
+            message: failure.map(|failure| (*failure.message).into()),
+            sqlstate: failure.and_then(|failure| failure.sqlstate.as_deref()).map(Into::into),
         }
-        QueryAnswer { status, body: body.to_string().into(), retry_after }
     }
 
     /// For a worker. Rows that are too large for the frame of the outcome follow it.
@@ -119,9 +125,9 @@ impl QueryResult {
             QueryEnd::Failed(failure) => failure.sqlstate.as_deref().map(Into::into),
             QueryEnd::Completed(_) | QueryEnd::Cancelled => None,
         };
-        let Explanation { status, detail, reason, effect, .. } = explanation;
-        let text = text.map_or(detail, Into::into);
-        WaitOutcome::Failed { reason: reason.into(), sqlstate, text, effect, status }
+        let Explanation { status, fault, detail, reason, effect, .. } = explanation;
+        let text = text.map_or_else(|| detail.clone(), Into::into);
+        WaitOutcome::Failed { reason: reason.into(), sqlstate, text, effect, status, fault: fault.into(), detail }
     }
 }
 
@@ -132,6 +138,8 @@ fn too_many_columns() -> WaitOutcome<'static> {
         text: "the column names are too long to be sent to a worker".into(),
         effect: QueryEffect::Completed,
         status: 500,
+        fault: "application".into(),
+        detail: "the result is larger than the server allows".into(),
     }
 }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use parkade_model::Refusal;
 
 use crate::http::Head;
+use crate::http::page::{document, escaped};
 
 /// The field with which a page asks whether anything has changed; the answer is [`Development::stamp`].
 const ASKING_FIELD: &str = "x-parkade-dev";
@@ -77,20 +78,6 @@ setInterval(async () => {
   } catch { /* the server is being restarted */ }
 }, 500);";
 
-const STYLE: &str = "\
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
-body { max-width: 60rem; margin: 3rem auto; padding: 0 1rem }
-h1 { font-size: 1.5rem; margin: 0 }
-.what { font-family: ui-monospace, monospace; color: light-dark(#a40e26, #ff8182) }
-pre { overflow-x: auto; padding: 1rem; border-radius: .5rem; background: light-dark(#f3f4f6, #1f2328) }";
-
-fn document(title: &str, body: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style>\n{body}\n</html>\n"
-    )
-}
-
 fn asks(head: &Head) -> bool {
     head.field(ASKING_FIELD).is_some()
 }
@@ -98,10 +85,6 @@ fn asks(head: &Head) -> bool {
 /// What a browser shows: it asks for HTML by name, programs do not.
 fn is_page(head: &Head) -> bool {
     matches!(head.method(), "GET" | "HEAD") && head.field("accept").is_some_and(|accept| accept.contains("text/html"))
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Server {
                 self.client_took(request, taken);
             }
             HttpEvent::Left { request } => self.tell(Event::Left { request }),
-            HttpEvent::Refused { peer, status, bytes } => self.clients.refused(peer, status, bytes),
+            HttpEvent::Refused(refused) => self.clients.refused(&refused, self.now),
         }
     }
 
@@ -92,7 +92,7 @@ impl Server {
             Destination::Wait { route, wait, then, deadline } => {
                 exchange.route = self.routes.hold(route);
                 // The core parks it at once, and no worker will get it, so nothing else of it is kept.
-                let cursor = exchange.arrival.take().and_then(|arrival| arrival.cursor());
+                let cursor = exchange.take_arrival().and_then(|arrival| arrival.cursor());
                 Destination::Wait { route, wait: waits::with_cursor(wait, cursor), then, deadline }
             }
             Destination::Constant { .. }

@@ -7,6 +7,10 @@ from http import HTTPStatus
 from typing import Literal, TypeAlias
 
 Effect: TypeAlias = Literal["none", "completed", "unknown", "cancelled"]
+Fault: TypeAlias = Literal["client", "application", "worker", "server", "operator"]
+
+NO_ROUTE = "no route matches this path"
+NO_METHOD = "this path does not support the method; see Allow"
 
 
 class ParkadeError(Exception):
@@ -46,7 +50,7 @@ class HTTPError(Exception):
     ```
 
     `status` is 400 to 599, `detail` the text for the client (default: the status's own phrase), `headers` are added to
-    the answer.
+    the answer. `fault` says whose fault it is: that of the client if the status is below 500.
     """
 
     status: int
@@ -55,6 +59,8 @@ class HTTPError(Exception):
     """The text for the client."""
     headers: dict[str, str]
     """They are added to the answer."""
+    fault: Fault
+    """Whose fault it is."""
 
     def __init__(self, status: int, detail: str | None = None, headers: Mapping[str, str] | None = None) -> None:
         if not 400 <= status <= 599:
@@ -62,6 +68,7 @@ class HTTPError(Exception):
         self.status = int(status)
         self.detail = phrase(status) if detail is None else detail
         self.headers: dict[str, str] = dict(headers or {})
+        self.fault = "client" if status < 500 else "application"
         super().__init__(f"{self.status} {self.detail}")
 
 
@@ -115,7 +122,8 @@ class QueryError(HTTPError):
     `too large`, `not one`, `unsupported`, `queue full`, `unreachable`, `denied`, `lost`, `no transaction`, `deadline`,
     `operator`, `stopping`, `unknown database`. `sqlstate` has five characters (SQL:2016, clause 24), or is None.
     `effect` is what is known about its changes: `none`, `cancelled` (it had begun; nothing has changed), `completed`
-    (it was carried out nevertheless) or `unknown`. `status` is that of the response, unless the exception is caught.
+    (it was carried out nevertheless) or `unknown`. `status`, `detail` and `fault` are those of the response, unless the
+    exception is caught; without `detail` and `fault`, the `reason` decides.
     """
 
     reason: str
@@ -133,8 +141,12 @@ class QueryError(HTTPError):
         sqlstate: str | None = None,
         effect: Effect = "none",
         status: int = 500,
+        detail: str | None = None,
+        fault: Fault | None = None,
     ) -> None:
-        super().__init__(status, _told(reason, status), {"retry-after": "1"} if status == 503 else None)
+        told = _told(reason, status) if detail is None else detail
+        super().__init__(status, told, {"retry-after": "1"} if status == 503 else None)
+        self.fault = fault or _FAULTS.get(reason) or ("server" if status == 503 else self.fault)
         self.reason = reason
         self.sqlstate = sqlstate
         self.effect: Effect = effect
@@ -148,6 +160,7 @@ class Refused(HTTPError):
 
     def __init__(self, reason: str, status: int = 503) -> None:
         super().__init__(status, reason, {"retry-after": "1"} if status == 503 else None)
+        self.fault = "operator" if status == 507 else "server"
 
 
 class JobError(HTTPError):
@@ -171,9 +184,9 @@ class JobError(HTTPError):
 
 
 _NO_RESULT = {
-    "dead": (500, "the job failed"),
+    "dead": (500, "the job failed; the log says why"),
     "cancelled": (410, "the job was cancelled"),
-    "missing": (404, "no such job"),
+    "missing": (404, "no such job; it may have been deleted"),
 }
 
 
@@ -228,12 +241,33 @@ _TOLD: dict[tuple[str, int | None], str] = {
 """The details for clients, in the same words as the core's: by reason, and by status where that is more precise."""
 
 
+_FAULTS: dict[str, Fault] = {
+    "denied": "operator",
+    "operator": "operator",
+    "unknown database": "operator",
+    "deadline": "application",
+}
+"""Whose fault it is, where the status does not say it."""
+
+
 def _told(reason: str, status: int) -> str:
-    return _TOLD.get((reason, status)) or _TOLD.get((reason, None), "the database rejected the query")
+    return _TOLD.get((reason, status)) or _TOLD.get((reason, None), "the database rejected the query; the log says why")
+
+
+_NAMES = {
+    413: "Content Too Large",
+    414: "URI Too Long",
+    416: "Range Not Satisfiable",
+    418: "I'm a teapot",
+    422: "Unprocessable Content",
+}
+"""Where the names differ between releases of Python."""
 
 
 def phrase(status: int) -> str:
-    """The reason phrase of a status (RFC 9110, section 15), or `Error` for one that has none."""
+    """The name of a status (RFC 9110, section 15), or `Error` for one that has none."""
+    if status in _NAMES:
+        return _NAMES[status]
     try:
         return HTTPStatus(status).phrase
     except ValueError:

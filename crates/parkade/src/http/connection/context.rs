@@ -1,12 +1,11 @@
 //! What all connections of HTTP/1 share: the rules, the clock of the turn, and buffers that each uses for the time of one call.
 
 use crate::complaints::Complaints;
-use crate::http::Setup;
 use crate::http::answer::DateLine;
 use crate::http::budget::Budget;
 use crate::http::limits::READ_BYTES_MAX;
-use crate::http::socket::Peer;
 use crate::http::tick::Tick;
+use crate::http::{RefusedRequest, Setup};
 
 pub struct ConnectionContext {
     pub setup: Setup,
@@ -18,8 +17,8 @@ pub struct ConnectionContext {
     pub scratch: Box<[u8]>,
     /// The head of an answer is written into it.
     pub out: Vec<u8>,
-    /// Faulty requests that were answered, with the bytes of the body: for the access log.
-    pub refused: Vec<(Peer, u16, usize)>,
+    /// Faulty requests that were answered: for the logs.
+    pub refused: Vec<RefusedRequest>,
     pub tls_complaints: Complaints,
 }
 

@@ -107,6 +107,14 @@ impl Inbound {
         }
     }
 
+    /// The head of a request whose body is still arriving.
+    pub fn head(&self) -> Option<&Head> {
+        match &self.state {
+            InboundState::Body(request) => Some(request.head()),
+            InboundState::Idle { .. } | InboundState::Head { .. } | InboundState::Done { .. } => None,
+        }
+    }
+
     /// The client has read a part of an earlier response: its idle time begins now.
     pub fn touch(&mut self, now: Tick) {
         if let InboundState::Idle { since, .. } = &mut self.state {
@@ -272,6 +280,7 @@ impl Inbound {
                 return Ok((end, Received::Request(head, Bytes::new(), share)));
             }
             Framing::Length(length) if length > rules.limits.body_bytes_max as u64 => {
+                self.state = InboundState::Body(Box::new(PartialRequest::new(head, share, 0, rules.now)));
                 return Err(RequestFault::BodyTooLarge);
             }
             Framing::Length(length) => usize::try_from(length).unwrap_or(0),

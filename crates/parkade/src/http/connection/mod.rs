@@ -141,8 +141,8 @@ impl Connection {
 
     /// Answers a malformed request and closes: nothing more of this connection is read as a request.
     fn refuse(&mut self, fault: RequestFault, context: &mut ConnectionContext) -> ConnectionStep {
+        self.outbound.refuse(fault, self.inbound.head(), &mut self.transport, context);
         self.inbound.stop();
-        self.outbound.refuse(fault, &mut self.transport, context);
         self.linger(context)
     }
 

@@ -5,11 +5,12 @@ use bytes::Bytes;
 use super::context::ConnectionContext;
 use super::linger::Linger;
 use super::transport::ClientTransport;
+use crate::http::RefusedRequest;
 use crate::http::answer::{self, BadAnswer, BodyFraming, HeaderField, Persistence, Prepared};
-use crate::http::error_body;
 use crate::http::fault::RequestFault;
 use crate::http::head::{Head, Version};
 use crate::http::limits::{COPIED_BODY_BYTES_MAX, HEARTBEAT_INTERVAL};
+use crate::http::problem::Representation;
 use crate::http::tick::Tick;
 use crate::tls_refusal;
 use parkade_model::RequestId;
@@ -289,20 +290,30 @@ impl Outbound {
         }
     }
 
-    /// Answers a malformed request; it is the last response of the connection.
-    pub fn refuse(&mut self, fault: RequestFault, transport: &mut ClientTransport, context: &mut ConnectionContext) {
+    /// Answers a malformed request; it is the last response of the connection. `head`: its head, if that is known.
+    pub fn refuse(
+        &mut self,
+        fault: RequestFault,
+        head: Option<&Head>,
+        transport: &mut ClientTransport,
+        context: &mut ConnectionContext,
+    ) {
         self.state = OutboundState::Done { close: CloseMode::AfterAnswer };
         if fault == RequestFault::Tls {
             tls_refusal::complain(&mut context.tls_complaints, transport.peer());
             transport.write(&tls_refusal::ALERT, context.now);
             return;
         }
-        let (status, detail) = (fault.explain().0, fault.detail(&context.setup.limits));
-        tracing::debug!(status, %detail, peer = ?transport.peer(), "request refused");
-        let body = error_body(status, fault.whose(), &detail);
-        context.refused.push((transport.peer(), status, body.len()));
-        let fields: [HeaderField<'_>; 2] = [(b"content-type", b"application/json"), (b"retry-after", b"1")];
-        let used = if status == 503 { &fields[..] } else { &fields[..1] };
+        let (peer, problem) = (transport.peer(), fault.problem(&context.setup.limits));
+        let status = problem.status;
+        tracing::debug!(status, detail = %problem.detail, ?peer, "request refused");
+        let representation = head.map_or_else(Representation::default, Representation::of);
+        let body = problem.body(representation);
+        let line = head.map(|head| Box::new((head.method().to_owned(), head.target())));
+        context.refused.push(RefusedRequest { peer, fault, bytes: body.len(), line });
+        let fields: [HeaderField<'_>; 3] =
+            [(b"content-type", representation.content_type()), (b"vary", b"Accept"), (b"retry-after", b"1")];
+        let used = if status == 503 { &fields[..] } else { &fields[..2] };
         let (out, length) = (&mut context.out, BodyFraming::Length(body.len() as u64));
         out.clear();
         answer::write_head(out, status, used.iter().copied(), length, Persistence::Close, context.date.as_bytes());

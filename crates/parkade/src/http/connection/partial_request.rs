@@ -43,6 +43,10 @@ impl PartialRequest {
         Ok(used)
     }
 
+    pub const fn head(&self) -> &Head {
+        &self.head
+    }
+
     pub const fn is_complete(&self) -> bool {
         self.decoder.is_complete()
     }

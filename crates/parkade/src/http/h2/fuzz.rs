@@ -194,7 +194,7 @@ async fn answer_all(mut heard: mpsc::UnboundedReceiver<FromStream>, budget: Budg
                 answer_one(key, head.path().len(), &mut held);
             }
             FromStream::Left { key } => drop(held.remove(&key)),
-            FromStream::Taken { .. } | FromStream::Refused { .. } => {}
+            FromStream::Taken { .. } | FromStream::Refused(_) => {}
         }
     }
 }

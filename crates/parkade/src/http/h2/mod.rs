@@ -40,9 +40,10 @@ use super::head::Head;
 use super::limits::{
     H2_HEADS_BYTES_MAX, H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX, HttpLimits,
 };
+use super::problem::Representation;
 use super::rewind::Rewind;
 use super::socket::{ClientSocket, Peer};
-use super::{Setup, error_body};
+use super::{RefusedRequest, Setup};
 
 /// A message from a stream to the server.
 #[derive(Debug)]
@@ -64,11 +65,7 @@ pub enum FromStream {
     Left {
         key: StreamKey,
     },
-    Refused {
-        peer: Peer,
-        status: u16,
-        bytes: usize,
-    },
+    Refused(RefusedRequest),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -184,10 +181,11 @@ async fn stream(
     let mut share = shared.budget.share();
     let (head, body) = match request::receive(request, &shared.setup, &heads, &mut share).await {
         Ok(received) => received,
-        Err(fault) => {
-            let refused = refused(fault, &shared.setup.limits);
+        Err((fault, head)) => {
+            let refused = refused(fault, head.as_ref(), &shared.setup.limits);
             let bytes = usize::try_from(refused.body().size_hint().lower()).unwrap_or(0);
-            let _ = shared.inbox.send(FromStream::Refused { peer, status: refused.status().as_u16(), bytes });
+            let line = head.map(|head| Box::new((head.method().to_owned(), head.target())));
+            let _ = shared.inbox.send(FromStream::Refused(RefusedRequest { peer, fault, bytes, line }));
             return Ok(refused);
         }
     };
@@ -197,7 +195,9 @@ async fn stream(
     let (answer, answered) = oneshot::channel();
     let cut = write_timeout::end_by();
     let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, cut, share });
-    let Ok(answer) = answered.await else { return Ok(refused(RequestFault::BodyEndedEarly, &shared.setup.limits)) };
+    let Ok(answer) = answered.await else {
+        return Ok(refused(RequestFault::BodyEndedEarly, None, &shared.setup.limits));
+    };
     let mut response = Response::new(Outgoing::Whole(Bytes::new()));
     *response.status_mut() =
         StatusCode::from_u16(answer.status).expect("the status of a checked answer has three digits");
@@ -219,12 +219,16 @@ async fn stream(
     Ok(response)
 }
 
-fn refused(fault: RequestFault, limits: &HttpLimits) -> Response<Outgoing> {
-    let (status, detail) = (fault.explain().0, fault.detail(limits));
-    let mut response = Response::new(Outgoing::Whole(error_body(status, fault.whose(), &detail).into()));
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-    response.headers_mut().insert("content-type", HeaderValue::from_static("application/json"));
-    if status == 503 {
+/// `head`: that of the request, if it is known.
+fn refused(fault: RequestFault, head: Option<&Head>, limits: &HttpLimits) -> Response<Outgoing> {
+    let representation = head.map_or_else(Representation::default, Representation::of);
+    let problem = fault.problem(limits);
+    let mut response = Response::new(Outgoing::Whole(problem.body(representation)));
+    *response.status_mut() = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
+    let content_type = HeaderValue::from_bytes(representation.content_type()).expect("a content type is text");
+    response.headers_mut().insert("content-type", content_type);
+    response.headers_mut().insert("vary", HeaderValue::from_static("Accept"));
+    if problem.status == 503 {
         response.headers_mut().insert("retry-after", HeaderValue::from_static("1"));
     }
     response

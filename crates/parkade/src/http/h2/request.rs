@@ -16,17 +16,31 @@ use crate::http::fault::RequestFault;
 use crate::http::head::{Head, HeadBuilder};
 use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, H2_STREAM_OVERHEAD_BYTES};
 
-/// `heads`: the budget of this connection for heads that wait for their bodies.
+/// `heads`: the budget of this connection for heads that wait for their bodies. A fault comes with the head of its
+/// request, if that was read.
 pub async fn receive(
     request: Request<Incoming>,
     setup: &Setup,
     heads: &Budget,
     share: &mut Reservation,
-) -> Result<(Head, Bytes), RequestFault> {
+) -> Result<(Head, Bytes), (RequestFault, Option<Head>)> {
     let (parts, incoming) = request.into_parts();
-    let head = head(&parts, setup)?;
+    let head = head(&parts, setup).map_err(|fault| (fault, None))?;
     // Dropped before the body arrives, which may take long: only counted memory is kept.
     drop(parts);
+    match body(&head, incoming, setup, heads, share).await {
+        Ok(body) => Ok((head, body)),
+        Err(fault) => Err((fault, Some(head))),
+    }
+}
+
+async fn body(
+    head: &Head,
+    incoming: Incoming,
+    setup: &Setup,
+    heads: &Budget,
+    share: &mut Reservation,
+) -> Result<Bytes, RequestFault> {
     if incoming.size_hint().lower() > setup.limits.body_bytes_max as u64 {
         return Err(RequestFault::BodyTooLarge);
     }
@@ -43,8 +57,7 @@ pub async fn receive(
     if !has_room {
         return Err(RequestFault::RequestsFull);
     }
-    let body = collect(incoming, setup, share, bytes).await?;
-    Ok((head, body))
+    collect(incoming, setup, share, bytes).await
 }
 
 fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, RequestFault> {

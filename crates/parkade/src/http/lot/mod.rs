@@ -324,7 +324,7 @@ impl Lot {
             outbox.events.push(HttpEvent::Left { request });
         }
         let refused = self.slots.context.refused.drain(..);
-        outbox.events.extend(refused.map(|(peer, status, bytes)| HttpEvent::Refused { peer, status, bytes }));
+        outbox.events.extend(refused.map(HttpEvent::Refused));
     }
 
     /// Closes the listeners and the connections that are between requests; the others close after their responses.

@@ -7,7 +7,8 @@ from .._link.answers import FAULTS, Answer
 from .._log import log_error, log_fault
 from .._requests.request import Request
 from .._responses.encoding import encode
-from .._responses.error_pages import error_response, failure_response
+from .._responses.error_pages import failure_response
+from .._responses.problems import problem_response
 from .._responses.response import Response
 from .._wire import payloads as p
 from ..errors import HTTPError, InvalidResult, QueryError
@@ -59,7 +60,7 @@ class Failures:
 
     def _usual(self, error: BaseException, request: Request | None) -> Response:
         if isinstance(error, HTTPError) and not isinstance(error, QueryError):
-            return error_response(error, request)
+            return problem_response(error, request)
         return failure_response(error, request, self._dev)
 
 

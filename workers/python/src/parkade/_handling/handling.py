@@ -12,7 +12,7 @@ from .._responses.error_pages import routes_page
 from .._responses.redirects import redirect
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
-from ..errors import HTTPError
+from ..errors import NO_METHOD, NO_ROUTE, HTTPError
 from ..jobs._runs import run_job
 from .continuations import Continuations
 from .job_access import JobAccess
@@ -73,9 +73,10 @@ class Handling:
             page = routes_page(request, routes, f"There is one for {other}." if other is not None else "")
             answer = scope.results.answer_async if scope.asynchronous else scope.results.answer
             return answer(page, 404, raw, request)
+        # In the words of the core, which answers alone if there is no error handler for this.
         if allowed:
-            error = HTTPError(405, headers={"allow": ", ".join(allowed)})
+            error = HTTPError(405, NO_METHOD, headers={"allow": ", ".join(allowed)})
         else:
-            error = HTTPError(404, f"Not Found: there is a route for {other}" if other is not None else None)
+            error = HTTPError(404, NO_ROUTE if other is None else f"{NO_ROUTE}; there is a route for {other}")
         fail = scope.failures.answer_async if scope.asynchronous else scope.failures.answer
         return fail(error, raw, request)

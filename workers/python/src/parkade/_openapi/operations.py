@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from .._requests.forms import Upload
+from .._responses.problems import PROBLEM
 from .._responses.response import BYTES, JSON, TEXT, Response
 from .._routing.parameters import parameters_of
 from .._routing.patterns import Parameter as PathParameter
@@ -150,10 +151,10 @@ def _responses(route: Route, arguments: list[Parameter], has_body: bool) -> dict
     if any(argument.place != "path" for argument in arguments) or _is_converted(route, arguments):
         found["422"] = {"description": "A parameter or the body does not fit", "content": _INVALID}
     if has_body:
-        found["400"] = {"description": "The body cannot be read", "content": _TEXT_OR_JSON}
-        found["415"] = {"description": "The body has another content type", "content": _TEXT_OR_JSON}
+        found["400"] = {"description": "The body cannot be read", "content": _FAILED}
+        found["415"] = {"description": "The body has another content type", "content": _FAILED}
     if route.pattern.names:
-        found["404"] = {"description": phrase(404)}
+        found["404"] = {"description": phrase(404), "content": _FAILED}
     for status, told in route.about.responses.items():
         found[str(status)] = {"description": told} if isinstance(told, str) else _response(status, _content(told))
     return dict(sorted(found.items()))
@@ -236,12 +237,23 @@ def _media_of(body: object) -> str | None:
     return TEXT if isinstance(body, str) else BYTES if isinstance(body, bytes) else None if body is None else JSON
 
 
+_PROBLEM: dict[str, Any] = {
+    "type": "object",
+    "required": ["title", "status", "detail", "fault"],
+    "properties": {
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "fault": {"enum": ["client", "application", "worker", "server", "operator"]},
+    },
+}
 _INVALID = {
-    JSON: {
-        "schema": {
-            "type": "object",
-            "required": ["parameters"],
-            "properties": {
+    PROBLEM: {
+        "schema": _PROBLEM
+        | {
+            "required": [*_PROBLEM["required"], "parameters"],
+            "properties": _PROBLEM["properties"]
+            | {
                 "parameters": {
                     "type": "array",
                     "items": {
@@ -259,4 +271,4 @@ _INVALID = {
         }
     }
 }
-_TEXT_OR_JSON: dict[str, Any] = {TEXT.partition(";")[0]: {}, JSON: {}}
+_FAILED = {PROBLEM: {"schema": _PROBLEM}}

@@ -1,4 +1,4 @@
-"""The responses to errors for which the application has no error handler."""
+"""What only developers see: the page of an exception, and the list of routes for a path that has none."""
 
 from __future__ import annotations
 
@@ -10,41 +10,24 @@ from types import TracebackType
 
 from .._log import format_error, is_our_code
 from .._requests.request import Request
-from ..errors import HTTPError, InvalidParameter, QueryError, phrase
-from .encoding import json_encode
-from .response import JSON, Response, html
+from ..errors import HTTPError, QueryError
+from .problems import preferred, problem_response
+from .response import HTML, Response, html
 
-
-def error_response(error: HTTPError, request: Request | None) -> Response:
-    """An `HTTPError` as text, or as JSON when the client asks for that or there is more than a text."""
-    if isinstance(error, QueryError):
-        return _query_response(error, {})
-    content: dict[str, object] = {"error": error.detail}
-    if isinstance(error, InvalidParameter):
-        content["parameters"] = error.parameters
-    elif request is None or not request.accepts_json:
-        return Response(error.detail, error.status, error.headers)
-    return _json_response(error, content)
-
-
-def _query_response(error: QueryError, more: dict[str, object]) -> Response:
-    """As the core answers for a query that was returned, except for whose fault it is, which a worker does not know."""
-    content = {"status": error.status, "error": phrase(error.status), "detail": error.detail, "effect": error.effect}
-    return _json_response(error, content | more)
-
-
-def _json_response(error: HTTPError, content: dict[str, object]) -> Response:
-    return Response(json_encode(content), error.status, {"content-type": JSON} | error.headers)
+_FAILED = "the application failed; its log says why"
 
 
 def failure_response(error: BaseException, request: Request | None, dev: bool) -> Response:
     """The response to a fault of the application: without details for clients, with all details for developers."""
-    if dev and request is not None and "html" in request.headers.get("accept", ""):
+    if dev and request is not None and preferred(request.headers.get("accept", "")) == HTML:
         return _traceback_page(error, request)
     if isinstance(error, QueryError):
-        return _query_response(error, {"message": str(error), "sqlstate": error.sqlstate} if dev else {})
-    told = format_error(error) if dev else phrase(500)
-    return error_response(HTTPError(500, told), request)
+        shown = {"message": str(error), "sqlstate": error.sqlstate} if dev else {}
+        return problem_response(error, request, more=shown)
+    if dev:
+        last = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+        return problem_response(HTTPError(500, last), request, more={"traceback": format_error(error)})
+    return problem_response(HTTPError(500, _FAILED), request)
 
 
 def routes_page(request: Request, routes: Iterable[tuple[str, str]], hint: str) -> Response:

@@ -30,5 +30,12 @@ def shape_of(wait: p.Wait) -> str:
 
 def error_of(failed: p.Failed) -> QueryError:
     """The error that a failed query raises."""
-    reason, state, text, effect, status = msgspec.structs.astuple(failed)
-    return QueryError(text, reason=reason, sqlstate=state, effect=effect, status=status)
+    reason, state, text, effect, status, fault, detail = msgspec.structs.astuple(failed)
+    return QueryError(
+        text, reason=reason, sqlstate=state, effect=effect, status=status, detail=detail or None, fault=fault or None
+    )
+
+
+def failed_of(error: QueryError) -> p.Failed:
+    """The outcome that raises this error."""
+    return p.Failed(error.reason, error.sqlstate, str(error), error.effect, error.status, error.fault, error.detail)

@@ -86,10 +86,14 @@ class Rows(Array, frozen=True, tag="rows"):
 
 
 class Failed(Array, frozen=True, tag="failed"):
-    """A query that failed. `status` is the one that a client would get; `text` is for logs and developers."""
+    """A query that failed. `text` is for logs and developers; `status`, `fault` and `detail` are what a client would
+    get.
+    """
 
     reason: str
     sqlstate: str | None
     text: str
     effect: Literal["none", "completed", "unknown", "cancelled"]
     status: FaultStatus
+    fault: str
+    detail: str

@@ -17,18 +17,20 @@ from .._link import port
 from .._link.answers import Answer, Attempted, Streamed
 from .._link.answers import Parked as ParkedAnswer
 from .._requests.request import Request
+from .._responses.encoding import inline
+from .._responses.problems import problem_response
 from .._routing.patterns import RouteTable, parse
 from .._wire import payloads as p
 from .._wire.ready import Park, read_wait
 from .._wire.ready import Route as ReadyRoute
-from ..errors import WaitError
+from ..errors import NO_METHOD, NO_ROUTE, HTTPError, WaitError
 from . import _job_address as job_address
 from ._databases import Databases
 from ._exchange import Exchange
 from ._jobs import RUNS_MAX, Enqueued, Jobs
 from ._port import TestPort
 from ._request import nobodys_request
-from ._response import Parked, Response, Whole, answer_of, answer_of_core, answer_of_failed
+from ._response import Parked, Response, Whole, answer_of, answer_of_failed
 from ._waits import Parking, Waits
 from ._worker import Worker
 
@@ -68,9 +70,10 @@ class Core:
             if self._ready.fallback:
                 return self._run(raw)
             if allowed := self._router.allowed(head.path):
-                detail = "this path does not support the method; see Allow"
-                return Response(answer_of_core(405, detail, {"allow": ", ".join(allowed)}))
-            return Response(answer_of_core(404, "no route matches this path"))
+                error = HTTPError(405, NO_METHOD, {"allow": ", ".join(allowed)})
+            else:
+                error = HTTPError(404, NO_ROUTE)
+            return Response(inline(problem_response(error, Request(raw))))
         raw = msgspec.structs.replace(raw, route=match.route, parameters=list(match.parameters))
         route = self._ready.routes[match.route]
         if route.kind == "constant":
@@ -136,7 +139,8 @@ class Core:
                     stream = response.stream if isinstance(response, _JobRun) else 0
                     self.worker.run(response, lambda: self._handling.call(stream, function, state, outcome))
                 case _:
-                    response.whole = answer_of(outcome, cast(p.Answer, then), wait, self._pending)
+                    request = Request(response.requested)
+                    response.whole = answer_of(outcome, cast(p.Answer, then), wait, request, self._pending)
 
         if isinstance(wait, p.UntilResult) and isinstance(then, p.Answer):
             wait = job_address.impatient(wait, Request(response.requested))
@@ -236,10 +240,10 @@ class Core:
     def _let_in(self, response: _Visit, job: Enqueued | None) -> None:
         wait = job_address.wait_of_request(response.id, Request(response.requested))
         if job is None:
-            response.whole = job_address.answer_of_missing(response.id)
+            response.whole = job_address.answer_of_missing(response.id, Request(response.requested))
         elif response.method == "DELETE":
             self._cancel_job(job)
-            response.whole = job_address.answer_of_cancelled(job)
+            response.whole = job_address.answer_of_cancelled(job, Request(response.requested))
         else:
             self._park(response, wait, p.Answer(None))
             if isinstance(wait, p.Stream):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
+from .._sql.outcomes import failed_of
 from .._waits.wait import Wait
 from .._wire import payloads as p
 from ..errors import QueryError
@@ -57,7 +58,7 @@ class Databases:
                 case _:
                     return self._end("commit" if isinstance(wait, p.Commit) else "rollback", who)
         except QueryError as error:
-            return 0, p.Failed(error.reason, error.sqlstate, str(error), error.effect, error.status)
+            return 0, failed_of(error)
 
     def over(self, who: object) -> None:
         """A request has ended: a transaction that is still open is rolled back."""
@@ -72,7 +73,9 @@ class Databases:
         seconds, found = self._run(Asked(wait.text, parameters, name))
         if options.deadline and seconds > options.deadline:
             text = f"it was cancelled after {options.deadline} seconds, its deadline"
-            return options.deadline, p.Failed("deadline", None, text, "cancelled", 504)
+            told = "the deadline of the query passed; nothing has changed"
+            late = QueryError(text, reason="deadline", effect="cancelled", status=504, detail=told)
+            return options.deadline, failed_of(late)
         return seconds, outcome_of(found, options)
 
     def _begin(self, name: str, who: object) -> tuple[float, p.Outcome]:

@@ -9,7 +9,7 @@ import msgspec
 from .._job import text_of_id
 from .._requests.request import Request
 from .._responses.encoding import inline
-from .._responses.error_pages import error_response
+from .._responses.problems import problem_response
 from .._responses.response import Response
 from .._wire import payloads as p
 from ..errors import HTTPError, JobError
@@ -62,18 +62,23 @@ def answer_of_pending(job: Enqueued, jobs_path: str | None) -> p.Response:
     return inline(Response({"id": job.id} | _described(job), 202, headers))
 
 
-def answer_of_missing(id: bytes) -> p.Response:
+def answer_of_missing(id: bytes, request: Request) -> p.Response:
     """The answer when there is no such job."""
-    return inline(error_response(JobError("", reason="missing", id=text_of_id(id)), None))
+    return _problem(JobError("", reason="missing", id=text_of_id(id)), request)
 
 
-def answer_of_cancelled(job: Enqueued) -> p.Response:
+def _problem(error: HTTPError, request: Request) -> p.Response:
+    error.headers = {"cache-control": "no-store", "vary": "Accept, Prefer"}
+    return inline(problem_response(error, request))
+
+
+def answer_of_cancelled(job: Enqueued, request: Request) -> p.Response:
     """The answer for a DELETE."""
     match job.outcome:
         case p.Completed():
-            return inline(error_response(HTTPError(409, "the job has completed"), None))
-        case p.NoResult(reason="dead", text=text):
-            return inline(error_response(JobError(text, reason="dead", id=job.id), None))
+            return _problem(HTTPError(409, "the job has completed"), request)
+        case p.NoResult(reason="dead"):
+            return _problem(HTTPError(409, "the job has failed for good; there is nothing to cancel"), request)
         case _:
             return inline(Response({"id": job.id, "state": job.state}))
 

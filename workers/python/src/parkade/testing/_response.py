@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
@@ -14,15 +14,15 @@ from .._link.answers import Answer
 from .._log import log_fault
 from .._mappings import Headers
 from .._requests.request import Request
-from .._responses.encoding import flat_of, inline, json_encode
-from .._responses.error_pages import error_response
+from .._responses.encoding import flat_of, inline
+from .._responses.problems import problem_response
 from .._responses.response import JSON
 from .._responses.response import Response as Made
 from .._sql.outcomes import error_of, shape_of
 from .._waits.message import Message
 from .._waits.wait import Wait
 from .._wire import payloads as p
-from ..errors import JobError, phrase
+from ..errors import JobError, QueryError
 from ..jobs._values import decode_result
 from ._waits import Parking
 
@@ -141,7 +141,9 @@ class Whole(p.Response, array_like=True, frozen=True):
         pass
 
 
-def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait, pending: Callable[[bytes], p.Response]) -> p.Response:
+def answer_of(
+    outcome: p.Outcome, then: p.Answer, wait: p.Wait, request: Request, pending: Callable[[bytes], p.Response]
+) -> p.Response:
     """What the core answers alone; `pending` makes the answer for a job that has not ended."""
     match outcome:
         case p.Completed(result=result):
@@ -151,12 +153,13 @@ def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait, pending: Callabl
         case p.Pending(id=id):
             return pending(id)
         case p.NoResult(id=id, reason=reason, text=text):
-            return inline(error_response(JobError(text, reason=reason, id=text_of_id(id)), None))
+            return inline(problem_response(JobError(text, reason=reason, id=text_of_id(id)), request))
         case p.Message(cursor=cursor, content_type=content_type, body=body, gap=gap):
             gaps = ["parkade-gap", "true"] if gap else []
             return Whole(200, ["content-type", content_type, "etag", f'"{cursor}"', *_NO_STORE, *gaps], body)
         case p.Rows(columns=[_, *_], count=0) if shape_of(wait) != "rows":
-            return answer_of_core(404, "no such row", effect="completed")
+            error = QueryError("", reason="not one", effect="completed", status=404)
+            return inline(problem_response(error, request))
         case p.Rows(body=body):
             return Whole(200, ["content-type", JSON], body)
         case p.Elapsed() if then.response is not None:
@@ -170,16 +173,7 @@ def answer_of(outcome: p.Outcome, then: p.Answer, wait: p.Wait, pending: Callabl
 def answer_of_failed(failed: p.Failed, request: Request) -> p.Response:
     """What the core answers for a query that failed; the log says more, as the core's does."""
     log_fault(f"{request.method} {request.raw_path}: {failed.text}")
-    error = error_of(failed)
-    detail = f"{error.detail}; the log says why" if error.status == 500 else error.detail
-    return answer_of_core(error.status, detail, error.headers, effect=error.effect)
-
-
-def answer_of_core(status: int, detail: str, headers: Mapping[str, str] | None = None, **more: str) -> p.Response:
-    """An error as the core answers it alone."""
-    fault = "client" if status < 500 else "application" if status in (500, 504) else "server"
-    told = {"detail": detail, **more, "error": phrase(status), "fault": fault, "status": status}
-    return inline(Made(json_encode(told), status, {"content-type": JSON} | dict(headers or {})))
+    return inline(problem_response(error_of(failed), request))
 
 
 _NO_STORE = ("cache-control", "no-store")
