@@ -18,6 +18,7 @@ FROM python:3.13-slim-bookworm
 RUN useradd --system --uid 10001 --create-home --home-dir /srv/web web
 COPY --from=build /wheels /wheels
 RUN pip install --no-cache-dir /wheels/*.whl uvloop && rm -r /wheels
+COPY --chown=web examples/style.css /srv/web/style.css
 COPY --chown=web examples/demo /srv/web/demo
 USER web
 WORKDIR /srv/web
@@ -25,7 +26,7 @@ WORKDIR /srv/web
 RUN mkdir state
 VOLUME /srv/web/state
 # The admin address has no password: it stays inside the container.
-ENV PARKADE_BIND=0.0.0.0:8000 PARKADE_STATE=/srv/web/state PARKADE_ADMIN=127.0.0.1:9000
+ENV PARKADE_BIND=0.0.0.0:8000 PARKADE_STATE=/srv/web/state PARKADE_ADMIN=127.0.0.1:9000 DEMO_ADMIN=127.0.0.1:9000
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
     CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:9000/health/ready', timeout=2)"]
