@@ -7,7 +7,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.to
 PYTHON_SOURCES := $(shell find workers/python/src -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check soak bench wheels fmt clean
+.PHONY: help setup demo docs test check soak bench wheels fmt clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ $(VENV)/.parkade: $(BIN)/python $(RUST_SOURCES) pyproject.toml
 
 demo: $(VENV)/.parkade ## Serve the demo at http://127.0.0.1:8000
 	$(BIN)/parkade serve examples/demo/app.py --bind 127.0.0.1:8000 --admin 127.0.0.1:8001
+
+docs: setup ## Make the API reference from the docstrings, in target/reference
+	$(BIN)/python scripts/reference.py
 
 test: setup ## Run every test: what CI runs
 	cargo test --locked --quiet --workspace
