@@ -38,6 +38,7 @@ PYTHON_ORDER = [
     "_waits",
     "_sql",
     "_responses",
+    "_cors",
     "_hooks",
     "_routing",
     "jobs",

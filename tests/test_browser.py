@@ -254,3 +254,55 @@ def test_the_page_of_a_description_shows_every_operation_and_sends_requests(shar
     assert page.run('document.querySelector("details[open] form pre").textContent.endsWith(\'{"x":1.0,"y":2.0}\')')
     assert shared.problems == []
     shared.close_all()
+
+
+ELSEWHERE = """
+(() => {{
+  const api = "{api}";
+  const text = async (path, options) => (await fetch(api + path, options)).text();
+  window.told = {{}};
+  (async () => {{
+    told.set = await text("/set", {{credentials: "include"}});
+    told.who = await text("/who", {{credentials: "include", headers: {{"x-a": "preflight, please"}}}});
+    told.nobody = await text("/who", {{credentials: "omit"}});
+    told.row = (await fetch(api + "/many", {{method: "GET"}})).status;
+    told.missing = (await fetch(api + "/nowhere", {{method: "PUT"}})).status;
+    told.private = await text("/private").catch(error => error.name);
+    told.ready = true;
+  }})();
+  const events = new EventSource(api + "/stream", {{withCredentials: true}});
+  events.onopen = () => told.open = true;
+  events.onmessage = event => told.message = event.data;
+  return true;
+}})()
+"""
+
+
+def test_a_page_of_another_origin_uses_what_it_is_permitted_to(shared: Browser, serve: Serve) -> None:
+    site = serve("basic")
+    api = serve("added", workers=2, environment={"ORIGINS": url(site)[:-1]})
+    page = shared.open(url(site) + "constant-page")
+    page.run(ELSEWHERE.format(api=url(api)[:-1]))
+    page.until("told.ready && told.open")
+    api.publish("news", b"hello over there")
+    page.until('told.message === "hello over there"')
+    told = {name: page.run(f"told.{name}") for name in ("set", "who", "nobody", "row", "missing", "private")}
+    assert told == {
+        "set": "set",
+        "who": "yes",
+        "nobody": "nobody",
+        "row": 201,
+        "missing": 404,
+        "private": "TypeError",
+    }
+    shared.problems.clear()  # the browser notes what it kept from the page, and the 404
+    shared.close_all()
+
+
+def test_a_page_of_another_origin_is_kept_out_otherwise(shared: Browser, serve: Serve) -> None:
+    site, api = serve("basic"), serve("added", environment={"ORIGINS": "https://elsewhere.example"})
+    page = shared.open(url(site) + "constant-page")
+    page.run(f"fetch('{url(api)}').catch(error => window.told = error.name)")
+    page.until('window.told === "TypeError"')
+    shared.problems.clear()
+    shared.close_all()

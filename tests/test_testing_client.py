@@ -29,6 +29,10 @@ COMPARED = (
     "parkade-gap",
     "vary",
 )
+COMPARED += ("x-usual", *(f"access-control-allow-{what}" for what in ("origin", "credentials")))
+COMPARED += ("access-control-expose-headers", "access-control-max-age")
+COMPARED += ("access-control-allow-methods", "access-control-allow-headers")
+USUAL = {"x-usual": ["yes"], "x-why": ["usual"]}  # what the application adds to all answers
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,24 @@ BROKEN = (
     '"fault":"application"}'
 )
 
+VARIES = {"vary": ["Origin"]}
+PREFLIGHT_VARIES = {"vary": ["Origin, Access-Control-Request-Method, Access-Control-Request-Headers"]}
+GIVEN = {"x-why": ["w"], "cache-control": ["max-age=60"]} | VARIES
+
+
+def permitted(origin: str) -> dict[str, list[str]]:
+    return {
+        "access-control-allow-origin": [origin],
+        "access-control-allow-credentials": ["true"],
+        "access-control-expose-headers": ["etag"],
+    }
+
+
+def from_(origin: str, method: str = "", headers: str = "") -> dict[str, Any]:
+    asked = {"access-control-request-method": method, "access-control-request-headers": headers}
+    return {"headers": {"origin": origin} | {name: value for name, value in asked.items() if value}}
+
+
 CASES = [
     Case("a constant", "GET", "/constant", 200, "constant", TEXT),
     Case("a page", "GET", "/page", 200, "<p>page", "text/html; charset=utf-8"),
@@ -259,6 +281,141 @@ CASES = [
     ),
     Case("a router", "GET", "/part", 200, "part", TEXT, {"x-part": ["yes"]}),
     Case("the error of a router", "GET", "/part/error", 410, "part: it is gone", TEXT, {"x-part": ["yes"]}),
+    Case("a timer and an after hook", "GET", "/part/timer", 200, "late", TEXT, {"x-part": ["yes"]}),
+    Case(
+        "a long poll and an after hook",
+        "GET",
+        "/part/next",
+        204,
+        "",
+        None,
+        {"x-part": ["yes"], "cache-control": ["no-store"]},
+    ),
+    Case(
+        "a query and an after hook",
+        "GET",
+        "/part/row",
+        200,
+        '{"one":1}',
+        JSON,
+        {"x-part": ["yes"], "x-why": ["w"]},
+    ),
+    Case(
+        "an after hook that answers instead of a wait",
+        "GET",
+        "/part/replaced",
+        203,
+        "instead of the wait",
+        TEXT,
+        {"x-part": ["another"]},
+    ),
+    *(
+        Case(f"a timer with headers at {path}", "GET", path, 201, "late", TEXT, GIVEN)
+        for path in ("/added/timer", "/added/timer/handler")
+    ),
+    Case("a long poll with headers", "GET", "/added/next", 204, "", None, GIVEN),
+    Case("a row with headers as a route", "GET", "/added/row", 201, '{"one":1}', JSON, GIVEN),
+    Case("a row with headers", "GET", "/added/row/handler", 201, '{"one":1}', JSON, GIVEN),
+    Case(
+        "no row, with headers",
+        "GET",
+        "/added/no-row",
+        404,
+        NO_ROW,
+        PROBLEM,
+        {"x-why": ["w"], "vary": ["Accept", "Origin"]},
+    ),
+    Case(
+        "rows with a cookie",
+        "GET",
+        "/added/cookie",
+        202,
+        '[{"one":1}]',
+        JSON,
+        {"set-cookie": ["a=1; Path=/; Secure; HttpOnly; SameSite=Lax"]} | VARIES,
+    ),
+    *(
+        Case(f"an answer for {origin}", "GET", "/added/row", 201, None, JSON, GIVEN | permitted(origin), from_(origin))
+        for origin in ("https://a.example", "https://x.b.example")
+    ),
+    *(
+        Case(f"an answer for {origin}", "GET", "/added/row", 201, None, JSON, GIVEN, from_(origin))
+        for origin in ("https://b.example", "http://a.example", "null")
+    ),
+    Case(
+        "an answer that says itself for whom it is",
+        "GET",
+        "/added/own",
+        200,
+        "own",
+        TEXT,
+        VARIES | permitted("https://a.example") | {"access-control-allow-origin": ["https://own.example"]},
+        from_("https://a.example"),
+    ),
+    Case(
+        "an answer for anybody",
+        "GET",
+        "/added/anybody",
+        200,
+        "anybody",
+        TEXT,
+        {"access-control-allow-origin": ["*"]},
+    ),
+    Case("an answer for nobody", "GET", "/added/nobody", 200, "nobody", TEXT, {}, from_("https://a.example")),
+    Case("no route for another origin", "GET", "/nowhere", 404, NOT_FOUND, PROBLEM, VARY, from_("https://a.example")),
+    Case(
+        "a preflight",
+        "OPTIONS",
+        "/added/row",
+        204,
+        "",
+        None,
+        {
+            "access-control-allow-origin": ["https://a.example"],
+            "access-control-allow-methods": ["GET"],
+            "access-control-allow-headers": ["x-a, x-b"],
+            "access-control-allow-credentials": ["true"],
+            "access-control-max-age": ["60"],
+        }
+        | PREFLIGHT_VARIES,
+        from_("https://a.example", "GET", "x-a, x-b"),
+    ),
+    Case(
+        "a preflight for anybody",
+        "OPTIONS",
+        "/added/anybody",
+        204,
+        "",
+        None,
+        {
+            "access-control-allow-origin": ["*"],
+            "access-control-allow-methods": ["GET"],
+            "access-control-allow-headers": ["x-a"],
+            "access-control-max-age": ["600"],
+        }
+        | PREFLIGHT_VARIES,
+        from_("https://c.example", "GET"),
+    ),
+    Case(
+        "a preflight that is not permitted",
+        "OPTIONS",
+        "/added/row",
+        204,
+        "",
+        None,
+        PREFLIGHT_VARIES,
+        from_("https://c.example", "GET"),
+    ),
+    Case(
+        "a preflight for a route without a policy",
+        "OPTIONS",
+        "/added/nobody",
+        405,
+        NO_METHOD,
+        PROBLEM,
+        {"allow": ["GET, HEAD"]} | VARY,
+        from_("https://a.example", "GET"),
+    ),
     Case("a timer", "GET", "/after/0.1", 200, '{"waited":0.1}', JSON),
     Case("a timer of no time", "GET", "/after/0", 200, '{"waited":0.0}', JSON),
     Case("a constant timer of no time", "GET", "/after-constant", 200, "at once", TEXT),
@@ -279,7 +436,7 @@ def test_an_answer_is_the_same(driver: Driver, case: Case) -> None:
     assert answer.status == case.status, answer.body
     if case.body is not None:
         assert answer.body == (case.body.encode() if isinstance(case.body, str) else case.body)
-    expected = case.headers | ({} if case.type is None else {"content-type": [case.type]})
+    expected = USUAL | case.headers | ({} if case.type is None else {"content-type": [case.type]})
     told = {name: value for name, value in answer.headers.items() if case.type is not None or name != "content-type"}
     assert told == expected
 
@@ -291,7 +448,7 @@ def test_messages_are_the_same(driver: Driver, kind: dict[str, str]) -> None:
     assert (missed.status, missed.body, missed.headers) == (
         200,
         b"one",
-        {"content-type": [TEXT], "cache-control": ["no-store"], "parkade-gap": ["true"]},
+        USUAL | {"content-type": [TEXT], "cache-control": ["no-store"], "parkade-gap": ["true"]},
     )
     assert driver.ask("GET", "/next/then").body == b"nothing", "without a cursor it begins now"
     if kind:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from parkade import (
     App,
+    Cors,
     HTTPError,
     Message,
     Request,
@@ -68,8 +69,32 @@ def build(concurrent: bool) -> App:
     part.get("/error", gone, name="part_gone")
     part.after(part_label)
     part.error(410)(part_gone)
+    part.get("/next", channel("constant").next(timeout=0))
+    part.get("/timer", lambda: after(0, "late"))
+    part.get("/row", lambda: query("select 1 as one").one().headers({"x-why": "w"}))
+    part.get("/replaced", lambda: query("select 1 as replaced"))
     app.include(part)
+    app.include(added())
+    app.headers({"x-usual": "yes", "x-why": "usual"})
     return app
+
+
+def added() -> Router:
+    """Waits with headers of their own, and pages of other origins."""
+    router = Router("/added")
+    router.cors(origins=["https://a.example", "https://*.b.example"], credentials=True, expose=["ETag"], max_age=60)
+    given = {"x-why": "w", "cache-control": "max-age=60"}
+    router.get("/timer", after(0, "late").headers(given, status=201))
+    router.get("/timer/handler", lambda: after(0, "late").headers(given, status=201))
+    router.get("/next", channel("constant").next(timeout=0).headers(given, status=201))
+    router.get("/row", query("select 1 as one").one().headers(given, status=201))
+    router.get("/row/handler", lambda: query("select 1 as one").headers(given, status=201).one())
+    router.get("/no-row", lambda: query("select 1 as one where 1 = 0").one().headers(given, status=201))
+    router.get("/cookie", lambda: Response(query("select 1 as one"), 202).set_cookie("a", "1"))
+    router.get("/own", lambda: Response("own", headers={"access-control-allow-origin": "https://own.example"}))
+    router.get("/anybody", "anybody", cors=Cors(origins="*", methods=["GET"], headers=["X-A"]))
+    router.get("/nobody", "nobody", cors=False)
+    return router
 
 
 def pieces() -> Iterator[str]:
@@ -169,8 +194,11 @@ def publish(body: str) -> None:
     channel("news").publish(body)
 
 
-def part_label(request: Request, response: Response) -> None:
+def part_label(request: Request, response: Response) -> Response | None:
     response.headers["x-part"] = "yes"
+    if request.path == "/part/replaced" and isinstance(response.body, Wait):
+        return Response("instead of the wait", 203, {"x-part": "another"})
+    return None
 
 
 def part_gone(error: HTTPError) -> str:

@@ -37,6 +37,8 @@ pub enum HttpEffect {
     Refuse { request: RequestId, refusal: Refusal },
     /// Answer with the constant of that route.
     Constant { request: RequestId, route: RouteId },
+    /// Answer which requests of other origins the application permits.
+    Preflight { request: RequestId },
     /// This `RESPONSE` goes to the client. `whole`: it is the end.
     Relay { request: RequestId, payload: PayloadId, whole: bool },
     /// The answer that had begun is complete.

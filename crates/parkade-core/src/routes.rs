@@ -34,6 +34,8 @@ pub enum Destination {
     Constant {
         route: RouteId,
     },
+    /// A browser asks which requests of other origins the application permits, and the server knows.
+    Preflight,
     NotFound,
     MethodNotAllowed,
     /// No worker has declared its routes yet.

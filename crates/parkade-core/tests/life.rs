@@ -55,6 +55,7 @@ fn an_error_is_told_while_nothing_was_sent() {
 #[test]
 fn what_needs_no_worker_takes_none() {
     check("ready:1 arrive:a:/constant", "constant:a done:a");
+    check("ready:1 arrive:a:/preflight", "preflight:a done:a");
     check("ready:1 arrive:a:/missing", "refuse:a:NotFound done:a");
     check("ready:1 arrive:a:/next publish:bids", "deliver:m1:a done:a");
     check("ready:1 arrive:a:/stream", "open:a:1.0");

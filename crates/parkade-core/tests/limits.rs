@@ -18,6 +18,7 @@ fn a_full_queue_refuses_who_needs_a_worker_and_nobody_else() {
     check_with(config(), "arrive:a arrive:b arrive:c", "refuse:c:QueueFull done:c");
     check_with(config(), "ready:1:sync:1 arrive:x arrive:a arrive:b arrive:c", "refuse:c:QueueFull done:c");
     check_with(config(), "ready:1:sync:1 arrive:x arrive:a arrive:b arrive:c:/constant", "constant:c done:c");
+    check_with(config(), "ready:1:sync:1 arrive:x arrive:a arrive:b arrive:c:/preflight", "preflight:c done:c");
     check_with(config(), "ready:1:sync:1 arrive:x arrive:a arrive:b left:a arrive:c", "");
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use parkade_model::Missed;
 
-use crate::exchange::Response;
+use crate::exchange::{Headers, Response};
 use crate::wait::{CallKind, ThenRequest, WaitRequest};
 
 /// The application, as described in `READY`.
@@ -27,6 +27,28 @@ pub struct Application {
     pub queues: Vec<(String, QueueOptions)>,
     /// Recurring jobs; each name once.
     pub recurring: Vec<RecurringSpec>,
+    /// Added to each response that has no header of that name.
+    pub headers: Headers,
+    /// Numbered by their place.
+    pub cors: Vec<CorsPolicy>,
+    /// The policy for requests that match no route. Checked: there is such a policy.
+    pub unmatched_cors: Option<u32>,
+}
+
+/// Which requests of other origins browsers are told to permit. Neither origins nor names are checked here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CorsPolicy {
+    /// `*` alone is any; `https://*.example.com` is any host under that.
+    pub origins: Vec<String>,
+    /// `None`: whatever the client asks for.
+    pub methods: Option<Vec<String>>,
+    /// `None`: whatever the client asks for.
+    pub headers: Option<Vec<String>>,
+    pub expose: Vec<String>,
+    /// Cookies may be sent. Checked: the origins are not any.
+    pub credentials: bool,
+    /// Seconds.
+    pub max_age: Option<u64>,
 }
 
 /// One route.
@@ -38,6 +60,8 @@ pub struct Route {
     pub path: String,
     /// Seconds a request may be queued or running at a time; 0 is none, `None` the server's default.
     pub deadline: Option<f64>,
+    /// The number of its policy for other origins. Checked: there is such a policy.
+    pub cors: Option<u32>,
     pub kind: RouteKind,
 }
 

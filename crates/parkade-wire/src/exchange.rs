@@ -37,6 +37,14 @@ pub struct Response {
     pub body: Bytes,
 }
 
+/// What a worker adds to a response that the core will give alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Added {
+    /// Takes the place of 200: 200 to 299.
+    pub status: Option<u16>,
+    pub headers: Headers,
+}
+
 /// Names and values, still in the bytes of their frame: nothing is allocated for a header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers {

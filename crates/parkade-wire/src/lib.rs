@@ -21,12 +21,12 @@ mod streams;
 mod wait;
 
 pub use application::{
-    Application, ChannelOptions, JobAccess, JobSpec, QueueOptions, RecurringSpec, Route, RouteKind, When,
+    Application, ChannelOptions, CorsPolicy, JobAccess, JobSpec, QueueOptions, RecurringSpec, Route, RouteKind, When,
 };
 pub use codec::{Decoder, Receive, encode};
 pub use conversation::{Agreed, Conversation, Offer};
 pub use error::{ProtocolRule, Violation};
-pub use exchange::{Headers, RequestFrame, RequestHead, Response};
+pub use exchange::{Added, Headers, RequestFrame, RequestHead, Response};
 pub use frame::{CancelReason, CoreInfo, ErrorReason, FromCore, FromWorker, WorkerInfo};
 pub use framing::{RawFrame, next_raw};
 pub use job::{EnqueueOptions, Enqueued, RunFrame};

@@ -213,7 +213,7 @@ impl Stream {
             // The worker had not read the CANCEL yet, and will not write on the stream again.
             (
                 StreamState::Given | StreamState::Held,
-                ThenRequest::Await | ThenRequest::Answer(_) | ThenRequest::Call { .. },
+                ThenRequest::Await | ThenRequest::Answer { .. } | ThenRequest::Call { .. },
             ) => Ok(StreamProgress::Closed),
             (StreamState::Replying { .. }, _) => Err(self.refused(ProtocolRule::Response, Kind::Park)),
             (StreamState::Parked, _) => Err(self.refused(ProtocolRule::Closed, Kind::Park)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_model::{ChannelName, Cursor, JobId};
 
-use crate::exchange::Response;
+use crate::exchange::{Added, Response};
 use crate::query::{Begin, QueryRequest};
 
 /// The wait of a worker or a route.
@@ -65,7 +65,7 @@ pub enum CallKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThenRequest {
     /// The core answers alone: with this response after a timer, with the message, the rows or the result (`None`) after the others.
-    Answer(Option<Response>),
+    Answer { response: Option<Response>, added: Option<Added> },
     /// Any worker calls the function with the outcome and the state.
     Call { function: String, state: Bytes, kind: CallKind },
     /// The worker that parked continues the stream.

@@ -94,9 +94,10 @@ fn one_form(name: &str, frame: &Value) -> Value {
 
 fn application(name: &str, application: &mut Value) {
     with_defaults(application, &[("concurrent", json!(false)), ("threads", json!(1)), ("fallback", json!(false))]);
-    for key in ["routes", "channels", "jobs", "queues", "recurring"] {
+    for key in ["routes", "channels", "jobs", "queues", "recurring", "headers", "cors"] {
         with_defaults(application, &[(key, json!([]))]);
     }
+    pairs(&mut application["headers"]);
     for route in application["routes"].as_array_mut().unwrap() {
         without_nil(route);
         for (key, value) in route.as_object_mut().unwrap() {
@@ -163,6 +164,9 @@ fn without_defaults(options: &mut Value) {
 fn then(then: &mut Value) {
     if then[0] == "answer" && !then[1].is_null() {
         response(&mut then[1]);
+    }
+    if then[0] == "answer" && then.get(2).is_some() {
+        pairs(&mut then[2][1]);
     }
     if then[0] == "call" {
         then[2] = binary(&then[2]);

@@ -106,6 +106,8 @@ def without_defaults(value: Any) -> Any:
             return {key: without_defaults(item) for key, item in said.items() if item not in (None, False, [])}
         case ["call", name, state, "sync"]:
             return ["call", name, state]
+        case ["answer", response, None]:
+            return ["answer", response]
         case list():
             return [without_defaults(item) for item in value]
         case _:

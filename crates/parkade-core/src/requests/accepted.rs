@@ -31,6 +31,11 @@ pub fn route(step: &mut Step<'_>, life: Accepted, destination: Destination) -> L
             step.cx.effects.push(Effect::Http(HttpEffect::Constant { request: step.request, route }));
             step.done(journey)
         }
+        Destination::Preflight => {
+            let journey = leave(step, life).queued(step.cx.now);
+            step.cx.effects.push(Effect::Http(HttpEffect::Preflight { request: step.request }));
+            step.done(journey)
+        }
         Destination::NotFound => refuse(step, life, Refusal::NotFound),
         Destination::MethodNotAllowed => refuse(step, life, Refusal::MethodNotAllowed),
         Destination::Unknown => await_routes(step, life),

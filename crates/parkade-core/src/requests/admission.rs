@@ -29,6 +29,7 @@ pub fn refusal(cx: &Context, (queue, fleet): (&Queue, &Fleet), destination: &Des
         Destination::Unknown => no_place(cx, fleet, queued_before),
         Destination::Wait { .. }
         | Destination::Constant { .. }
+        | Destination::Preflight
         | Destination::NotFound
         | Destination::MethodNotAllowed => None,
     }

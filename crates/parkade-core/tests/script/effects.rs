@@ -30,6 +30,7 @@ impl Script {
                 format!("refuse:{}:{refusal:?}", self.name(*request))
             }
             Effect::Http(HttpEffect::Constant { request, .. }) => format!("constant:{}", self.name(*request)),
+            Effect::Http(HttpEffect::Preflight { request }) => format!("preflight:{}", self.name(*request)),
             Effect::Http(HttpEffect::Relay { request, whole: true, .. }) => format!("relay:{}", self.name(*request)),
             Effect::Http(HttpEffect::Relay { request, whole: false, .. }) => format!("begin:{}", self.name(*request)),
             Effect::Http(HttpEffect::End { request }) => format!("end:{}", self.name(*request)),

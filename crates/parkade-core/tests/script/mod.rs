@@ -352,6 +352,7 @@ fn routes(table: &str) -> Vec<Route> {
         route("/stream", Kind::Wait { wait: stream, then: Then::Answer }),
         route("/query", Kind::Wait { wait: wait("query", "alone"), then: Then::Answer }),
         route("/constant", Kind::Constant),
+        route("/preflight", Kind::Preflight),
         route("/visit", Kind::Wait { wait: wait("visit", "x@0s"), then: Then::Answer }),
         route("/visit/next", Kind::Wait { wait: wait("visit", "x@5s"), then: Then::Answer }),
         route("/visit/cancel", Kind::Wait { wait: wait("cancel", "x"), then: Then::Answer }),

@@ -218,7 +218,9 @@ impl Model {
     fn apply_of_clients(&mut self, effect: &HttpEffect) {
         match effect {
             HttpEffect::Refuse { request, refusal } => self.refused(*request, *refusal),
-            HttpEffect::Constant { request, .. } => self.answer(*request, Answer::Awaited, Answer::Ended),
+            HttpEffect::Constant { request, .. } | HttpEffect::Preflight { request } => {
+                self.answer(*request, Answer::Awaited, Answer::Ended);
+            }
             HttpEffect::Relay { request, payload, whole } => {
                 self.has_come(*payload);
                 let to = if *whole { Answer::Ended } else { Answer::Begun };
@@ -385,7 +387,10 @@ impl Model {
             Destination::Fallback { .. } | Destination::Unknown => {
                 (request.deadline, request.coroutine) = (default, true);
             }
-            Destination::Constant { .. } | Destination::NotFound | Destination::MethodNotAllowed => {}
+            Destination::Constant { .. }
+            | Destination::Preflight
+            | Destination::NotFound
+            | Destination::MethodNotAllowed => {}
         }
     }
 }

@@ -9,7 +9,7 @@ use parkade_core::{
 
 use crate::tables::{Kind, Route, route};
 
-pub const PATHS: [&str; 16] = [
+pub const PATHS: [&str; 17] = [
     "/sync",
     "/async",
     "/endless",
@@ -18,6 +18,7 @@ pub const PATHS: [&str; 16] = [
     "/stream",
     "/timer",
     "/constant",
+    "/preflight",
     "/missing",
     "/query",
     "/query/shared",
@@ -91,6 +92,7 @@ pub fn routes(version: u64) -> (bool, Vec<Route>) {
             Kind::Wait { wait: visit(Errand::Events { channel: channel("news/1"), since: None }), then: Then::Answer },
         ),
         route("/constant", Kind::Constant),
+        route("/preflight", Kind::Preflight),
         route("/query", Kind::Wait { wait: query(None), then: Then::Answer }),
         route("/query/shared", Kind::Wait { wait: query(Some("one")), then: Then::Answer }),
         route(

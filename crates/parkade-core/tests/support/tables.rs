@@ -21,6 +21,7 @@ pub enum Kind {
     Async,
     Wait { wait: Wait, then: Then },
     Constant,
+    Preflight,
 }
 
 pub fn route(path: &'static str, kind: Kind) -> Route {
@@ -59,6 +60,7 @@ impl Tables {
             Kind::Async => Destination::Handler { route, concurrent: true, deadline },
             Kind::Wait { wait, then } => Destination::Wait { route, wait: wait.clone(), then: *then, deadline },
             Kind::Constant => Destination::Constant { route },
+            Kind::Preflight => Destination::Preflight,
         }
     }
 }

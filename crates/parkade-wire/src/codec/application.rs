@@ -1,11 +1,11 @@
 //! Reads the application that `READY` describes.
 
-use super::park::{response, then, wait, wait_then};
+use super::park::{headers, response, then, wait, wait_then};
 use super::read::Reader;
 use super::registered::{jobs, queue, recurring};
-use crate::application::{Application, ChannelOptions, Route, RouteKind};
+use crate::application::{Application, ChannelOptions, CorsPolicy, Route, RouteKind};
 use crate::error::PayloadFault;
-use crate::exchange::Response;
+use crate::exchange::{Headers, Response};
 use crate::limits::THREADS_MAX;
 use crate::wait::{ThenRequest, WaitRequest};
 
@@ -14,6 +14,7 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
     let (mut concurrent, mut threads, mut fallback) = (false, 1, false);
     let (mut routes, mut channels) = (Vec::new(), Vec::new());
     let (mut told, mut queues, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut added, mut cors, mut unmatched_cors) = (Headers::default(), Vec::new(), None);
     reader.map(|reader, key| {
         match key {
             "interface" => interface = Some(reader.text("interface is text")?.to_owned()),
@@ -25,6 +26,9 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
             "jobs" => told = jobs(reader)?,
             "queues" => queues = reader.list(queue)?,
             "recurring" => repeated = recurring(reader)?,
+            "headers" => added = headers(reader)?,
+            "cors" => cors = reader.list(policy)?,
+            "unmatched_cors" => unmatched_cors = reader.optional(policy_number)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -32,6 +36,10 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
     let interface = interface.ok_or(PayloadFault::payload("interface is missing"))?;
     if threads > 1 && !concurrent {
         return Err(PayloadFault::payload("more than one thread is a concurrent worker's"));
+    }
+    let named = routes.iter().map(|route: &Route| route.cors).chain([unmatched_cors]).flatten();
+    if named.max().is_some_and(|most| most as usize >= cors.len()) {
+        return Err(PayloadFault::payload("there is no such policy"));
     }
     Ok(Application {
         interface,
@@ -43,7 +51,38 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
         jobs: told,
         queues,
         recurring: repeated,
+        headers: added,
+        cors,
+        unmatched_cors,
     })
+}
+
+fn policy_number(reader: &mut Reader) -> Result<u32, PayloadFault> {
+    reader.unsigned("a policy is named by its number")
+}
+
+fn policy(reader: &mut Reader) -> Result<CorsPolicy, PayloadFault> {
+    let mut policy = CorsPolicy::default();
+    reader.map(|reader, key| {
+        match key {
+            "origins" => policy.origins = texts(reader)?,
+            "methods" => policy.methods = reader.optional(texts)?,
+            "headers" => policy.headers = reader.optional(texts)?,
+            "expose" => policy.expose = texts(reader)?,
+            "credentials" => policy.credentials = reader.boolean("credentials is a boolean")?,
+            "max_age" => policy.max_age = reader.optional(|reader| reader.unsigned("max_age is an integer"))?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    if policy.credentials && policy.origins.iter().any(|origin| origin == "*") {
+        return Err(PayloadFault::payload("credentials are not for any origin"));
+    }
+    Ok(policy)
+}
+
+fn texts(reader: &mut Reader) -> Result<Vec<String>, PayloadFault> {
+    reader.list(|reader| reader.text("a policy consists of texts").map(str::to_owned))
 }
 
 fn threads(reader: &mut Reader) -> Result<u32, PayloadFault> {
@@ -76,6 +115,7 @@ struct Said {
     path: Option<String>,
     kind: Option<String>,
     deadline: Option<f64>,
+    cors: Option<u32>,
     answer: Option<Response>,
     wait: Option<WaitRequest>,
     then: Option<ThenRequest>,
@@ -89,6 +129,7 @@ fn route(reader: &mut Reader) -> Result<Route, PayloadFault> {
             "path" => said.path = Some(reader.text("path is text")?.to_owned()),
             "kind" => said.kind = Some(reader.text("kind is text")?.to_owned()),
             "deadline" => said.deadline = reader.optional(Reader::seconds)?,
+            "cors" => said.cors = reader.optional(policy_number)?,
             "answer" => said.answer = reader.optional(response)?,
             "wait" => said.wait = reader.optional(wait)?,
             "then" => said.then = reader.optional(then)?,
@@ -106,6 +147,7 @@ impl Said {
             methods: self.methods.ok_or(PayloadFault::payload("methods is missing"))?,
             path: self.path.ok_or(PayloadFault::payload("path is missing"))?,
             deadline: self.deadline,
+            cors: self.cors,
             kind: match kind.as_str() {
                 "sync" => RouteKind::Sync,
                 "async" => RouteKind::Async,

@@ -6,7 +6,7 @@ use super::job::{access, result_of};
 use super::query::{begin, end, query};
 use super::read::Reader;
 use crate::error::PayloadFault;
-use crate::exchange::{Headers, Response};
+use crate::exchange::{Added, Headers, Response};
 use crate::limits::{CHANNEL_NAME_BYTES_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, STATE_BYTES_MAX};
 use crate::wait::{CallKind, ThenRequest, WaitRequest};
 
@@ -50,29 +50,33 @@ pub(super) fn inline_body(reader: &mut Reader) -> Result<bytes::Bytes, PayloadFa
 /// A wait and its `then`, which must fit together.
 pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitRequest, ThenRequest), PayloadFault> {
     match (&wait, &then) {
-        (WaitRequest::Timer { .. }, ThenRequest::Answer(None)) => {
+        (WaitRequest::Timer { .. }, ThenRequest::Answer { response: None, .. }) => {
             Err(PayloadFault::payload("a timer's answer is a response"))
         }
-        (WaitRequest::Next { .. }, ThenRequest::Answer(Some(_))) => {
+        (WaitRequest::Next { .. }, ThenRequest::Answer { response: Some(_), .. }) => {
             Err(PayloadFault::payload("a channel's answer is nil"))
         }
-        (WaitRequest::Stream { .. }, ThenRequest::Answer(Some(_)) | ThenRequest::Call { .. } | ThenRequest::Await) => {
-            Err(PayloadFault::payload("a stream has only answer nil"))
+        (
+            WaitRequest::Stream { .. },
+            ThenRequest::Answer { response: Some(_), .. } | ThenRequest::Call { .. } | ThenRequest::Await,
+        ) => Err(PayloadFault::payload("a stream has only answer nil")),
+        (WaitRequest::Query(_), ThenRequest::Answer { response: Some(_), .. }) => {
+            Err(PayloadFault::payload("a query's answer is nil"))
         }
-        (WaitRequest::Query(_), ThenRequest::Answer(Some(_))) => Err(PayloadFault::payload("a query's answer is nil")),
         (
             WaitRequest::Begin(_) | WaitRequest::Commit | WaitRequest::Rollback,
-            ThenRequest::Answer(_) | ThenRequest::Call { .. },
+            ThenRequest::Answer { .. } | ThenRequest::Call { .. },
         ) => Err(PayloadFault::payload("a transaction is only awaited")),
-        (WaitRequest::Stored, ThenRequest::Answer(_) | ThenRequest::Call { .. }) => {
+        (WaitRequest::Stored, ThenRequest::Answer { .. } | ThenRequest::Call { .. }) => {
             Err(PayloadFault::payload("stored is only awaited"))
         }
-        (WaitRequest::Result { .. }, ThenRequest::Answer(Some(_))) => {
+        (WaitRequest::Result { .. }, ThenRequest::Answer { response: Some(_), .. }) => {
             Err(PayloadFault::payload("a job's answer is nil"))
         }
-        (WaitRequest::Access { .. }, ThenRequest::Answer(Some(_)) | ThenRequest::Call { .. } | ThenRequest::Await) => {
-            Err(PayloadFault::payload("access has only answer nil"))
-        }
+        (
+            WaitRequest::Access { .. },
+            ThenRequest::Answer { response: Some(_), .. } | ThenRequest::Call { .. } | ThenRequest::Await,
+        ) => Err(PayloadFault::payload("access has only answer nil")),
         (
             WaitRequest::Timer { .. }
             | WaitRequest::Next { .. }
@@ -179,20 +183,40 @@ pub(super) fn channel_name(reader: &mut Reader) -> Result<String, PayloadFault> 
     Ok(name.to_owned())
 }
 
-/// `["answer", response]`, `["call", function, state]`, the same with a kind after it, or `["await"]`
+/// `["answer", response]`, `["call", function, state]`, the same with something after it, or `["await"]`
 pub(super) fn then(reader: &mut Reader) -> Result<ThenRequest, PayloadFault> {
     let mut whole = reader.value()?;
     let name = whole.clone().array(1, |reader| reader.text("then's name is text"))?;
     match name {
-        "answer" => whole.array(2, |reader| {
-            reader.skip(1)?;
-            Ok(ThenRequest::Answer(reader.optional(response)?))
-        }),
+        "answer" if whole.clone().array_length()? > 2 => {
+            whole.array(3, |reader| answered(reader, |reader| reader.optional(added)))
+        }
+        "answer" => whole.array(2, |reader| answered(reader, |_| Ok(None))),
         "call" if whole.clone().array_length()? > 3 => whole.array(4, |reader| called(reader, kind)),
         "call" => whole.array(3, |reader| called(reader, |_| Ok(CallKind::default()))),
         "await" => Ok(ThenRequest::Await),
         _ => Err(PayloadFault::payload("then is answer, call or await")),
     }
+}
+
+fn answered(
+    reader: &mut Reader,
+    added: impl Fn(&mut Reader) -> Result<Option<Added>, PayloadFault>,
+) -> Result<ThenRequest, PayloadFault> {
+    reader.skip(1)?;
+    Ok(ThenRequest::Answer { response: reader.optional(response)?, added: added(reader)? })
+}
+
+/// `[status, headers]`
+fn added(reader: &mut Reader) -> Result<Added, PayloadFault> {
+    reader.array(2, |reader| {
+        let status = reader.optional(|reader| {
+            let status = reader.integer("status is an integer")?;
+            let status = u16::try_from(status).ok().filter(|status| (200..=299).contains(status));
+            status.ok_or(PayloadFault::payload("an added status is 200 to 299"))
+        })?;
+        Ok(Added { status, headers: reader.optional(headers)?.unwrap_or_default() })
+    })
 }
 
 fn called(

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use parkade_model::{Cursor, Int8, Isolation, Parameter, Shape};
 use parkade_wire::{
-    Application, Begin, CallKind, FromCore, FromWorker, Headers, QueryRequest, RequestFrame, Response, Route,
-    RouteKind, ThenRequest, WaitOutcome, WaitRequest,
+    Application, Begin, CallKind, CorsPolicy, FromCore, FromWorker, Headers, QueryRequest, RequestFrame, Response,
+    Route, RouteKind, ThenRequest, WaitOutcome, WaitRequest,
 };
 use serde_json::{Value, json};
 
@@ -96,13 +96,32 @@ fn application(application: &Application) -> Value {
         let options = [("count", json!(options.count)), ("bytes", json!(options.bytes)), ("age", json!(options.age))];
         json!([pattern, map(&options)])
     });
-    json!({
+    let mut described = json!({
         "interface": application.interface, "concurrent": application.concurrent, "threads": application.threads, "fallback": application.fallback,
         "routes": application.routes.iter().map(route).collect::<Vec<_>>(), "channels": channels.collect::<Vec<_>>(),
         "jobs": application.jobs.iter().map(job).collect::<Vec<_>>(),
         "queues": application.queues.iter().map(queue).collect::<Vec<_>>(),
         "recurring": application.recurring.iter().map(recurring).collect::<Vec<_>>(),
-    })
+        "headers": headers(&application.headers),
+        "cors": application.cors.iter().map(policy).collect::<Vec<_>>(),
+    });
+    if let Some(number) = application.unmatched_cors {
+        described["unmatched_cors"] = json!(number);
+    }
+    described
+}
+
+/// Leaves out the default.
+fn policy(policy: &CorsPolicy) -> Value {
+    let other = |is_other: bool, value: Value| if is_other { value } else { Value::Null };
+    map(&[
+        ("origins", json!(policy.origins)),
+        ("methods", json!(policy.methods)),
+        ("headers", json!(policy.headers)),
+        ("expose", other(!policy.expose.is_empty(), json!(policy.expose))),
+        ("credentials", other(policy.credentials, json!(true))),
+        ("max_age", json!(policy.max_age)),
+    ])
 }
 
 fn route(route: &Route) -> Value {
@@ -119,6 +138,7 @@ fn route(route: &Route) -> Value {
         ("path", path),
         ("kind", json!(kind)),
         ("deadline", deadline),
+        ("cors", json!(route.cors)),
         ("answer", answer),
         ("wait", wait),
         ("then", then),
@@ -215,7 +235,10 @@ fn begin(begin: &Begin) -> Value {
 
 fn then(then: &ThenRequest) -> Value {
     match then {
-        ThenRequest::Answer(answer) => json!(["answer", answer.as_ref().map(response)]),
+        ThenRequest::Answer { response: answer, added: None } => json!(["answer", answer.as_ref().map(response)]),
+        ThenRequest::Answer { response: answer, added: Some(added) } => {
+            json!(["answer", answer.as_ref().map(response), [added.status, headers(&added.headers)]])
+        }
         ThenRequest::Call { function, state, kind: CallKind::Sync } => json!(["call", function, hex(state)]),
         ThenRequest::Call { function, state, kind: CallKind::Async } => json!(["call", function, hex(state), "async"]),
         ThenRequest::Await => json!(["await"]),

@@ -1,6 +1,8 @@
 //! What an application declares and returns, from the types of the wire to those of the core: routes, and waits.
 
+mod cors;
 mod routes;
+pub mod surroundings;
 pub mod waits;
 
 use bytes::Bytes;
@@ -10,12 +12,16 @@ use parkade_wire::{CallKind, ChannelOptions, ErrorReason, Response, ThenRequest}
 
 use crate::clients::exchange::Kept;
 use crate::http::answer;
+use crate::http::limits::FIELD_COUNT_MAX;
 use crate::seconds::duration;
 
 pub use routes::{Routes, StaticRoute};
 
 /// Whether a response can be sent. `is_whole`: its body is complete; otherwise more of it follows.
 pub fn check(response: &Response, is_whole: bool) -> Result<(), answer::BadAnswer> {
+    if response.headers.len() > FIELD_COUNT_MAX {
+        return Err(answer::BadAnswer::Count);
+    }
     let Some(announced) = answer::check(response.status, response.headers.iter())? else { return Ok(()) };
     let bytes = response.body.len() as u64;
     // The response to HEAD announces a body that it does not have.
@@ -42,7 +48,9 @@ fn called(kind: CallKind) -> Then {
 /// frames.
 pub fn kept(then: ThenRequest) -> (Then, Option<Kept>) {
     match then {
-        ThenRequest::Answer(response) => (Then::Answer, response.map(|response| Kept::Response(response.detached()))),
+        ThenRequest::Answer { response, .. } => {
+            (Then::Answer, response.map(|response| Kept::Response(response.detached())))
+        }
         ThenRequest::Call { function, state, kind } => {
             (called(kind), Some(Kept::Function { name: function.into(), state: Bytes::copy_from_slice(&state) }))
         }

@@ -1,5 +1,6 @@
 //! The routes of applications: where requests go, and which responses need no worker.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,11 @@ use parkade_core::{Core, Destination, RouteId};
 use parkade_model::{Errand, JobId, TableId, Then, Wait};
 use parkade_wire::{Application, Response, Route, RouteKind, ThenRequest};
 
+use super::surroundings::{self, Declared, Surroundings};
 use super::{called, check, waits};
+use crate::clients::added::{Added, Field};
 use crate::databases::Databases;
-use crate::http::answer;
+use crate::http::{Head, answer};
 use crate::queries::WorkRequest;
 use crate::routing::{self, HeldRoute, RouteError, RouteMatch, RouteSpec};
 use crate::seconds::duration;
@@ -30,13 +33,21 @@ pub enum StaticRoute {
     },
 }
 
-/// What is prepared for a route: its response, and its query.
+/// What is prepared for a route: its response, its query, and what it adds to the response of a wait.
 #[derive(Debug)]
 struct Ready {
     standing: StaticRoute,
     asked: Option<WorkRequest>,
     /// For each method, in the statistics.
     numbers: Vec<(Box<str>, RouteNumber)>,
+    added: Option<RouteAdded>,
+}
+
+/// What a route adds to the response that the core gives after its wait.
+#[derive(Debug)]
+struct RouteAdded {
+    status: Option<u16>,
+    fields: Vec<Field>,
 }
 
 /// The route tables of the applications that serve, or that a parked request still refers to.
@@ -44,6 +55,8 @@ struct Ready {
 pub struct Routes {
     tables: routing::RouteTables<Ready>,
     names: RouteNames,
+    /// Of the applications that add something to their responses.
+    surroundings: Vec<Surroundings>,
 }
 
 /// The application declares something invalid. The text is for the operator's log.
@@ -55,6 +68,10 @@ pub enum BadApplication {
     Answer { path: String, fault: answer::BadAnswer },
     #[error("invalid wait in the route {path:?}: {why}")]
     Wait { path: String, why: String },
+    #[error("the headers of the application cannot be sent: {0}")]
+    Headers(answer::BadAnswer),
+    #[error("a policy for other origins cannot be sent: it has something that is no origin, method or header name")]
+    Cors,
 }
 
 impl Routes {
@@ -66,9 +83,40 @@ impl Routes {
         application: Application,
         databases: &Databases,
     ) -> Result<TableId, BadApplication> {
+        let of_routes = application.routes.iter().map(|route| route.cors).collect();
+        let (headers, unmatched) = (application.headers, application.unmatched_cors);
+        let declared = Declared { headers, policies: application.cors, of_routes, unmatched }.checked()?;
         let routes: Result<Vec<_>, _> =
             application.routes.into_iter().map(|route| route_spec(route, databases, &mut self.names)).collect();
-        Ok(self.tables.learn(application.fallback, routes?, |table| core.uses_table(table))?)
+        let table = self.tables.learn(application.fallback, routes?, |table| core.uses_table(table))?;
+        self.surroundings.retain(|known| known.table() != table && self.tables.knows(known.table()));
+        self.surroundings.extend(declared.map(|declared| declared(table)));
+        Ok(table)
+    }
+
+    /// What is added to the response of a request that goes there; `None`: nothing.
+    pub fn added(&self, table: Option<TableId>, destination: &Destination, head: &Head) -> Option<Rc<Added>> {
+        let usual = self.surroundings(table).map(|around| match destination {
+            Destination::Preflight => Rc::clone(around.usual()),
+            _ => around.added(destination, head),
+        });
+        let Destination::Wait { route, .. } = destination else { return usual };
+        let Some(RouteAdded { status, fields }) = self.tables.ready(*route).and_then(|ready| ready.added.as_ref())
+        else {
+            return usual;
+        };
+        Some(Rc::new(usual.as_deref().unwrap_or(&Added::default()).with(*status, fields.clone())))
+    }
+
+    /// The fields that answer this request, if it is a preflight and the application has a policy for what it asks.
+    pub fn preflight(&self, table: Option<TableId>, core: &Core, head: &Head) -> Option<Vec<Field>> {
+        let around = self.surroundings(table)?;
+        let method = around.asked_method(head)?;
+        around.preflight(&self.find_in(table, core, method, head.path()).destination, head)
+    }
+
+    fn surroundings(&self, table: Option<TableId>) -> Option<&Surroundings> {
+        self.surroundings.iter().find(|known| Some(known.table()) == table)
     }
 
     /// Where a new request goes.
@@ -90,6 +138,7 @@ impl Routes {
             Destination::Fallback { .. }
             | Destination::NotFound
             | Destination::MethodNotAllowed
+            | Destination::Preflight
             | Destination::Unknown => return RouteNumber::UNMATCHED,
         };
         let numbers = self.tables.ready(route).map_or(&[][..], |ready| &ready.numbers);
@@ -127,7 +176,7 @@ fn route_spec(
     names: &mut RouteNames,
 ) -> Result<(RouteSpec, Ready), BadApplication> {
     let path = route.path;
-    let mut asked = None;
+    let (mut asked, mut adds) = (None, None);
     let (kind, standing) = match route.kind {
         RouteKind::Sync => (routing::RouteWork::Sync, StaticRoute::None),
         RouteKind::Async => (routing::RouteWork::Async, StaticRoute::None),
@@ -147,8 +196,11 @@ fn route_spec(
             }
             asked = asks;
             let (then, standing) = match then {
-                ThenRequest::Answer(Some(response)) => (Then::Answer, StaticRoute::Answer(sendable(&path, response)?)),
-                ThenRequest::Answer(None) => (Then::Answer, StaticRoute::None),
+                ThenRequest::Answer { response, added } => {
+                    adds = added.map(|added| route_added(&path, &added)).transpose()?;
+                    let response = response.map(|response| sendable(&path, response)).transpose()?;
+                    (Then::Answer, response.map_or(StaticRoute::None, StaticRoute::Answer))
+                }
                 ThenRequest::Call { function, state, kind } => {
                     (called(kind), StaticRoute::Function { name: function.into(), state })
                 }
@@ -159,7 +211,7 @@ fn route_spec(
     };
     let deadline = route.deadline.map(|seconds| (seconds > 0.0).then(|| duration(seconds)));
     let numbers = numbers(&route.methods, &path, names);
-    Ok((RouteSpec { methods: route.methods, path, kind, deadline }, Ready { standing, asked, numbers }))
+    Ok((RouteSpec { methods: route.methods, path, kind, deadline }, Ready { standing, asked, numbers, added: adds }))
 }
 
 /// A route for `GET` also answers `HEAD`.
@@ -167,6 +219,13 @@ fn numbers(methods: &[String], path: &str, names: &mut RouteNames) -> Vec<(Box<s
     let has = |wanted: &str| methods.iter().any(|method| method == wanted);
     let head = (has("GET") && !has("HEAD")).then_some("HEAD");
     methods.iter().map(String::as_str).chain(head).map(|method| (method.into(), names.number(method, path))).collect()
+}
+
+fn route_added(path: &str, added: &parkade_wire::Added) -> Result<RouteAdded, BadApplication> {
+    match surroundings::fields(&added.headers) {
+        Ok(fields) => Ok(RouteAdded { status: added.status, fields }),
+        Err(fault) => Err(BadApplication::Answer { path: path.to_owned(), fault }),
+    }
 }
 
 fn sendable(path: &str, response: Response) -> Result<Response, BadApplication> {

@@ -158,7 +158,7 @@ impl RecurringView {
 fn called(then: &ThenRequest) -> Option<String> {
     match then {
         ThenRequest::Call { function, .. } => Some(function.clone()),
-        ThenRequest::Answer(_) | ThenRequest::Await => None,
+        ThenRequest::Answer { .. } | ThenRequest::Await => None,
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn route(method: &str, path: &str, kind: RouteKind, deadline: Option<f64>) -> Route {
-        Route { methods: vec![method.into()], path: path.into(), deadline, kind }
+        Route { methods: vec![method.into()], path: path.into(), deadline, cors: None, kind }
     }
 
     fn application() -> Application {
@@ -236,12 +236,15 @@ mod tests {
                 route("GET", "/{a}", RouteKind::Sync, Some(2.5)),
                 route("GET", "/{b}", RouteKind::Async, Some(0.0)),
                 route("POST", "/{b}", RouteKind::Async, None),
-                route("GET", "/news", wait(next, ThenRequest::Answer(None)), None),
+                route("GET", "/news", wait(next, ThenRequest::Answer { response: None, added: None }), None),
                 route("GET", "/bids", wait(WaitRequest::Query(Box::new(query)), render), None),
             ],
             channels: vec![],
             jobs: vec![job],
             queues: vec![],
+            headers: parkade_wire::Headers::default(),
+            cors: vec![],
+            unmatched_cors: None,
             recurring: vec![
                 recurring("clean", When::Every(10.0)),
                 recurring("elsewhere", When::Cron { fields: "0 3 * * *".into(), timezone: "UTC".into() }),

@@ -2,6 +2,7 @@
 //!
 //! A parked request has one of these, so what it no longer needs goes at once.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use parkade_wire::Response;
 use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
+use super::added::Added;
 use crate::http::answer::HeaderField;
 use crate::http::budget::Reservation;
 use crate::http::forwarded::RequestOrigin;
@@ -46,10 +48,12 @@ pub struct Exchange {
     deferred: Deferred,
     /// Its relation to jobs; most requests have none.
     pub jobs: Option<Box<WithJobs>>,
+    /// What is added to its response.
+    pub added: Option<Rc<Added>>,
 }
 
 /// There may be a million parked requests.
-const _: () = assert!(size_of::<Exchange>() <= 72);
+const _: () = assert!(size_of::<Exchange>() <= 80);
 
 /// How many deferred responses refer to an exchange, and in the highest bit whether its request is over: then only
 /// they still refer to it.
@@ -384,6 +388,11 @@ impl Exchanges {
     pub fn peek(&self, request: RequestId) -> Option<&Exchange> {
         let exchange = self.slots.get(request.slot as usize)?.as_ref()?;
         (exchange.generation == request.generation).then_some(exchange)
+    }
+
+    /// What is added to the response of this request.
+    pub fn added(&self, request: RequestId) -> Option<&Added> {
+        self.peek(request)?.added.as_deref()
     }
 
     /// Whether the request is not over.

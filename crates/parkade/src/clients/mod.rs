@@ -2,6 +2,7 @@
 //!
 //! The contents of a response (a message, rows, a worker's response) are arguments; nothing is decided here.
 
+pub mod added;
 mod client_text;
 pub mod exchange;
 mod limits;
@@ -28,6 +29,7 @@ use crate::log::{AccessLog, LineThrottle};
 use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
 use crate::statistics::{EndedRequests, Recent, RouteNumber};
+use added::{Added, AddedSets};
 use client_text::ClientText;
 use exchange::{Arrival, Exchange, Exchanges, Kept};
 use messages::Event as StreamEvent;
@@ -49,6 +51,7 @@ pub struct Clients {
     pub exchanges: Exchanges,
     put_off: PutOff,
     text: ClientText,
+    added: AddedSets,
     log: RequestLog,
     /// Requests that met a limit of the operator.
     too_large: LineThrottle,
@@ -69,6 +72,7 @@ impl Clients {
             exchanges: Exchanges::default(),
             put_off: PutOff::default(),
             text: ClientText::default(),
+            added: AddedSets::default(),
             log: RequestLog::new(access_log),
             too_large: LineThrottle::default(),
         }
@@ -93,7 +97,15 @@ impl Clients {
         Some((arrival, self.text.of(arrival.origin.client)))
     }
 
-    /// Sends a complete response. It was checked before the core heard of it.
+    /// Whatever answers this request, this is added to it.
+    pub fn add(&mut self, request: RequestId, added: Added) {
+        let added = self.added.shared(added);
+        if let Some(exchange) = self.exchanges.of(request) {
+            exchange.added = Some(added);
+        }
+    }
+
+    /// Sends a complete response, with what is added to it. It was checked before the core heard of it.
     pub fn answer<'a>(
         &mut self,
         request: RequestId,
@@ -101,8 +113,38 @@ impl Clients {
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         body: &Bytes,
     ) {
+        let status = self.exchanges.added(request).map_or(status, |added| added.status(status));
         self.exchanges.note_answer(request, Some(status), body.len());
-        sent(self.http.answer(request, status, fields, body));
+        sent(match self.exchanges.added(request) {
+            None => self.http.answer(request, status, fields, body),
+            Some(added) => self.http.answer(request, status, added.fields(status, fields), body),
+        });
+    }
+
+    /// Begins a response whose body follows in pieces, with what is added to it.
+    fn begin<'a>(
+        &mut self,
+        request: RequestId,
+        status: u16,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        content: StreamedContent,
+        bytes: usize,
+    ) {
+        // A stream of events with another status would be none for its client.
+        let status = match (content, self.exchanges.added(request)) {
+            (StreamedContent::Body, Some(added)) => added.status(status),
+            (StreamedContent::Body | StreamedContent::Events, _) => status,
+        };
+        self.exchanges.note_answer(request, Some(status), bytes);
+        sent(match self.exchanges.added(request) {
+            None => self.http.begin(request, status, fields, content),
+            Some(added) => self.http.begin(request, status, added.fields(status, fields), content),
+        });
+    }
+
+    /// Answers which requests of other origins the application permits.
+    pub fn answer_preflight(&mut self, request: RequestId, fields: &[added::Field]) {
+        self.answer(request, 204, fields.iter().map(|(name, value)| (&name[..], &value[..])), &Bytes::new());
     }
 
     /// What a request that has not been passed on asks for.
@@ -171,8 +213,7 @@ impl Clients {
         if whole {
             return self.send(request, response);
         }
-        self.exchanges.note_answer(request, Some(response.status), response.body.len());
-        sent(self.http.begin(request, response.status, response.headers.iter(), StreamedContent::Body));
+        self.begin(request, response.status, response.headers.iter(), StreamedContent::Body, response.body.len());
         if !response.body.is_empty() {
             sent(self.http.piece(request, &response.body).map(|_| ()));
         }
@@ -229,8 +270,7 @@ impl Clients {
 
     /// Begins a response of rows, which follow as they arrive. Returns whether its client wants them.
     pub fn begin_rows(&mut self, request: RequestId) -> bool {
-        self.exchanges.note_answer(request, Some(200), 0);
-        sent(self.http.begin(request, 200, [JSON].into_iter(), StreamedContent::Body));
+        self.begin(request, 200, [JSON].into_iter(), StreamedContent::Body, 0);
         self.wants_body(request)
     }
 
@@ -270,9 +310,8 @@ impl Clients {
             (b"cache-control", b"no-cache, no-transform"),
             (b"x-accel-buffering", b"no"),
         ];
-        self.exchanges.note_answer(request, Some(200), 0);
         let vary = self.job_fields(request).iter().filter(|(name, _)| *name == b"vary");
-        sent(self.http.begin(request, 200, fields.iter().chain(vary).copied(), StreamedContent::Events));
+        self.begin(request, 200, fields.iter().chain(vary).copied(), StreamedContent::Events, 0);
         if !self.wants_body(request) {
             return false;
         }
@@ -417,6 +456,11 @@ impl Clients {
 
     fn deliver_to(&mut self, prepared: &Rc<Prepared>, requests: &[RequestId]) {
         for request in requests {
+            if self.exchanges.added(*request).is_some() {
+                let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..]));
+                self.answer(*request, prepared.status, fields, &prepared.body);
+                continue;
+            }
             self.exchanges.note_answer(*request, Some(200), prepared.body.len());
             self.http.answer_prepared(*request, prepared);
         }

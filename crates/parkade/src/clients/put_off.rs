@@ -178,6 +178,7 @@ fn audience_of_answer(effect: &HttpEffect) -> Audience<'_> {
         | HttpEffect::AnswerJob { request, .. }
         | HttpEffect::AnswerCancel { request, .. } => Audience::One(*request),
         HttpEffect::Constant { .. }
+        | HttpEffect::Preflight { .. }
         | HttpEffect::Relay { .. }
         | HttpEffect::End { .. }
         | HttpEffect::Abort { .. }

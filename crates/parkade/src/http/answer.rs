@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::limits::{FIELD_COUNT_MAX, NAME_BYTES_MAX};
+use super::limits::{ADDED_COUNT_MAX, FIELD_COUNT_MAX, NAME_BYTES_MAX};
 
 /// A field of a response: name and value as the application gave them.
 pub type HeaderField<'a> = (&'a [u8], &'a [u8]);
@@ -91,7 +91,7 @@ pub fn check<'a>(status: u16, fields: impl Iterator<Item = HeaderField<'a>>) -> 
     }
     let mut announced = None;
     for (count, (name, value)) in fields.enumerate() {
-        if count >= FIELD_COUNT_MAX {
+        if count >= FIELD_COUNT_MAX + 3 * ADDED_COUNT_MAX {
             return Err(BadAnswer::Count);
         }
         if !is_token(name) || name.len() > NAME_BYTES_MAX {

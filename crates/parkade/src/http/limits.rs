@@ -99,6 +99,10 @@ pub const NAME_BYTES_MAX: usize = u16::MAX as usize - 1;
 /// Fields of a response: far more than any client accepts, and fewer than hyper can hold. Then: 500, the application's fault.
 pub const FIELD_COUNT_MAX: usize = 10_000;
 
+/// Fields that an application adds to all responses, and those that a worker adds to a response of the core: a response may have more fields by
+/// these. Then: the application is not served; 500, the application's fault.
+pub const ADDED_COUNT_MAX: usize = 1_000;
+
 /// A method is no longer than this (the longest that is registered has 17). Then: 400, at once.
 pub const METHOD_BYTES_MAX: usize = 32;
 

@@ -127,6 +127,11 @@ impl<R> RouteTables<R> {
         }
     }
 
+    /// Whether the table has not been dropped.
+    pub fn knows(&self, table: TableId) -> bool {
+        self.known(table).is_some()
+    }
+
     /// The data prepared for a route; `None` if its table has been dropped.
     pub fn ready(&self, route: RouteId) -> Option<&R> {
         self.known(route.table)?.ready.get(route.index as usize)

@@ -34,6 +34,7 @@ impl Server {
         match effect {
             HttpEffect::Refuse { request, refusal } => self.refuse(request, refusal),
             HttpEffect::Constant { request, route } => self.answer_standing(request, route),
+            HttpEffect::Preflight { request } => self.answer_preflight(request),
             HttpEffect::Relay { request, payload, whole } => {
                 if let Some(response) = self.payloads.take_response(payload) {
                     clients.relay(request, &response, whole);
@@ -93,6 +94,12 @@ impl Server {
             return self.clients.answer(request, page.status, fields.into_iter(), &page.body);
         }
         self.clients.refuse(request, refusal, || self.core.queue_wait(self.now));
+    }
+
+    fn answer_preflight(&mut self, request: RequestId) {
+        let head = self.clients.head(request);
+        let fields = head.and_then(|head| self.routes.preflight(self.core.table(), &self.core, head));
+        self.clients.answer_preflight(request, &fields.unwrap_or_default());
     }
 
     /// Answers with the route's constant response.

@@ -13,7 +13,7 @@ use super::payloads::Payload;
 use super::turns::Turns;
 use super::{Server, held_output, report};
 use crate::admin::{Ask, CancelRefused, PublishRefused, ReloadId, ReloadRefused};
-use crate::application::{self, waits, worker_error};
+use crate::application::{self, surroundings, waits, worker_error};
 use crate::clients::exchange::{Arrival, Exchange, JobAsked};
 use crate::databases::DatabaseEvent;
 use crate::http::HttpEvent;
@@ -42,8 +42,11 @@ impl Server {
                 let is_shown = self.development.as_ref().is_some_and(|development| development.takes(&arrival.head));
                 self.clients.arrived(request, route_number, arrival);
                 // A page about the code is shown instead: `Server::refuse`.
-                let destination =
-                    if is_shown { Destination::NotFound } else { self.directed(request, found.destination) };
+                let destination = if is_shown {
+                    Destination::NotFound
+                } else {
+                    self.directed(request, self.core.table(), found.destination)
+                };
                 self.tell(Event::Arrived { request, destination });
             }
             HttpEvent::Taken { request, bytes } => {
@@ -68,12 +71,13 @@ impl Server {
         if let Some(jobs) = &mut exchange.jobs {
             jobs.asks = JobAsked::Nothing;
         }
-        let destination = self.directed(request, destination);
+        let destination = self.directed(request, Some(table), destination);
         self.tell(Event::RouteFound { request, destination });
     }
 
     /// Records what will be needed for a destination, and gives a wait its client's cursor.
-    fn directed(&mut self, request: RequestId, destination: Destination) -> Destination {
+    fn directed(&mut self, request: RequestId, table: Option<TableId>, destination: Destination) -> Destination {
+        let destination = self.surrounded(request, table, destination);
         if let Destination::Wait { route, deadline, .. } = destination
             && self.routes.is_for_jobs(route)
         {
@@ -97,10 +101,23 @@ impl Server {
             }
             Destination::Constant { .. }
             | Destination::Fallback { .. }
+            | Destination::Preflight
             | Destination::NotFound
             | Destination::MethodNotAllowed
             | Destination::Unknown => destination,
         }
+    }
+
+    /// Records what the application adds to the response. A preflight goes nowhere else.
+    fn surrounded(&mut self, request: RequestId, table: Option<TableId>, destination: Destination) -> Destination {
+        let Some(head) = self.clients.head(request) else { return destination };
+        let is_preflight = self.routes.preflight(table, &self.core, head).is_some();
+        let destination = if is_preflight { Destination::Preflight } else { destination };
+        let added = self.routes.added(table, &destination, head);
+        if let Some(exchange) = self.clients.exchanges.of(request) {
+            exchange.added = added;
+        }
+        destination
     }
 
     pub(super) fn hear_worker(&mut self, event: WorkerEvent) {
@@ -292,13 +309,11 @@ impl Server {
     }
 
     fn worker_parked(&mut self, worker: WorkerId, request: RequestId, wait: WaitRequest, then: ThenRequest) {
-        if matches!(then, ThenRequest::Answer(_)) && self.jobs.runs.contains(request) {
+        if matches!(then, ThenRequest::Answer { .. }) && self.jobs.runs.contains(request) {
             self.jobs.runs.keep_error(request, "it returned a wait as its answer; a job must return its result itself");
             return self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
         }
-        if let ThenRequest::Answer(Some(response)) = &then
-            && let Err(fault) = application::check(response, true)
-        {
+        if let Err(fault) = self.read_answer(request, &then) {
             self.bad_answer(worker, request, fault, false);
             return;
         }
@@ -306,7 +321,7 @@ impl Server {
             WaitRequest::Result { job, timeout } => {
                 let job = self.clients.exchanges.stored_as(request, job);
                 let timeout = match then {
-                    ThenRequest::Answer(_) => jobs::timeout(&self.clients.exchanges, request, timeout),
+                    ThenRequest::Answer { .. } => jobs::timeout(&self.clients.exchanges, request, timeout),
                     ThenRequest::Call { .. } | ThenRequest::Await => timeout,
                 };
                 WaitRequest::Result { job, timeout }
@@ -349,6 +364,20 @@ impl Server {
 }
 
 impl Server {
+    /// Records what a worker adds to the response that the core will give.
+    fn read_answer(&mut self, request: RequestId, then: &ThenRequest) -> Result<(), BadAnswer> {
+        let ThenRequest::Answer { response, added } = then else { return Ok(()) };
+        if let Some(response) = response {
+            application::check(response, true)?;
+        }
+        if let Some(added) = added {
+            let fields = surroundings::fields(&added.headers)?;
+            let usual = self.clients.exchanges.added(request).cloned().unwrap_or_default();
+            self.clients.add(request, usual.with(added.status, fields));
+        }
+        Ok(())
+    }
+
     pub(super) fn hear_database(&mut self, event: DatabaseEvent) {
         match event {
             DatabaseEvent::Query(event) if Self::is_for_jobs(&event) => self.hear_within(event),

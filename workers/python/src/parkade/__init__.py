@@ -5,6 +5,7 @@ Public are the names here, and the modules `parkade.errors`, `parkade.jobs` and 
 
 from . import jobs
 from ._app import App
+from ._cors import Cors
 from ._job import Job
 from ._mappings import Fields, Headers
 from ._requests.forms import Upload
@@ -48,6 +49,7 @@ __all__ = [
     "Channel",
     "ConnectError",
     "Cookie",
+    "Cors",
     "Discard",
     "Fields",
     "HTTPError",

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
+from ._cors import Cors
 from ._hooks import Hook
-from ._limits import CONSTANTS_MAX
+from ._limits import CONSTANTS_MAX, HEADERS_MAX
+from ._mappings import Headers
 from ._router import Router
 from ._routing.patterns import parse
 from ._routing.routes import About, Route, make_route
 from ._wire.payloads import byte_length
-from ._wire.ready import Application
+from ._wire.ready import Application, CorsPolicy
 from .errors import HTTPError, SignatureError
 from .jobs._registry import pattern_of_jobs
 
@@ -49,6 +53,7 @@ class App(Router):
         self._concurrent = concurrent
         self._described: Settings | None = None
         self._made_for = 0  # so many routes, when the description was made
+        self._headers = Headers()
 
     _is_application = True
 
@@ -77,6 +82,25 @@ class App(Router):
         self._described = Settings(title, version, description, path, page)
         for one in filter(None, (path, page)):
             self._add_route(make_route(("GET",), parse(one), "", None, one, self.hooks, (), about))
+
+    # Headers
+
+    def headers(self, headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
+        """Adds these headers to every answer that has no header of that name: those of handlers, constants and waits,
+        streams, and the server's own errors, such as 404 and 503.
+
+        Only what no application has seen goes without them: malformed requests, and everything before the application
+        has loaded for the first time. Raises `ValueError` for headers that describe one answer, such as `content-type`.
+        """
+        given = Headers(headers)
+        for name in given:
+            if name in _OF_ONE_ANSWER or (name.startswith("content-") and not name.startswith(_FOR_ALL)):
+                raise ValueError(f"{name} is different for each answer: set it on the response")
+            self._headers.pop(name, None)
+        for name, value in given.pairs():
+            self._headers.add(name, value)
+        if sum(len(text) for pair in self._headers.pairs() for text in pair) > HEADERS_MAX:
+            raise ValueError(f"the headers for all answers have more than {HEADERS_MAX} characters")
 
     # For workers
 
@@ -133,20 +157,27 @@ class App(Router):
             or HTTPError in errors.by_type
         )
         routes = []
+        policies: list[CorsPolicy] = []
         left = CONSTANTS_MAX
         for route in self.routes:
             ready = route.ready()
             left -= byte_length(ready.answer.body or b"") if ready.answer is not None else 0
-            routes.append(ready if ready.answer is None or left >= 0 else route.ready(in_worker=True))
+            ready = ready if ready.answer is None or left >= 0 else route.ready(in_worker=True)
+            routes.append(msgspec.structs.replace(ready, cors=_number(route.cors, policies)))
+        unmatched = _number(self.hooks.cors, policies)
+        job_routes = [msgspec.structs.replace(ready, cors=unmatched) for ready in self.ready_job_routes()]
         return Application(
             interface=interface,
             concurrent=self.concurrent,
             fallback=fallback,
-            routes=routes + self.ready_job_routes(),
+            routes=routes + job_routes,
             channels=self._channels,
             jobs=self.ready_jobs(),
             queues=self.ready_queues(),
             recurring=self.ready_recurring(),
+            headers=self._headers._flat(),
+            cors=policies,
+            unmatched_cors=unmatched,
         )
 
     def _places(self) -> Iterator[str]:
@@ -154,3 +185,19 @@ class App(Router):
 
     def __repr__(self) -> str:
         return "App()"
+
+
+def _number(cors: Cors | None, policies: list[CorsPolicy]) -> int | None:
+    """The number of a policy in the list, to which it is added if it is not there."""
+    if cors is None:
+        return None
+    policy = cors.policy()
+    if policy not in policies:
+        policies.append(policy)
+    return policies.index(policy)
+
+
+_FOR_ALL = "content-security-policy"  # and its report-only form
+_OF_ONE_ANSWER = frozenset(
+    {"connection", "date", "etag", "keep-alive", "last-modified", "location", "transfer-encoding", "upgrade"}
+)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ._cors import Cors
 from ._requests.request import Request
 from ._validation.returned import check_returned
 from .errors import HTTPError, SignatureError
@@ -117,6 +118,7 @@ class Hooks:
     before: list[Hook] = field(default_factory=list)
     after: list[Hook] = field(default_factory=list)
     errors: ErrorHandlers = field(default_factory=ErrorHandlers)
+    cors: Cors | None = None  # the policy for other origins
 
     def asynchronous(self) -> bool:
         """Whether one of them is an async def."""

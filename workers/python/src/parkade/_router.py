@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from ._cors import Cors
 from ._hooks import Hook, Hooks, make_after_hook, make_hook
 from ._responses.templates import Templates
 from ._routing.patterns import Pattern, checked_prefix, join, parse
@@ -62,6 +64,7 @@ class Router(JobRegistry):
         name: str | None = None,
         responses: Mapping[int, Any] | None = None,
         hidden: bool = False,
+        cors: Cors | bool | None = None,
     ) -> Callable[[F], F]:
         """Registers what answers GET, and HEAD: `@app.get("/orders/{id:int}")` over a function.
 
@@ -71,12 +74,13 @@ class Router(JobRegistry):
         `deadline`: seconds that a request may be queued or running (0 for none, None for the server's). `name` is for
         `path` and `request.route`, by default the function's. `responses` and `hidden` are for the description of the
         application (`App.openapi`): responses that annotations do not tell, by status, as a text or the body's type;
-        and whether to leave the route out.
+        and whether to leave the route out. `cors` is the route's own policy for pages of other origins (see `cors`);
+        False is none.
 
         Raises `SignatureError` for a malformed path, a second
         handler of the same path, and a function with a parameter that no request has.
         """
-        return self._register(path, target, ("GET",), deadline, name, responses, hidden)
+        return self._register(path, target, ("GET",), deadline, name, responses, hidden, cors)
 
     def post(
         self,
@@ -87,9 +91,10 @@ class Router(JobRegistry):
         name: str | None = None,
         responses: Mapping[int, Any] | None = None,
         hidden: bool = False,
+        cors: Cors | bool | None = None,
     ) -> Callable[[F], F]:
         """As `get`, for POST."""
-        return self._register(path, target, ("POST",), deadline, name, responses, hidden)
+        return self._register(path, target, ("POST",), deadline, name, responses, hidden, cors)
 
     def put(
         self,
@@ -100,9 +105,10 @@ class Router(JobRegistry):
         name: str | None = None,
         responses: Mapping[int, Any] | None = None,
         hidden: bool = False,
+        cors: Cors | bool | None = None,
     ) -> Callable[[F], F]:
         """As `get`, for PUT."""
-        return self._register(path, target, ("PUT",), deadline, name, responses, hidden)
+        return self._register(path, target, ("PUT",), deadline, name, responses, hidden, cors)
 
     def patch(
         self,
@@ -113,9 +119,10 @@ class Router(JobRegistry):
         name: str | None = None,
         responses: Mapping[int, Any] | None = None,
         hidden: bool = False,
+        cors: Cors | bool | None = None,
     ) -> Callable[[F], F]:
         """As `get`, for PATCH."""
-        return self._register(path, target, ("PATCH",), deadline, name, responses, hidden)
+        return self._register(path, target, ("PATCH",), deadline, name, responses, hidden, cors)
 
     def delete(
         self,
@@ -126,9 +133,10 @@ class Router(JobRegistry):
         name: str | None = None,
         responses: Mapping[int, Any] | None = None,
         hidden: bool = False,
+        cors: Cors | bool | None = None,
     ) -> Callable[[F], F]:
         """As `get`, for DELETE."""
-        return self._register(path, target, ("DELETE",), deadline, name, responses, hidden)
+        return self._register(path, target, ("DELETE",), deadline, name, responses, hidden, cors)
 
     def route(
         self,
@@ -140,9 +148,10 @@ class Router(JobRegistry):
         name: str | None = None,
         responses: Mapping[int, Any] | None = None,
         hidden: bool = False,
+        cors: Cors | bool | None = None,
     ) -> Callable[[F], F]:
         """As `get`, for several methods: `@app.route("/orders", methods=["GET", "POST"])`."""
-        return self._register(path, target, tuple(methods), deadline, name, responses, hidden)
+        return self._register(path, target, tuple(methods), deadline, name, responses, hidden, cors)
 
     def path(self, name: str, /, **parameters: object) -> str:
         """The path of the route of that name with these parameters, encoded. Names are those of this router, so a
@@ -186,8 +195,11 @@ class Router(JobRegistry):
         """Runs after every handler with (request, response), also for errors; it may change the response or return
         another. Those of the application run last.
 
-        It does not see what the core answers alone: the messages of a channel and the response of a timer. With a
-        before or after hook, routes that are constants or waits are answered by a worker.
+        For a wait that is returned it runs when the request parks. Then the body of the response is the wait itself
+        (for a timer it is the response of the timer): what the hook does to status, headers and cookies is sent with
+        the answer after the wait, and a response with another body is the answer at once. With a before or after hook,
+        routes that are constants or waits are answered by a worker. It does not see errors of the server's own, such as
+        404: `App.headers` is for all answers.
         """
         self.hooks.after.append(make_after_hook(function))
         return function
@@ -241,6 +253,33 @@ class Router(JobRegistry):
         self._check_open()
         self._channels.append(ChannelPattern(pattern, ChannelOptions(count, bytes, age)))
 
+    # Other origins
+
+    def cors(
+        self,
+        *,
+        origins: str | Sequence[str],
+        methods: Sequence[str] | None = None,
+        headers: Sequence[str] | None = None,
+        credentials: bool = False,
+        max_age: float | timedelta | None = 600,
+        expose: Sequence[str] = (),
+    ) -> None:
+        """Lets pages of other origins use the routes of this router and of those that it includes, unless they have a
+        policy of their own. That of the application also counts for what has no route.
+
+        `origins`: those pages' origins (`"https://app.example.com"`, or `"https://*.example.com"` for all hosts under
+        that), or `"*"` for any page. `methods` and `headers`: what such a request may have; None is whatever the page
+        asks for. `credentials`: the browser may send cookies, and set them; not with `"*"`. `max_age`: seconds for
+        which a browser may remember the answer to a preflight. `expose`: the headers of answers that scripts may read,
+        apart from a few simple ones.
+
+        The server answers preflights itself, and adds the headers to all answers: streams, and errors of its own, too.
+        Raises `ValueError` for what no browser would accept.
+        """
+        self._check_open()
+        self.hooks.cors = Cors(origins, methods, headers, credentials, max_age, expose)
+
     # Templates
 
     def templates(
@@ -279,6 +318,7 @@ class Router(JobRegistry):
         name: str | None,
         responses: Mapping[int, Any] | None,
         hidden: bool,
+        cors: Cors | bool | None,
     ) -> Callable[[F], F]:
         if not isinstance(path, str):
             told = getattr(path, "__qualname__", repr(path))
@@ -286,12 +326,14 @@ class Router(JobRegistry):
         verbs = tuple(method.upper() for method in methods)
         if unknown := sorted(set(verbs) - _METHODS):
             raise ValueError(f"{path}: no method {', '.join(unknown)}")
+        if cors is True:
+            raise ValueError(f"{path}: cors is a policy, Cors(...), or False")
         pattern = parse(join(self.prefix, path))
         optional = parse(self.prefix).names if self.prefix else ()
         about = About(self._tag, dict(responses or {}), hidden)
 
         def register(handler: F) -> F:
-            self._add_route(make_route(verbs, pattern, handler, deadline, name, self.hooks, optional, about))
+            self._add_route(make_route(verbs, pattern, handler, deadline, name, self.hooks, optional, about, cors))
             return handler
 
         if target is not _MISSING:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 from .._hooks import Around, settle
 from .._link import port
 from .._link.answers import Answer, Parked
+from .._mappings import Headers
 from .._requests.request import Request
 from .._responses.encoding import InThread, encode, encode_async
 from .._responses.response import Response, normalise
-from .._routing.routes import Route, park
+from .._routing.routes import Route, park, response_of_timer
 from .._waits.wait import Wait
 from .._wire import payloads as p
 from ..errors import InvalidResult
@@ -27,19 +29,29 @@ class Results:
     def answer(self, result: object, status: int, raw: p.Request | None, request: Request | None) -> Answer:
         """The answer of a plain function. Raises the exceptions of after hooks, and `InvalidResult`."""
         made = normalise(result, status)
+        wait = None
         if isinstance(made, Wait):
-            return self.park(made, raw, request)
+            if not self._after or not _is_answered_alone(made):
+                return self.park(made, raw, request)
+            wait, made = made, _response_of(made)
         for hook in self._after:
             made = _changed(hook.function(request, made), made)
+        if wait is not None and (changed := _with_response(wait, made)) is not None:
+            return self.park(changed, raw, request)
         return encode(made)
 
     async def answer_async(self, result: object, status: int, raw: p.Request | None, request: Request | None) -> Answer:
         """As `answer`, in the event loop."""
         made = normalise(result, status)
+        wait = None
         if isinstance(made, Wait):
-            return self.park(made, raw, request)
+            if not self._after or not _is_answered_alone(made):
+                return self.park(made, raw, request)
+            wait, made = made, _response_of(made)
         for hook in self._after:
             made = _changed(await settle(hook, hook.function(request, made)), made)
+        if wait is not None and (changed := _with_response(wait, made)) is not None:
+            return self.park(changed, raw, request)
         return await encode_async(made, _thread_of_exchange())
 
     def park(self, wait: Wait, raw: p.Request | None, request: Request | None) -> Parked:
@@ -68,10 +80,41 @@ def _thread_of_exchange() -> InThread | None:
     return port.port().in_thread if exchange is not None and exchange.occupies else None
 
 
+def _is_answered_alone(wait: Wait) -> bool:
+    """Whether the core gives the answer after this wait. After `.then`, hooks run for what the function returns."""
+    return wait.function is None and not isinstance(wait.wait, p.Access)
+
+
+def _response_of(wait: Wait) -> Response:
+    """What after hooks see of an answer that is still to come: for a timer the answer, for others its headers."""
+    if isinstance(wait.wait, p.Timer):
+        return response_of_timer(wait)
+    response = Response(wait)
+    added = wait.added or p.Added(None, None)
+    response.status, response.headers = added.status or 200, Headers._of_request(added.headers or [])
+    return response
+
+
+def _with_response(wait: Wait, response: Response) -> Wait | None:
+    """The wait, with what after hooks have left of its response; None if that is the answer at once."""
+    if isinstance(wait.wait, p.Timer):
+        return Wait(wait.wait, response)
+    if response.body is not wait:
+        return None
+    made = copy(wait)
+    made.added = None
+    changed = normalise(
+        Response(made, None if response.status == 200 else response.status, response.headers.pairs()), 0
+    )
+    return changed if isinstance(changed, Wait) else None
+
+
 def _changed(result: object, response: Response) -> Response:
     """The result of an after hook; None leaves the response as it was."""
-    if result is None:
+    if result is None or result is response:
         return response
+    if isinstance(result, Response) and result.body is response.body and isinstance(result.body, Wait):
+        return result
     made = normalise(result, response.status or 200)
     if isinstance(made, Wait):
         raise InvalidResult("returned a wait from an after hook: there is a response already")

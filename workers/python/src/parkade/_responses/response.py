@@ -10,7 +10,7 @@ from typing import Any
 from .._mappings import Headers
 from .._waits.message import Message
 from .._waits.wait import Wait
-from ..errors import InvalidResult
+from ..errors import InvalidResult, WaitError
 from .cookies import EPOCH, SameSite, cookie_line, is_same_cookie
 
 TEXT = "text/plain; charset=utf-8"
@@ -23,9 +23,10 @@ JSON = "application/json"
 class Response:
     """An answer with its status and headers.
 
-    `body` is anything that a handler may return, except a wait: str, bytes, None, what JSON can express, an iterator of
-    str or bytes (also an asynchronous one). `status` is 200 to 599; None means 200, or in an error handler the status
-    of the error. `headers` are a mapping or pairs; a `content-type` there replaces the body's own.
+    `body` is anything that a handler may return: str, bytes, None, what JSON can express, an iterator of str or bytes
+    (also an asynchronous one), or a wait without `.then`, whose answer gets this status (200 to 299) and these headers.
+    `status` is 200 to 599; None means 200, or in an error handler the status of the error. `headers` are a mapping or
+    pairs; a `content-type` there replaces the body's own.
     """
 
     __slots__ = ("body", "headers", "status")
@@ -123,6 +124,8 @@ def html(text: str, status: int | None = None, headers: Mapping[str, str] | None
 def normalise(result: object, status: int) -> Response | Wait:
     """A handler's result as a response or a wait; `status` is for a result that has none. Raises `InvalidResult`."""
     match result:
+        case Response(body=Wait() as wait):
+            return _with_headers(wait, result)
         case Response():
             # A copy: the application may return the same object again, and after hooks may change their argument.
             return result._copied(result.status or status)
@@ -140,6 +143,13 @@ def normalise(result: object, status: int) -> Response | Wait:
             )
         case _:
             return Response(result, status)
+
+
+def _with_headers(wait: Wait, response: Response) -> Wait:
+    try:
+        return wait.headers(response.headers.pairs(), status=response.status)
+    except (ValueError, WaitError) as error:
+        raise InvalidResult(f"returned a response of a wait: {error}") from error
 
 
 def shortened(value: object) -> str:

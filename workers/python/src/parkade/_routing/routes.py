@@ -10,7 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from .._cors import Cors
 from .._hooks import Hooks, is_asynchronous
+from .._limits import HEADERS_MAX
+from .._mappings import Headers
 from .._requests.request import Request
 from .._responses.encoding import SHORT_TEXT, TEXT_HEAD, encode_kept, encode_string, inline
 from .._responses.response import Response, normalise
@@ -55,6 +58,7 @@ class Route:
     call: Call | None
     scopes: tuple[Hooks, ...] = ()
     about: About = _NOTHING_MORE
+    own_cors: Cors | bool | None = None
 
     @property
     def asynchronous(self) -> bool:
@@ -76,6 +80,13 @@ class Route:
             full_name = pattern.path
         call = self.call and _bound(self.target, pattern, full_name, pattern.names)
         return replace(self, pattern=pattern, name=full_name, call=call, scopes=(*self.scopes, scope))
+
+    @property
+    def cors(self) -> Cors | None:
+        """Its policy for other origins: its own, or that of the nearest router that has one."""
+        said = (self.own_cors, *(scope.cors for scope in self.scopes))
+        nearest = next((one for one in said if one is not None), None)
+        return nearest if isinstance(nearest, Cors) else None
 
     @property
     def is_hooked(self) -> bool:
@@ -112,6 +123,7 @@ def make_route(
     scope: Hooks,
     optional: Collection[str] = (),
     about: About = _NOTHING_MORE,
+    cors: Cors | bool | None = None,
 ) -> Route:
     """Checks and compiles. A handler need not take the parameters of the path that are `optional`.
 
@@ -123,14 +135,14 @@ def make_route(
                 f"{pattern.path}: a number is JSON; write Status({target}) for the status, "
                 f"Response({target}) for the JSON"
             )
-        made = _response(target) if not isinstance(target, Wait) else target
+        made = target if isinstance(target, Wait) else normalise(target, 200)
         if isinstance(made, Wait):
             park(made, None)  # refuses an answer that the core cannot keep, now rather than at the first request
-        return Route(methods, pattern, made, deadline, name or pattern.path, None, (scope,), about)
+        return Route(methods, pattern, made, deadline, name or pattern.path, None, (scope,), about, cors)
     check_returned(target)
     name = name or str(getattr(target, "__name__", pattern.path))
     call = _bound(target, pattern, name, optional)
-    return Route(methods, pattern, target, deadline, name, call, (scope,), about)
+    return Route(methods, pattern, target, deadline, name, call, (scope,), about, cors)
 
 
 def _bound(handler: Callable[..., Any], pattern: Pattern, name: str, optional: Collection[str]) -> Call:
@@ -150,14 +162,36 @@ def park(wait: Wait, request: p.Request | None) -> bytes:
         name = wait.function.name
         state = encode_state(name, wait.state, request, shape_of(wait.wait))
         return encode_park(wait.wait, ("call", name, state, wait.function.kind))
+    added = wait.added
     if type(wait.wait) is not p.Timer:
-        return encode_park(wait.wait, _ANSWER_OUTCOME)
+        return encode_park(wait.wait, _ANSWER_OUTCOME if added is None else ("answer", None, _sendable(added)))
     response = wait.response
-    if type(response) is str and len(response) <= SHORT_TEXT:
+    if added is None and type(response) is str and len(response) <= SHORT_TEXT:
         encoded = TEXT_HEAD + encode_string(response)
     else:
-        encoded = encode_kept(_response(response))
+        encoded = encode_kept(response_of_timer(wait))
     return encode_payload((wait.wait, ("answer", Raw(encoded))))
+
+
+def response_of_timer(wait: Wait) -> Response:
+    """The answer when the timer is over. Raises `InvalidResult`."""
+    response = _response(wait.response)
+    if wait.added is not None:
+        given = Headers._of_request(wait.added.headers or [])
+        for name in given:
+            if name != "set-cookie":
+                response.headers.pop(name, None)
+        for name, value in given.pairs():
+            response.headers.add(name, value)
+        if response.status == 200:
+            response.status = wait.added.status or 200
+    return response
+
+
+def _sendable(added: p.Added) -> p.Added:
+    if sum(map(len, added.headers or ())) > HEADERS_MAX:
+        raise InvalidResult(f"returned a wait with headers of more than {HEADERS_MAX} characters")
+    return added
 
 
 def _then(wait: Wait) -> p.Answer | p.Call:
@@ -166,11 +200,11 @@ def _then(wait: Wait) -> p.Answer | p.Call:
         state = encode_state(wait.function.name, wait.state, None, shape_of(wait.wait))
         return p.Call(wait.function.name, state, wait.function.kind)
     if isinstance(wait.wait, p.Timer):
-        return p.Answer(inline(_response(wait.response)))
-    return p.Answer(None)
+        return p.Answer(inline(response_of_timer(wait)))
+    return p.Answer(None, None if wait.added is None else _sendable(wait.added))
 
 
-_ANSWER_OUTCOME = p.Answer(None)
+_ANSWER_OUTCOME = ("answer", None)
 
 
 def is_handler(target: Any) -> bool:

@@ -114,7 +114,9 @@ class Query(Wait[T_co]):
         return self._copied(p.Query(self.wait.text, self.wait.parameters, options), convert)
 
     def _copied(self, wait: p.Query, convert: Conversion | None) -> Query[Any]:
-        return Query(wait, None, self.function, self.state, convert)
+        made: Query[Any] = Query(wait, None, self.function, self.state, convert)
+        made.added = self.added
+        return made
 
     def __repr__(self) -> str:
         """Without its parameters, which may be secrets."""

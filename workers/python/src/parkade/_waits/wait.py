@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from .._job import Job
 from .._limits import FRAME_MAX
 from .._link import port
 from .._link.exchange import AWAITED
+from .._mappings import Headers
 from .._requests.request import Request
 from .._validation.values import Conversion
 from .._wire import payloads as p
@@ -57,7 +59,7 @@ class Wait(Generic[T_co]):
     `.then`. Make it with `after`, `channel` or `query`. It is immutable.
     """
 
-    __slots__ = ("convert", "function", "made_at", "response", "state", "used", "wait")
+    __slots__ = ("added", "convert", "function", "made_at", "response", "state", "used", "wait")
 
     def __init__(
         self,
@@ -72,6 +74,7 @@ class Wait(Generic[T_co]):
         self.function = function
         self.state: Mapping[str, Any] = state or _NO_STATE
         self.convert = convert  # makes what awaiting gives a value of a type
+        self.added: p.Added | None = None  # to the answer that the core gives alone
         self.used: bool  # set when it is returned, awaited, or another wait is made of it
         self.made_at: str  # file:line, set under `parkade dev`
 
@@ -120,8 +123,41 @@ class Wait(Generic[T_co]):
             raise TypeError(f"the state of {getattr(function, '__qualname__', function)} is passed by name")
         if isinstance(self.wait, p.Stream):
             raise WaitError("a stream of messages goes straight to the client: it has no .then")
+        if self.added is not None:
+            raise WaitError(_THEN_ADDED)
         self.used = True
         return type(self)(self.wait, self.response, describe(function, frozenset(state)), state)
+
+    def headers(
+        self, headers: Mapping[str, str] | Iterable[tuple[str, str]] = (), *, status: int | None = None
+    ) -> Self:
+        """The same wait, with these headers on the answer that the server gives when it is over: for a wait that is
+        returned, or is a route itself. `status` (200 to 299) takes the place of 200.
+
+        A header takes the place of the server's own of that name. On an answer that is an error, headers about the
+        content (`cache-control`, `etag`, `content-type` and so on) are left out. `Response(wait, status, headers)` says
+        the same, and sets cookies.
+
+        Raises `WaitError` with `.then`, `ValueError` for headers and a status that cannot be sent.
+        """
+        if self.function is not None:
+            raise WaitError(_THEN_ADDED)
+        if status is not None and not 200 <= status <= 299:
+            raise ValueError(f"the status of an answer after a wait is 200 to 299, not {status}")
+        known = self.added or p.Added(None, None)
+        given = Headers(headers)
+        merged = Headers._of_request(known.headers or [])
+        for name in given:
+            if name != "set-cookie":
+                merged.pop(name, None)
+        for name, value in given.pairs():
+            merged.add(name, value)
+        if (unsendable := next((name for name in _OF_THE_SERVER if name in merged), None)) is not None:
+            raise ValueError(f"{unsendable} is the server's to say")
+        made = copy(self)
+        self.used = True
+        made.added = p.Added(known.status if status is None else int(status), merged._flat())
+        return made
 
     def __await__(self) -> Generator[Any, None, T_co]:
         return self._outcome().__await__()
@@ -130,6 +166,8 @@ class Wait(Generic[T_co]):
         self.used = True
         if self.function is not None:
             raise WaitError("a wait with .then is returned, not awaited")
+        if self.added is not None:
+            raise WaitError("a wait with headers is returned, not awaited")
         if isinstance(self.wait, p.Stream):
             raise WaitError("a stream is returned, not awaited: await channel(name).next(since=cursor) repeatedly")
         exchange = port.exchange.get()
@@ -149,6 +187,9 @@ class Wait(Generic[T_co]):
         then = f".then({self.function.name})" if self.function is not None else ""
         return f"<Wait {self.wait}{then}>"
 
+
+_THEN_ADDED = "after .then the function gives the answer: set its status and headers there"
+_OF_THE_SERVER = ("content-length", "connection", "keep-alive", "transfer-encoding", "upgrade")
 
 AWAIT = p.Await()
 

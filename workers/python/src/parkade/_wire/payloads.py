@@ -122,8 +122,19 @@ class Stream(Array, frozen=True, tag="stream"):
 Wait: TypeAlias = Timer | Next | Stream | Query | Begin | Commit | Rollback | UntilStored | UntilResult | Access
 
 
+class Added(Array, frozen=True):
+    """What a worker adds to a response that the core gives alone."""
+
+    status: Annotated[int, Meta(ge=200, le=299)] | None
+    headers: list[Any] | None
+
+    def __post_init__(self) -> None:
+        _check_headers(self.headers or [])
+
+
 class Answer(Array, frozen=True, tag="answer"):
     response: Response | None
+    added: Added | None = None
 
 
 class Call(Array, frozen=True, tag="call"):
@@ -256,6 +267,11 @@ def read_headers(raw: Raw) -> list[Any]:
     headers = _decode_headers(raw)
     _check_headers(headers)
     return headers
+
+
+def check_headers(headers: list[Any]) -> None:
+    """Raises `ValueError` if they are not name, value, name, value…"""
+    _check_headers(headers)
 
 
 def fault_of_channel(name: str) -> str | None:

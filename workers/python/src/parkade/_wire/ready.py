@@ -13,7 +13,7 @@ from .jobs import Job as Job
 from .jobs import Queue as Queue
 from .jobs import QueueOptions as QueueOptions
 from .jobs import Recurring as Recurring
-from .payloads import Answer, Await, Call, Next, Response, Stream, Then, Timer, Wait
+from .payloads import Answer, Await, Call, Next, Response, Stream, Then, Timer, Wait, check_headers
 from .queries import Begin, Commit, Query, Rollback
 from .values import Count, Seconds
 
@@ -41,6 +41,7 @@ class Route(Struct, frozen=True, omit_defaults=True, kw_only=True):
     wait: list[Any] | None = None
     then: Then | None = None
     name: str | None = None
+    cors: Count | None = None
 
     def __post_init__(self) -> None:
         if self.kind == "constant" and self.answer is None:
@@ -66,6 +67,21 @@ class ChannelPattern(Struct, array_like=True, frozen=True):
     options: ChannelOptions
 
 
+class CorsPolicy(Struct, frozen=True, omit_defaults=True):
+    """Which requests of other origins browsers are told to permit. None: whatever the client asks for."""
+
+    origins: list[str] = []
+    methods: list[str] | None = None
+    headers: list[str] | None = None
+    expose: list[str] = []
+    credentials: bool = False
+    max_age: Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.credentials and "*" in self.origins:
+            raise ValueError("credentials are not for any origin")
+
+
 class Application(Struct, frozen=True, omit_defaults=True, kw_only=True):
     interface: str
     concurrent: bool = False
@@ -76,8 +92,15 @@ class Application(Struct, frozen=True, omit_defaults=True, kw_only=True):
     jobs: list[Job] = []
     queues: list[Queue] = []
     recurring: list[Recurring] = []
+    headers: list[Any] = []
+    cors: list[CorsPolicy] = []
+    unmatched_cors: Count | None = None
 
     def __post_init__(self) -> None:
+        check_headers(self.headers)
+        numbers = (*(route.cors for route in self.routes), self.unmatched_cors)
+        if any(number is not None and number >= len(self.cors) for number in numbers):
+            raise ValueError("there is no such policy")
         for named in (self.jobs, self.recurring):
             names = [one.name for one in named]
             if len(set(names)) != len(names):

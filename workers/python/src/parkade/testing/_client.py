@@ -103,9 +103,9 @@ class Client:
     def cookies(self) -> Cookies:
         """The cookies that are held: what the application has set, and what the test sets here."""
         unread = self._unread
-        self._unread = [(path, response) for path, response in unread if response.parked]
+        self._unread = [(path, one) for path, one in unread if one.parked and not one.begun_as_stream]
         for path, response in unread:
-            if response.done:
+            if response.done or response.begun_as_stream:
                 self._cookies._take(path, response.headers.getlist("set-cookie"))
         return self._cookies
 

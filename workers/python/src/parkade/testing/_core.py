@@ -19,12 +19,13 @@ from .._link.answers import Parked as ParkedAnswer
 from .._requests.request import Request
 from .._responses.encoding import inline
 from .._responses.problems import problem_response
-from .._routing.patterns import RouteTable, parse
+from .._routing.patterns import Match, RouteTable, parse
 from .._wire import payloads as p
 from .._wire.ready import Park, read_wait
 from .._wire.ready import Route as ReadyRoute
 from ..errors import NO_METHOD, NO_ROUTE, HTTPError, WaitError
 from . import _job_address as job_address
+from ._added import Added, Surroundings
 from ._databases import Databases
 from ._exchange import Exchange
 from ._jobs import RUNS_MAX, Enqueued, Jobs
@@ -42,6 +43,7 @@ class Core:
         self._handling = Handling(app)
         self._ready = app.ready()
         self._router = RouteTable((route.methods, parse(route.path)) for route in self._ready.routes)
+        self._around = Surroundings(self._ready)
         self._runs: dict[int, _JobRun] = {}  # attempts of jobs that wait, or have waited, by their stream
         self.waits = Waits(self._ready.channels)
         self.databases = Databases()
@@ -65,7 +67,21 @@ class Core:
 
     def route(self, head: p.RequestHead, raw: p.Request) -> Response:
         """Answers a request, or parks it."""
+        asked = Request(raw).headers
+        if head.method == "OPTIONS" and "origin" in asked and "access-control-request-method" in asked:
+            match = self._router.match(asked["access-control-request-method"], head.path)
+            preflight = self._around.preflight(None if match is None else match.route, asked)
+            if preflight is not None:
+                return self._with(Response(preflight), self._around.preflight_added())
         match = self._router.match(head.method, head.path)
+        added = self._around.added(None if match is None else match.route, asked.get("origin"))
+        return self._with(self._route(head, raw, match), added)
+
+    def _with(self, response: Response, added: Added) -> Response:
+        added.given, response.added = response.added.given, added
+        return response
+
+    def _route(self, head: p.RequestHead, raw: p.Request, match: Match | None) -> Response:
         if match is None:
             if self._ready.fallback:
                 return self._run(raw)
@@ -87,9 +103,7 @@ class Core:
     def _run(self, raw: p.Request) -> Response:
         response = Parked(raw)
         self.worker.request(response, raw)
-        if response.done and not response.parked:
-            return Response(response.whole)
-        return response
+        return response if response.parked or not response.done else _answered(response)
 
     def _route_wait(self, raw: p.Request, route: ReadyRoute) -> Response:
         response = Parked(raw)
@@ -142,6 +156,8 @@ class Core:
                     request = Request(response.requested)
                     response.whole = answer_of(outcome, cast(p.Answer, then), wait, request, self._pending)
 
+        if isinstance(then, p.Answer):
+            response.added.given = then.added
         if isinstance(wait, p.UntilResult) and isinstance(then, p.Answer):
             wait = job_address.impatient(wait, Request(response.requested))
         own = Request(response.requested).cursor if isinstance(then, p.Answer) else None
@@ -235,7 +251,7 @@ class Core:
             self.worker.run(response, lambda: self._handling.runs[raw.route](asked))
         else:
             self._let_in(response, job)
-        return response if response.parked else Response(response.whole)
+        return response if response.parked else _answered(response)
 
     def _let_in(self, response: _Visit, job: Enqueued | None) -> None:
         wait = job_address.wait_of_request(response.id, Request(response.requested))
@@ -248,6 +264,12 @@ class Core:
             self._park(response, wait, p.Answer(None))
             if isinstance(wait, p.Stream):
                 self.waits.publish(wait.channel, "application/json", job_address.message_of(job))
+
+
+def _answered(response: Parked) -> Response:
+    answer = Response(response.whole)
+    answer.added = response.added
+    return answer
 
 
 class _JobRun(Parked):

@@ -24,6 +24,7 @@ from .._waits.wait import Wait
 from .._wire import payloads as p
 from ..errors import JobError, QueryError
 from ..jobs._values import decode_result
+from ._added import Added
 from ._waits import Parking
 
 
@@ -33,16 +34,18 @@ class Response:
     def __init__(self, whole: p.Response | None = None) -> None:
         self.whole = whole
         self.is_head = False  # then the body stays with the server
+        self.added = Added([])
 
     @property
     def status(self) -> int:
         """The status of the answer."""
-        return self._answer().status
+        return self.added.status(self._answer().status)
 
     @property
     def headers(self) -> Headers:
         """The header fields of the answer."""
-        return Headers._of_request(self._answer().headers or [])
+        answer = self._answer()
+        return self.added.headers(answer.status, Headers._of_request(answer.headers or []))
 
     @property
     def body(self) -> bytes:
@@ -68,6 +71,11 @@ class Response:
     def done(self) -> bool:
         """Whether the answer has come."""
         return self.whole is not None
+
+    @property
+    def begun_as_stream(self) -> bool:
+        """Whether it is a stream of messages, which has its status and headers from the beginning."""
+        return False
 
     @property
     def wait(self) -> Wait | None:
@@ -115,6 +123,10 @@ class Parked(Response):
         return self.parking is not None
 
     @property
+    def begun_as_stream(self) -> bool:
+        return self.parking is not None and isinstance(self.parking.wait, p.Stream)
+
+    @property
     def wait(self) -> Wait | None:
         return Wait(self.parking.wait) if self.parking is not None else None
 
@@ -129,9 +141,18 @@ class Parked(Response):
         return messages[0] if messages else None
 
     def _answer(self) -> p.Response:
+        if self.begun_as_stream:
+            return _STREAM
         if self.whole is None and not self.gone:
             raise AssertionError(f"still parked: {self.wait}")
         return super()._answer()
+
+
+_STREAM = p.Response(
+    200,
+    ["content-type", "text/event-stream", "cache-control", "no-cache, no-transform", "x-accel-buffering", "no"],
+    None,
+)  # its head; messages have come with it as far as they have been published
 
 
 class Whole(p.Response, array_like=True, frozen=True):
