@@ -70,7 +70,7 @@ def test_public_attributes_have_a_description(kind: type) -> None:
             )
     if INSIDE & {kind.__name__, kind.__module__}:
         return
-    described = set(_described(kind))
+    described = {name for base in kind.__mro__ if base.__module__.startswith("parkade") for name in _described(base)}
     made = inspect.getsource(kind).partition("def __init__")[2].partition("\n    def ")[0]
     attributes = set(re.findall(r"^\s+self\.([a-z]\w*)\b[^=(]* = ", made, re.MULTILINE)) | {
         name for name in getattr(kind, "__slots__", ()) if not name.startswith("_")
