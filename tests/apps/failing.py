@@ -1,6 +1,9 @@
 """An application that fails in every way: for the shapes of errors, and for what the log says of them."""
 
+import logging
 import os
+import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -62,6 +65,43 @@ def returned() -> Wait:
 def pieces() -> Iterator[str]:
     yield "one"
     raise ValueError("in the middle")
+
+
+@app.get("/log/{level:int}")
+def logs(level: int, text: str = "told") -> None:
+    logging.getLogger("shop").log(level, "%s", text, extra={"count": 3, "who": {"name": "Ana"}, "level": "mine"})
+
+
+@app.get("/log-exception")
+def logs_exception() -> str:
+    try:
+        raise KeyError("caught")
+    except KeyError:
+        logging.exception("it went on")
+    return "on"
+
+
+@app.get("/log-later")
+def logs_later() -> Wait:
+    return after(0).then(logging_later)
+
+
+def logging_later(outcome: None) -> str:
+    logging.warning("after the wait")
+    return "logged"
+
+
+@app.get("/print")
+def prints(text: str) -> None:
+    print(text)
+    print(text, file=sys.stderr)
+
+
+@app.get("/thread")
+def thread_fails() -> None:
+    thread = threading.Thread(target=failing, args=(None, "in a thread"), name="mine")
+    thread.start()
+    thread.join()
 
 
 @app.get("/die")

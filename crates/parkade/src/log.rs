@@ -5,6 +5,7 @@
 
 mod access;
 mod line;
+mod record;
 mod throttle;
 mod writer;
 
@@ -19,6 +20,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::{AccessFormat, LogFormat, LogLevel, LogSettings};
 pub use access::{AccessEntry, AccessLog};
+pub use record::{Record, RecordLevel, RecordOrigin, level, record};
 pub use throttle::LineThrottle;
 use writer::LineWriter;
 pub use writer::{Dropped, Flush};
@@ -48,7 +50,9 @@ pub fn init(settings: &LogSettings) -> Result<LogGuard, LogError> {
     let standard_error = unlocked(rustix::stdio::stderr())?;
     let colours = standard_error.is_terminal();
     let (writer, flush) = writer::start("log", standard_error, dropped.clone());
-    subscribe(settings, writer.with_colours(colours), colours)?;
+    let writer = writer.with_colours(colours);
+    subscribe(settings, writer.clone(), colours)?;
+    record::init(writer, settings.log_format, settings.log_level, colours);
     std::panic::set_hook(Box::new(|panic| {
         // The default hook writes to standard error, and would wait for a blocked pipe.
         let backtrace = std::backtrace::Backtrace::capture();
@@ -78,7 +82,7 @@ impl LogGuard {
 }
 
 fn subscribe(settings: &LogSettings, writer: LineWriter, colours: bool) -> Result<(), LogError> {
-    let level = level(settings.log_level);
+    let level = filter(settings.log_level);
     // Libraries log for their own authors, so only their warnings are shown.
     let told = Targets::new().with_target("parkade", level).with_default(level.min(LevelFilter::WARN));
     let layer = layer(settings.log_format, writer, colours);
@@ -96,7 +100,7 @@ where
     }
 }
 
-fn level(level: LogLevel) -> LevelFilter {
+fn filter(level: LogLevel) -> LevelFilter {
     match level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,

@@ -8,6 +8,7 @@ pub mod exchange;
 mod limits;
 mod messages;
 mod put_off;
+mod recent;
 mod refusal;
 mod request_log;
 
@@ -28,12 +29,13 @@ use crate::http::{Head, Http, HttpEvent, RefusedRequest, StreamedContent};
 use crate::log::{AccessLog, LineThrottle};
 use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
-use crate::statistics::{EndedRequests, Recent, RouteNumber};
+use crate::statistics::{EndedRequests, NamedRoutes as _, Recent, RouteName, RouteNumber};
 use added::{Added, AddedSets};
 use client_text::ClientText;
 use exchange::{Arrival, Exchange, Exchanges, Kept};
 use messages::Event as StreamEvent;
 use put_off::{Next, PutOff, What, audience};
+use recent::RecentlyEnded;
 use request_log::RequestLog;
 
 pub use messages::Messages;
@@ -55,6 +57,7 @@ pub struct Clients {
     log: RequestLog,
     /// Requests that met a limit of the operator.
     too_large: LineThrottle,
+    recently_ended: RecentlyEnded,
 }
 
 /// What remains to be done after a step through the deferred responses.
@@ -75,6 +78,7 @@ impl Clients {
             added: AddedSets::default(),
             log: RequestLog::new(access_log),
             too_large: LineThrottle::default(),
+            recently_ended: RecentlyEnded::default(),
         }
     }
 
@@ -402,6 +406,23 @@ impl Clients {
         self.http.forget(request);
         if let Some(exchange) = self.exchanges.remove(request).filter(|exchange| !exchange.is_run()) {
             self.log.ended(&exchange, ending, times);
+            self.recently_ended.note(request, exchange.route_number);
+        }
+    }
+
+    /// The route of a request that has not ended, or has just ended: method and pattern.
+    pub fn route(&self, request: RequestId, names: &[RouteName]) -> Option<String> {
+        let open = self.exchanges.peek(request).map(|exchange| exchange.route_number);
+        names.name(open.or_else(|| self.recently_ended.route(request))?)
+    }
+
+    /// A request as the log names it: by its method and path, or by its route if these are no longer known.
+    pub fn describe(&self, request: RequestId, names: &[RouteName]) -> String {
+        let exchange = self.exchanges.peek(request);
+        match exchange.map(|exchange| (exchange.arrival.as_ref(), exchange.note.as_ref())) {
+            Some((Some(arrival), _)) => format!("{} {}", arrival.head.method(), arrival.head.path()),
+            Some((None, Some(note))) => format!("{} {}", note.method, note.path),
+            Some((None, None)) | None => self.route(request, names).unwrap_or_else(|| "a job".to_owned()),
         }
     }
 

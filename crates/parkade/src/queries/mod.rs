@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::Moment;
 use parkade_model::{DatabaseId, LeaseId, QueryId, QueryWork, Reason, RequestId, Shape};
-use parkade_sql::{DatabaseWork, FailureKind, QueryEnd, QueryFailure};
+use parkade_sql::{DatabaseWork, QueryEnd, QueryFailure};
 use parkade_wire::WaitOutcome;
 use parkade_wire::limits::INLINE_BODY_BYTES_MAX;
 
@@ -46,6 +46,16 @@ pub struct Queries {
     result_bytes_max: usize,
     /// Responses include the statement that failed and the database's message: for developers.
     shows_failures: bool,
+}
+
+/// A query that failed, for the log.
+#[derive(Debug)]
+pub struct LoggedFailure {
+    /// The one that it began with.
+    pub request: RequestId,
+    pub database: DatabaseId,
+    pub text: Arc<str>,
+    pub fault: &'static str,
 }
 
 /// A query that begins, as the core describes it.
@@ -99,7 +109,7 @@ impl Queries {
         let sink =
             if collect || work.is_err() { Sink::Collected(Vec::new()) } else { Sink::Client { request, held: None } };
         let shape = work.as_ref().map_or(Shape::Rows, shape);
-        self.running.insert(query, Running::new(text, shape, database, sink, now));
+        self.running.insert(query, Running::new(text, request, shape, database, sink, now));
         work
     }
 
@@ -171,14 +181,9 @@ impl Queries {
         }
     }
 
-    /// The database of a query that has not ended.
-    pub fn database(&self, query: QueryId) -> Option<DatabaseId> {
-        Some(self.running.get(&query)?.database)
-    }
-
     /// The query has ended in the database of this name. Its result is kept until it is dropped. Returns whether the
     /// query completed, and the size of the result.
-    pub fn ended(&mut self, query: QueryId, end: QueryEnd, database: &str, now: Moment) -> Option<(bool, usize)> {
+    pub fn ended(&mut self, query: QueryId, end: QueryEnd, now: Moment) -> Option<(bool, usize)> {
         let running = self.running.remove(&query)?;
         if let Some(took) = running.time_in_database(now) {
             self.times.database.observe(took);
@@ -189,7 +194,6 @@ impl Queries {
         if let Sink::Flowing { request } = running.sink {
             self.flowing.remove(&request);
         }
-        self.log(&running, &end, database, now);
         let result = QueryResult::new(running, end);
         let told = (result.is_complete(), result.rows().len());
         self.results.insert(query, result);
@@ -242,24 +246,21 @@ impl Queries {
         &self.times
     }
 
-    fn log(&mut self, running: &Running, end: &QueryEnd, database: &str, now: Moment) {
-        let QueryEnd::Failed(failure) = end else { return };
-        let (sqlstate, message, query) = (failure.sqlstate.as_deref().unwrap_or("-"), &failure.message, &running.text);
-        let is_news = match failure.kind {
-            // It follows from an earlier failure, which has been logged.
-            FailureKind::NoTransaction => false,
-            FailureKind::Unreachable | FailureKind::QueueFull => self.may_warn(now),
-            _ => true,
-        };
-        match failure::failed(failure).fault {
-            _ if !is_news => tracing::debug!(database, %query, "a query failed: {message}"),
-            "client" => tracing::debug!(database, sqlstate, %query, "a query failed: {message}"),
-            "server" => tracing::warn!(database, sqlstate, %query, "a query failed: {message}"),
-            _ => tracing::error!(database, sqlstate, %query, "a query failed: {message}"),
-        }
+    /// What the log says of a query that ends in this way; `None` if it has not failed.
+    pub fn failed(&self, query: QueryId, end: &QueryEnd) -> Option<LoggedFailure> {
+        let QueryEnd::Failed(failure) = end else { return None };
+        let running = self.running.get(&query)?;
+        let Running { request, database, .. } = *running;
+        Some(LoggedFailure {
+            request,
+            database,
+            text: Arc::clone(&running.text),
+            fault: failure::failed(failure).fault,
+        })
     }
 
-    fn may_warn(&mut self, now: Moment) -> bool {
+    /// Whether a failure of a kind that thousands of queries have at the same time is logged.
+    pub fn may_warn(&mut self, now: Moment) -> bool {
         let may = self.warned.is_none_or(|warned| now.since(warned) >= WARNING_INTERVAL);
         if may {
             self.warned = Some(now);

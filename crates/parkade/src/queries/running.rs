@@ -21,6 +21,8 @@ pub enum Sink {
 #[derive(Debug)]
 pub struct Running {
     pub text: Arc<str>,
+    /// The one that it began with.
+    pub request: RequestId,
     pub shape: Shape,
     pub database: DatabaseId,
     pub sink: Sink,
@@ -32,8 +34,25 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn new(text: Arc<str>, shape: Shape, database: DatabaseId, sink: Sink, now: Moment) -> Self {
-        Self { text, shape, database, sink, submitted: now, started: None, cancelled: None, is_crowded_out: false }
+    pub fn new(
+        text: Arc<str>,
+        request: RequestId,
+        shape: Shape,
+        database: DatabaseId,
+        sink: Sink,
+        now: Moment,
+    ) -> Self {
+        Self {
+            text,
+            request,
+            shape,
+            database,
+            sink,
+            submitted: now,
+            started: None,
+            cancelled: None,
+            is_crowded_out: false,
+        }
     }
 
     /// Returns how long it was queued.

@@ -93,6 +93,11 @@ impl Server {
             let fields = [(&b"content-type"[..], page.content_type), (b"cache-control", b"no-store")];
             return self.clients.answer(request, page.status, fields.into_iter(), &page.body);
         }
+        if refusal == Refusal::WorkerDied
+            && let Some(casualties) = &mut self.casualties
+        {
+            casualties.note(|| self.clients.describe(request, &self.routes.names()));
+        }
         self.clients.refuse(request, refusal, || self.core.queue_wait(self.now));
     }
 

@@ -149,11 +149,8 @@ impl Server {
                 self.reloads.note_death(&format!("a worker cannot be started: {why}"));
                 self.tell(Event::WorkerExited { worker });
             }
-            WorkerEvent::Exited { worker, how } => {
-                tracing::info!(worker = worker.0, pid = self.upstream.pid(worker), "a worker has exited: {how}");
-                self.reloads.note_death(&format!("a worker has exited: {how}"));
-                self.tell(Event::WorkerExited { worker });
-            }
+            WorkerEvent::Exited { worker, how, announced } => self.worker_exited(worker, &how, announced),
+            WorkerEvent::Logged { worker, request, record } => self.worker_logged(worker, request, &record),
             WorkerEvent::Response { worker, request, response, more } => {
                 self.worker_answered(worker, request, response, more);
             }
@@ -179,8 +176,10 @@ impl Server {
                 self.tell(Event::Errored { worker, request, error: worker_error(error) });
             }
             WorkerEvent::Errored { worker, request, error, text } => {
-                if error == ErrorReason::Application {
-                    tracing::error!(worker = worker.0, "the application failed: {}", text.trim_end());
+                // A worker that has logged the failure itself sends no text.
+                if error == ErrorReason::Application && !text.is_empty() {
+                    let request = self.describe(request);
+                    tracing::error!(worker = worker.0, request, "the application failed: {}", text.trim_end());
                 }
                 self.tell(Event::Errored { worker, request, error: worker_error(error) });
             }
@@ -294,7 +293,12 @@ impl Server {
     }
 
     fn bad_answer(&mut self, worker: WorkerId, request: RequestId, fault: BadAnswer, more: bool) {
-        tracing::error!(worker = worker.0, "the application returned a response that cannot be sent: {fault}");
+        let what = self.describe(request);
+        tracing::error!(
+            worker = worker.0,
+            request = what,
+            "the application returned a response that cannot be sent: {fault}"
+        );
         if !more {
             self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
             return;
@@ -339,7 +343,8 @@ impl Server {
         let (wait, asked) = match known {
             Ok(known) => known,
             Err(why) => {
-                tracing::error!(worker = worker.0, "invalid wait returned by the application: {why}");
+                let what = self.describe(request);
+                tracing::error!(worker = worker.0, request = what, "invalid wait returned by the application: {why}");
                 if then == ThenRequest::Await {
                     // Otherwise its coroutine would wait for ever.
                     self.upstream.cancel(worker, request, Reason::Operator);
@@ -406,9 +411,10 @@ impl Server {
     }
 
     fn query_ended(&mut self, query: QueryId, end: QueryEnd) {
-        let Some(database) = self.queries.database(query) else { return };
-        let database = self.databases.name(database);
-        let Some((completed, bytes)) = self.queries.ended(query, end, database, self.now) else { return };
+        if let Some(failed) = self.queries.failed(query, &end) {
+            self.log_failure(&failed, &end);
+        }
+        let Some((completed, bytes)) = self.queries.ended(query, end, self.now) else { return };
         self.tell(Event::QueryEnded { query, completed, bytes });
         self.jobs_committed(query, completed);
     }

@@ -8,6 +8,7 @@ mod effects;
 mod event_loop;
 mod events;
 mod held_output;
+mod incidents;
 pub mod jobs;
 mod limits;
 mod payloads;
@@ -37,6 +38,7 @@ use crate::upstream::Upstream;
 use backlog::Backlog;
 use development::Development;
 use held_output::HeldOutput;
+use incidents::Casualties;
 use jobs::Commits;
 use payloads::{Payload, Payloads};
 use publishing::Unpublished;
@@ -69,6 +71,8 @@ pub struct Server {
     /// When the current batch was read: one reading of the clock for all its events.
     now: Moment,
     about: About,
+    /// While the core hears that a worker has exited.
+    casualties: Option<Casualties>,
     /// Set when everything has ended.
     exit: Option<ExitReason>,
 }
@@ -108,6 +112,7 @@ impl Server {
             clock: Clock::start(),
             now: Moment::default(),
             about: parts.about,
+            casualties: None,
             exit: None,
         }
     }

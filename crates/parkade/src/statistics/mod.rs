@@ -15,5 +15,5 @@ pub use histogram::{BUCKETS, Histogram};
 pub use latency::LatencyCounts;
 pub use recent::{Percentiles, Rates, Recent};
 pub use requests::EndedRequests;
-pub use routes::{RouteCounts, RouteName, RouteNames, RouteNumber};
+pub use routes::{NamedRoutes, RouteCounts, RouteName, RouteNames, RouteNumber};
 pub use runs::{RunOutcome, RunStatistics};

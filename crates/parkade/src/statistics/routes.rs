@@ -60,6 +60,21 @@ impl RouteNumber {
 
 const _: () = assert!(ROUTES_COUNT_MAX < RouteNumber::JOB.0 as usize);
 
+/// The names of routes, by their numbers.
+pub trait NamedRoutes {
+    /// Method and pattern; `None` for what is not a route.
+    fn name(&self, number: RouteNumber) -> Option<String>;
+}
+
+impl NamedRoutes for [RouteName] {
+    fn name(&self, number: RouteNumber) -> Option<String> {
+        if number == RouteNumber::UNMATCHED {
+            return None;
+        }
+        self.get(usize::from(number.0)).map(|RouteName { method, pattern }| format!("{method} {pattern}"))
+    }
+}
+
 impl Default for RouteNames {
     fn default() -> Self {
         let name = |pattern: &str| RouteName { method: OTHER.into(), pattern: pattern.into() };

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use parkade_model::{RequestId, WorkerId};
 use parkade_wire::{Application, Enqueued, ErrorReason, Response, ThenRequest, WaitRequest};
 
+use crate::log::Record;
+
 /// A frame of a worker, or something that happened to it. The events of a worker come in the order in which it wrote
 /// the frames; `Exited` is the last.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +19,10 @@ pub enum WorkerEvent {
     /// It violated the protocol: its link is closed, its process killed. `Exited` follows.
     Violated { worker: WorkerId, why: String },
     /// Its process is gone and its link has been read to the end: "exit status 1", "signal 9 (SIGKILL)".
-    Exited { worker: WorkerId, how: String },
+    /// `announced`: that was to be expected.
+    Exited { worker: WorkerId, how: String, announced: bool },
+    /// Its code has logged something. `request`: what that is about, if it is known.
+    Logged { worker: WorkerId, request: Option<RequestId>, record: Box<Record> },
     /// `RESPONSE`. With `more`, its body follows in `Data`, and [`grant`](super::Upstream::grant) reports every byte
     /// that the client has taken.
     Response { worker: WorkerId, request: RequestId, response: Response, more: bool },
@@ -57,6 +62,7 @@ impl WorkerEvent {
             | Self::Unstarted { worker, .. }
             | Self::Violated { worker, .. }
             | Self::Exited { worker, .. }
+            | Self::Logged { worker, .. }
             | Self::Response { worker, .. }
             | Self::Data { worker, .. }
             | Self::Errored { worker, .. }

@@ -10,7 +10,7 @@ import sys
 from functools import partial
 
 from ._handling.handling import Handling
-from ._link import blocking, concurrent, process
+from ._link import blocking, concurrent, process, records
 from ._link.greeting import Stopped, greet, still_wanted
 from ._link.link import Link
 from ._loading import load
@@ -34,6 +34,7 @@ def main(arguments: list[str]) -> int:
     process.die_with_the_core(link)
     process.leave_signals_to_the_core()
     process.write_lines_at_once()
+    records.begin()
     tell_own_files()
     session = Session()
     try:

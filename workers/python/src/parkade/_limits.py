@@ -53,3 +53,9 @@ FAULT_DEPTH_MAX = 4  # records in records that are searched for more than their 
 FAULT_VALUE_MAX = 1_000  # bytes of a wrong value that is shown to whoever sent it; then: null
 # To make an int of text takes the square of its length: CPython refuses more than 4,300 digits, from 3.10.7 on.
 DIGITS_MAX = 4_000  # of an int or a float; of a Decimal before and after its point; then: 422
+# A record of the log, of which the core takes 131,072 bytes. Then: it is shortened, a traceback at its beginning.
+LOG_RECORD_MAX = 122_880  # bytes
+LOG_MESSAGE_MAX = 16_384  # characters, also of an exception's text
+LOG_TRACEBACK_MAX = 49_152  # characters
+LOG_FIELD_MAX = 4_096  # bytes
+LOG_FIELDS_MAX = 32

@@ -1,4 +1,5 @@
-"""What a worker writes to stderr, which the core copies into its log, line by line.
+"""What a worker tells the log: records for the core that started it (`_link.records`), otherwise text on stderr, which
+the core copies into its log line by line.
 
 Clients choose much of it: paths, and the texts of exceptions. So all text from outside goes through `marked`: its
 further lines begin with a mark that no line of ours has, and it holds no control characters for a terminal.
@@ -14,23 +15,59 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, Protocol
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 _IMPORTING = ("<frozen importlib", str(Path(importlib.__file__).parent))
 
 
-def log_error(what: str, error: BaseException) -> None:
-    """Writes a traceback in one piece, so that those of several workers do not mix.
+class Sink(Protocol):
+    """Takes records: a level, a message, and members that may be None."""
 
-    Its first line says by itself what happened.
+    def __call__(self, level: str, message: str, **members: Any) -> None: ...
+
+
+_sink: Sink | None = None
+
+
+def connect(sink: Sink | None) -> None:
+    """Has records written there from now on; None: as text."""
+    global _sink
+    _sink = sink
+
+
+def log_error(what: str, error: BaseException, **members: Any) -> None:
+    """Logs an exception with its traceback, in one piece.
+
+    The message, or the first line, says by itself what happened.
     """
     reason = "".join(f": {line}" for line in str(error).splitlines()[:1])
-    log(f"ERROR: {marked(f'{what}: {type(error).__name__}{reason}')}\n{format_error(error)}")
+    message = f"{what}: {type(error).__name__}{reason}"
+    if _sink is not None:
+        _sink("error", message, exception=in_words(error), traceback=format_error(error), **members)
+    else:
+        log(f"ERROR: {marked(message)}\n{format_error(error)}")
 
 
-def log_fault(text: str) -> None:
-    """Writes a fault of the application. By its first word the core distinguishes it from printed output."""
-    log(f"ERROR: {marked(text)}")
+def log_fault(text: str, **members: Any) -> None:
+    """Logs a fault of the application that is no exception."""
+    if _sink is not None:
+        _sink("error", text, **members)
+    else:
+        log(f"ERROR: {marked(text)}")
+
+
+def log_warning(text: str) -> None:
+    """Logs what may be a fault of the application."""
+    if _sink is not None:
+        _sink("warn", text)
+    else:
+        log(f"WARNING: {marked(text)}")
+
+
+def in_words(error: BaseException) -> str:
+    """The type of an exception and its text."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def log(text: str) -> None:

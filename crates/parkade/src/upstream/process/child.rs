@@ -1,5 +1,6 @@
 //! One worker process: starts it, signals it, measures it, and reports its end.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use super::link::Ends;
 use super::output;
 use super::report::{News, Post, Started};
 use super::starter::{Starter, Wanted};
+use crate::log::{self, RecordLevel};
 use crate::platform;
 
 /// How a worker is started.
@@ -60,9 +62,11 @@ impl Process {
         let (from_worker, answers) = link_pipe()?;
         let ends = Ends::new(from_worker, to_worker)?;
         let (output, printed) = io::pipe()?;
+        let mark = format!("{:016x}", RandomState::new().hash_one(worker.0));
         let mut command = command(launch);
+        command.env("PARKADE_LOG", format!("{mark} {}", level_word()));
         command.stdin(requests).stdout(answers).stderr(printed);
-        starter.start(Wanted { worker, command, output, post: post.clone(), runtime: Handle::current() });
+        starter.start(Wanted { worker, command, output, mark, post: post.clone(), runtime: Handle::current() });
         Ok((Self { running: None, is_killed: false }, ends))
     }
 
@@ -110,7 +114,7 @@ impl Process {
 impl Running {
     /// `None` if it has already gone without a trace.
     fn new(started: Started, worker: WorkerId, post: &Post) -> Option<Self> {
-        let Started { mut child, output } = started;
+        let Started { mut child, output, mark } = started;
         let pid = child.id()?;
         let waiter = tokio::spawn({
             let post = post.clone();
@@ -119,10 +123,10 @@ impl Running {
         let logger = tokio::spawn({
             let post = post.clone();
             async move {
-                if let Err(error) = output::log_lines(output.into(), worker, pid).await {
+                if let Err(error) = output::log_output(output.into(), mark, worker, pid, &post).await {
                     tracing::warn!(worker = worker.0, pid, %error, "cannot read what the worker prints; it is lost");
+                    post.send(worker, News::Silent);
                 }
-                post.send(worker, News::Silent);
             }
         });
         Some(Self { pid, waiter, logger })
@@ -155,6 +159,17 @@ impl Drop for Running {
                 logger.abort();
             });
         }
+    }
+}
+
+/// The lowest level that is logged, as workers are told it.
+fn level_word() -> &'static str {
+    match log::level() {
+        RecordLevel::Trace => "trace",
+        RecordLevel::Debug => "debug",
+        RecordLevel::Info => "info",
+        RecordLevel::Warn => "warn",
+        RecordLevel::Error => "error",
     }
 }
 

@@ -36,6 +36,16 @@ pub const GRANT_BYTES_MIN: usize = 64 * 1024;
 /// A line that a worker prints. Then: it is logged in pieces.
 pub const LINE_BYTES_MAX: usize = 8 * 1024;
 
+/// A record of an application, with its traceback: the worker shortens longer ones. Then: it is logged in pieces, as text.
+pub const RECORD_BYTES_MAX: usize = 128 * 1024;
+
+/// Records that wait for the core. Then: the output of workers is not read for a moment.
+pub const RECORDS_COUNT_MAX: usize = 256;
+pub const RECORDS_RETRY_TIME: Duration = Duration::from_millis(1);
+
+/// Streams whose requests are remembered for records that come late. Then: a record does not say which request it is about.
+pub const RECENT_STREAMS_COUNT: usize = 512;
+
 /// How much of a frame that broke the rules goes to the log.
 pub const EVIDENCE_BYTES: usize = 48;
 

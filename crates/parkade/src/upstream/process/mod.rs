@@ -68,7 +68,8 @@ impl Processes {
     pub fn new(launch: Launch) -> io::Result<Self> {
         let poll = PollSet::new(POLL_BATCH)?;
         let (sender, reports) = channel();
-        let post = Post { sender, waker: Arc::new(mio::Waker::new(poll.registry(), REPORTS)?) };
+        let post =
+            Post { sender, waker: Arc::new(mio::Waker::new(poll.registry(), REPORTS)?), records_count: Arc::default() };
         Ok(Self {
             launch,
             starter: Starter::new()?,
@@ -203,6 +204,7 @@ impl Processes {
 
     /// Kills the process group.
     pub fn kill(&mut self, worker: WorkerId) {
+        self.expect_exit(worker);
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.process.kill();
         }
@@ -272,7 +274,7 @@ impl Processes {
         self.forget();
         events.extend(self.unstarted.drain(..).map(|(worker, why)| WorkerEvent::Unstarted { worker, why }));
         self.notice()?;
-        self.take_reports();
+        self.take_reports(events);
         self.read(events, share);
         if !self.ending.is_empty() {
             self.end(events);
@@ -305,16 +307,26 @@ impl Processes {
         Ok(())
     }
 
-    fn take_reports(&mut self) {
+    fn take_reports(&mut self, events: &mut Vec<WorkerEvent>) {
         while let Ok(report) = self.reports.try_recv() {
             let ProcessReport { worker: id, news } = report;
-            let Some(worker) = self.workers.get_mut(&id) else { continue };
-            if let News::Started(started) = news {
-                worker.has_started(*started, &self.post);
-                self.let_on(id);
-            } else {
-                worker.hear_of_end(news);
-                self.note_ending(id);
+            let known = self.workers.get_mut(&id);
+            match (news, known) {
+                (News::Record(record), known) => {
+                    self.post.note_arrival();
+                    let request =
+                        record.stream.zip(known).and_then(|(stream, worker)| worker.session.request_on(stream));
+                    events.push(WorkerEvent::Logged { worker: id, request, record });
+                }
+                (_, None) => {}
+                (News::Started(started), Some(worker)) => {
+                    worker.has_started(*started, &self.post);
+                    self.let_on(id);
+                }
+                (news, Some(worker)) => {
+                    worker.hear_of_end(news);
+                    self.note_ending(id);
+                }
             }
         }
     }
@@ -368,7 +380,8 @@ impl Processes {
             }
             let Some(how) = worker.end(now, &mut self.places) else { return true };
             self.gone.push(*id);
-            events.push(WorkerEvent::Exited { worker: *id, how });
+            let announced = worker.has_announced_its_end();
+            events.push(WorkerEvent::Exited { worker: *id, how, announced });
             false
         });
         self.ending = ending;

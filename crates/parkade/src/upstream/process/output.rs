@@ -1,4 +1,4 @@
-//! The output of a worker: each line is logged.
+//! The output of a worker: records, and lines that something prints.
 
 use std::os::fd::OwnedFd;
 
@@ -7,57 +7,92 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
 use super::limits;
+use super::report::{News, Post};
+use crate::log::{self, Record};
+
+/// Begins a record (`PROTOCOL.md`, *The worker's log*): as in RFC 7464. After it comes the mark of the process, which
+/// nobody else knows, so that no printed text is taken for a record.
+const RECORD_BEGIN: u8 = 0x1e;
 
 /// Reads until the last holder of the other end has closed it. It yields after each read: a worker that prints
-/// endlessly waits for its pipe, and does not delay the core.
-pub async fn log_lines(output: OwnedFd, worker: WorkerId, pid: u32) -> std::io::Result<()> {
+/// endlessly waits for its pipe, and does not delay the core. `mark`: that of its records.
+pub async fn log_output(output: OwnedFd, mark: String, worker: WorkerId, pid: u32, post: &Post) -> std::io::Result<()> {
     let mut pipe = Receiver::from_owned_fd(output)?;
     let mut piece = [0; 4096];
-    let mut lines = Lines::default();
-    let print = |line: &str| tracing::info!(target: "parkade::worker", worker = worker.0, pid, "{line}");
+    let mut lines = Lines::new(mark);
+    let level = log::level();
+    let take = |line: Line<'_>| match line {
+        Line::Printed(line) => tracing::info!(target: "parkade::worker", worker = worker.0, pid, "{line}"),
+        Line::Record(record) if record.level >= level => post.send_record(worker, record),
+        Line::Record(_) => {}
+    };
     loop {
         match pipe.read(&mut piece).await {
             Ok(0) | Err(_) => break,
-            Ok(count) => lines.take(&piece[..count], print),
+            Ok(count) => lines.take(&piece[..count], take),
         }
         tokio::task::yield_now().await;
+        while post.is_full() {
+            tokio::time::sleep(limits::RECORDS_RETRY_TIME).await;
+        }
     }
-    lines.finish(print);
+    lines.finish(take);
+    post.send(worker, News::Silent);
     Ok(())
 }
 
+enum Line<'a> {
+    Printed(&'a str),
+    Record(Box<Record>),
+}
+
 /// Splits bytes into lines.
-#[derive(Default)]
 struct Lines {
+    mark: String,
     begun: Vec<u8>,
 }
 
 impl Lines {
-    fn take(&mut self, mut bytes: &[u8], mut print: impl FnMut(&str)) {
-        while let Some(end) = memchr::memchr(b'\n', bytes) {
-            self.append(&bytes[..end], &mut print);
-            self.finish(&mut print);
-            bytes = &bytes[end + 1..];
-        }
-        self.append(bytes, &mut print);
+    fn new(mark: String) -> Self {
+        Self { mark, begun: Vec::new() }
     }
 
-    fn append(&mut self, mut bytes: &[u8], mut print: impl FnMut(&str)) {
-        while self.begun.len() + bytes.len() > limits::LINE_BYTES_MAX {
-            let (piece, rest) = bytes.split_at(limits::LINE_BYTES_MAX - self.begun.len());
+    fn take(&mut self, mut bytes: &[u8], mut take: impl FnMut(Line<'_>)) {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            self.append(&bytes[..end], &mut take);
+            self.finish(&mut take);
+            bytes = &bytes[end + 1..];
+        }
+        self.append(bytes, &mut take);
+    }
+
+    fn append(&mut self, mut bytes: &[u8], mut take: impl FnMut(Line<'_>)) {
+        let is_record = self.begun.first().or(bytes.first()) == Some(&RECORD_BEGIN);
+        let max = if is_record { limits::RECORD_BYTES_MAX } else { limits::LINE_BYTES_MAX };
+        while self.begun.len() + bytes.len() > max {
+            let (piece, rest) = bytes.split_at(max.saturating_sub(self.begun.len()));
             self.begun.extend_from_slice(piece);
-            self.finish(&mut print);
+            self.finish(&mut take);
             bytes = rest;
         }
         self.begun.extend_from_slice(bytes);
     }
 
-    fn finish(&mut self, mut print: impl FnMut(&str)) {
-        let line = self.begun.strip_suffix(b"\r").unwrap_or(&self.begun);
-        if !line.is_empty() {
-            print(&String::from_utf8_lossy(line));
+    fn finish(&mut self, mut take: impl FnMut(Line<'_>)) {
+        if let Some(record) = self.record() {
+            take(Line::Record(record));
+        } else {
+            let line = self.begun.strip_suffix(b"\r").unwrap_or(&self.begun);
+            if !line.is_empty() {
+                take(Line::Printed(&String::from_utf8_lossy(line)));
+            }
         }
         self.begun.clear();
+    }
+
+    fn record(&self) -> Option<Box<Record>> {
+        let marked = self.begun.strip_prefix(&[RECORD_BEGIN])?;
+        serde_json::from_slice(marked.strip_prefix(self.mark.as_bytes())?).ok()
     }
 }
 
@@ -66,13 +101,17 @@ mod tests {
     use super::*;
 
     fn check(pieces: &[&[u8]], expected: &[&str]) {
-        let mut lines = Lines::default();
-        let mut printed = Vec::new();
+        let mut lines = Lines::new("m4rk".into());
+        let mut seen = Vec::new();
+        let mut take = |line: Line<'_>| match line {
+            Line::Printed(line) => seen.push(line.to_owned()),
+            Line::Record(record) => seen.push(format!("record: {}", record.message)),
+        };
         for piece in pieces {
-            lines.take(piece, |line| printed.push(line.to_owned()));
+            lines.take(piece, &mut take);
         }
-        lines.finish(|line| printed.push(line.to_owned()));
-        assert_eq!(printed, expected);
+        lines.finish(&mut take);
+        assert_eq!(seen, expected);
     }
 
     #[test]
@@ -90,5 +129,18 @@ mod tests {
         let long = vec![b'x'; limits::LINE_BYTES_MAX * 2 + 1];
         let whole = "x".repeat(limits::LINE_BYTES_MAX);
         check(&[&long], &[&whole, &whole, "x"]);
+    }
+
+    #[test]
+    fn a_record_has_the_mark_of_its_process() {
+        let long = "y".repeat(limits::LINE_BYTES_MAX * 2);
+        let record = format!("\u{1e}m4rk{{\"level\":\"warn\",\"message\":\"{long}\"}}\n");
+        let (first, second) = record.as_bytes().split_at(9_000);
+        check(&[b"before\n", first, second, b"after\n"], &["before", &format!("record: {long}"), "after"]);
+        let forged = "\u{1e}other{\"level\":\"error\",\"message\":\"x\"}";
+        check(&[forged.as_bytes(), b"\n"], &[forged]);
+        check(&["\u{1e}m4rk{no JSON\n".as_bytes()], &["\u{1e}m4rk{no JSON"]);
+        let unknown = "\u{1e}m4rk{\"level\":\"loud\",\"message\":\"x\"}";
+        check(&[unknown.as_bytes()], &[unknown]);
     }
 }

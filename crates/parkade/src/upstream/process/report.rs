@@ -2,10 +2,14 @@
 
 use std::io::PipeReader;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 
 use parkade_model::WorkerId;
 use tokio::process::Child;
+
+use super::limits;
+use crate::log::Record;
 
 /// An event of a process, apart from its link.
 pub struct ProcessReport {
@@ -19,6 +23,8 @@ pub enum News {
     NotStarted(String),
     /// The process has ended: "exit status 1", "signal 9 (SIGKILL)".
     Exited(String),
+    /// It has logged something.
+    Record(Box<Record>),
     /// All its output has been logged.
     Silent,
 }
@@ -28,6 +34,8 @@ pub enum News {
 pub struct Post {
     pub sender: Sender<ProcessReport>,
     pub waker: Arc<mio::Waker>,
+    /// Records on their way.
+    pub records_count: Arc<AtomicUsize>,
 }
 
 impl Post {
@@ -36,10 +44,27 @@ impl Post {
         let _ = self.sender.send(ProcessReport { worker, news });
         let _ = self.waker.wake();
     }
+
+    pub fn send_record(&self, worker: WorkerId, record: Box<Record>) {
+        self.records_count.fetch_add(1, Ordering::Relaxed);
+        self.send(worker, News::Record(record));
+    }
+
+    /// Whether so many records are on their way that no more should be sent.
+    pub fn is_full(&self) -> bool {
+        self.records_count.load(Ordering::Relaxed) >= limits::RECORDS_COUNT_MAX
+    }
+
+    /// A record has arrived.
+    pub fn note_arrival(&self) {
+        self.records_count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A process that has just been started, and its output.
 pub struct Started {
     pub child: Child,
     pub output: PipeReader,
+    /// What its records begin with.
+    pub mark: String,
 }

@@ -37,6 +37,8 @@ pub struct Session {
     dropped: u64,
     /// The worker has sent `FAILED` or `GOODBYE`.
     leaving: bool,
+    /// The requests on the last streams, each in the place of its stream: a record may come after its stream has closed.
+    recent: Box<[(u32, RequestId)]>,
 }
 
 /// A stream that the worker holds, or that is parked there.
@@ -93,7 +95,17 @@ impl Session {
             sending: VecDeque::new(),
             dropped: 0,
             leaving: false,
+            recent: vec![(0, RequestId { slot: 0, generation: 0 }); limits::RECENT_STREAMS_COUNT].into(),
         }
+    }
+
+    /// The request on a stream that is open, or has closed not long ago.
+    pub fn request_on(&self, stream: u32) -> Option<RequestId> {
+        let open = self.streams.get(&stream).map(|open| open.request);
+        open.or_else(|| {
+            let (number, request) = self.recent[stream as usize % limits::RECENT_STREAMS_COUNT];
+            (number == stream).then_some(request)
+        })
     }
 
     /// The worker has sent `HELLO`.
@@ -291,6 +303,7 @@ impl Session {
     ) -> Result<u32, Exhausted> {
         self.opened = self.opened.checked_add(1).ok_or(Exhausted)?;
         let stream = self.opened;
+        self.recent[stream as usize % limits::RECENT_STREAMS_COUNT] = (stream, request);
         self.streams.insert(stream, Open { request, stream: Stream::open(stream, opener), taken: 0, body });
         places.insert(request, Place { worker: self.worker, stream });
         Ok(stream)

@@ -28,6 +28,8 @@ pub struct Wanted {
     pub command: Command,
     /// Its output.
     pub output: PipeReader,
+    /// What its records begin with.
+    pub mark: String,
     /// Receives the report.
     pub post: Post,
     /// The runtime of the server, which will wait for the process.
@@ -55,7 +57,7 @@ impl Wanted {
     fn start(self) {
         let _runtime = self.runtime.enter();
         let news = match spawn(self.command) {
-            Ok(child) => News::Started(Box::new(Started { child, output: self.output })),
+            Ok(child) => News::Started(Box::new(Started { child, output: self.output, mark: self.mark })),
             Err(error) => News::NotStarted(error.to_string()),
         };
         self.post.send(self.worker, news);

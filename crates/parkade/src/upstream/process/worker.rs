@@ -127,7 +127,7 @@ impl Worker {
 
     pub fn hear_of_end(&mut self, news: News) {
         match news {
-            News::Started(_) => {}
+            News::Started(_) | News::Record(_) => {}
             News::NotStarted(why) => self.end.unstarted = Some(why),
             News::Silent => self.end.silent = true,
             News::Exited(how) => {
@@ -141,6 +141,7 @@ impl Worker {
     pub fn break_off(&mut self, why: String, places: &mut Places) {
         self.close(places);
         self.process.kill();
+        self.expected_to_exit = true;
         self.violation = Some(why);
     }
 
@@ -154,6 +155,11 @@ impl Worker {
 
     pub fn is_ending(&self) -> bool {
         self.link.is_none() || self.end.due.is_some() || self.end.exited.is_some() || self.end.unstarted.is_some()
+    }
+
+    /// Whether it was known that the process would exit: it was told to, was killed, or said so.
+    pub fn has_announced_its_end(&self) -> bool {
+        self.expected_to_exit || self.session.is_leaving()
     }
 
     pub fn due(&self) -> Option<Instant> {

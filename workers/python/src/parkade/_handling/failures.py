@@ -73,7 +73,9 @@ def _is_fault(error: BaseException) -> bool:
 
 def _log(error: BaseException, request: Request | None) -> None:
     what = f"{request.method} {request.raw_path}" if request is not None else "after a wait"
+    members = {} if request is None else {"method": request.method, "path": request.raw_path}
     if isinstance(error, InvalidResult):
-        log_fault(f"{what}: the handler {error}" if str(error).startswith("returned") else f"{what}: {error}")
+        text = f"{what}: the handler {error}" if str(error).startswith("returned") else f"{what}: {error}"
+        log_fault(text, **members)
     else:
-        log_error(what, error)
+        log_error(what, error, **members)

@@ -55,9 +55,9 @@ class Handling:
         return run_job(self._app.jobs.get(run.name), stream, run)
 
     def failed(self, error: BaseException) -> str:
-        """Logs an exception from the middle of a streamed answer."""
+        """Logs an exception from the middle of a streamed answer. Nothing is left to be said with ERROR."""
         log_error("while an answer was being streamed", error)
-        return f"{type(error).__name__}: {error}"
+        return ""
 
     def _unmatched(self, raw: p.Request) -> Answer | Coming:
         request = Request(raw)

@@ -57,6 +57,9 @@ class Blocking:
         self._writer = Writer(partial(os.write, link.writer))
         self.write = self._writer.write
 
+    def stream(self) -> int:
+        return self._running if threading.get_ident() == self._thread else 0
+
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
         if threading.get_ident() == self._thread:
             self.write(self._session.publish(self._running, channel, content_type, body))

@@ -99,9 +99,12 @@ class Concurrent(asyncio.Protocol):
 
     # The port
 
-    def publish(self, channel: str, content_type: str, body: bytes) -> None:
+    def stream(self) -> int:
         exchange = cast("Exchange | None", port.exchange.get())
-        stream = port.plain.get() if exchange is None else exchange.stream
+        return port.plain.get() if exchange is None else exchange.stream
+
+    def publish(self, channel: str, content_type: str, body: bytes) -> None:
+        stream = self.stream()
         if stream:
             self._say(stream, partial(self._session.publish, stream, channel, content_type, body))
         else:  # it is unknown for which request

@@ -18,6 +18,9 @@ T = TypeVar("T")
 class Port(Protocol):
     """A way to the core that does not depend on a request."""
 
+    def stream(self) -> int:
+        """The stream for which the calling code works, as far as that is known; 0 otherwise. Any thread may call it."""
+
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
         """Hands a message to the core before anything that is written later. Any thread may call it."""
 
@@ -73,6 +76,11 @@ def connect(port: Port | None) -> Port | None:
     global _port
     before, _port = _port, port
     return before
+
+
+def stream() -> int:
+    """The stream for which the current code works, as far as that is known; 0 otherwise."""
+    return 0 if _port is None else _port.stream()
 
 
 def port() -> Port:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any, TypeGuard
 
-from .._log import log
+from .._log import log_warning
 from ..errors import SignatureError
 from .annotations import bare, hints_of, members
 
@@ -28,9 +28,8 @@ def check_returned(function: Callable[..., Any]) -> None:
             "for the status, or annotate the function `-> int` if the number is the answer"
         )
     if is_always_a_status(function):
-        log(
-            f"WARNING: {told} always returns a number that could be a status: it is sent as JSON; for a status, "
-            "return Status(…)"
+        log_warning(
+            f"{told} always returns a number that could be a status: it is sent as JSON; for a status, return Status(…)"
         )
 
 

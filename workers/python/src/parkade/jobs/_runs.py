@@ -67,9 +67,10 @@ def failure(job: Job, error: BaseException) -> Attempted:
         case Discard():
             return _error("discard", str(error))
         case InvalidResult():
-            log_fault(f"{_told(job)}: it {error}" if str(error).startswith("returned") else f"{_told(job)}: {error}")
+            text = f"{_told(job)}: it {error}" if str(error).startswith("returned") else f"{_told(job)}: {error}"
+            log_fault(text, job=_named(job))
         case _:
-            log_error(_told(job), error)
+            log_error(_told(job), error, job=_named(job))
     return _error("application", _reason(error))
 
 
@@ -136,6 +137,10 @@ def _reason(error: BaseException | None) -> str:
     if error is None:
         return ""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _named(job: Job) -> str:
+    return f"{job.name} {job.id}"
 
 
 def _told(job: Job) -> str:

@@ -28,6 +28,10 @@ class TestPort:
         self._jobs = jobs
         self._thread = thread
 
+    def stream(self) -> int:
+        """There is no log of a core."""
+        return 0
+
     def publish(self, channel: str, content_type: str, body: bytes) -> None:
         self._waits.publish(channel, content_type, body)
 
