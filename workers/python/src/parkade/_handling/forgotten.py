@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 from .._link.answers import Answer
-from .._log import log
+from .._log import log_warning
 from .._requests.request import Request
 from .._routing.parameters import Call
 from .._routing.routes import Route
@@ -31,7 +31,7 @@ def _noting(route: Route, call: Call) -> Call:
         nonlocal noted
         if result is None and not noted:
             noted = True
-            log(f"NOTE: {_told(route)}")
+            log_warning(_told(route))
         return result
 
     async def checked(result: Any) -> Any:
