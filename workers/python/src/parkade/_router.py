@@ -23,7 +23,15 @@ from .jobs._registry import JobRegistry
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_MISSING: Any = object()
+
+class _Missing:
+    """No target: then `get` is a decorator. Shown in the signatures of the reference and of editors."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+_MISSING: Any = _Missing()
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
