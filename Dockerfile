@@ -25,7 +25,7 @@ WORKDIR /srv/web
 # Jobs are stored here: a volume keeps them when the container is replaced.
 RUN mkdir state
 VOLUME /srv/web/state
-# The admin address has no password: it stays inside the container.
+# Anyone who reaches the admin address can read everything there: it stays inside the container.
 ENV PARKADE_BIND=0.0.0.0:8000 PARKADE_STATE=/srv/web/state PARKADE_ADMIN=127.0.0.1:9000 DEMO_ADMIN=127.0.0.1:9000
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \

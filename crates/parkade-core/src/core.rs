@@ -13,7 +13,7 @@ use crate::jobs::{Jobs, PressureEvent, Reading, Recurring, RecurringEffect};
 use crate::moment::Moment;
 use crate::report::counts::Counts;
 use crate::report::reporting;
-use crate::report::status::{QueryStatus, Status};
+use crate::report::status::{LivesStatus, QueryStatus, RequestStatus, Status};
 use crate::requests::{self, Components, Happening, Requests, State, runs, supervision, waking};
 use crate::waits::Waits;
 use parkade_model::{
@@ -205,6 +205,19 @@ impl Core {
     pub fn status(&self, now: Moment) -> Status {
         let Self { cx, requests, waits, jobs, fleet } = self;
         reporting::status(now, cx, (requests, waits), jobs, fleet)
+    }
+
+    /// How many there are in each state, requests and runs of jobs.
+    #[must_use]
+    pub fn lives(&self) -> LivesStatus {
+        self.requests.count_by_state()
+    }
+
+    /// The oldest requests that are queued, that run, and of each kind of wait, and runs of jobs: at most so many of each. Looks at every
+    /// request: for pages that people read.
+    #[must_use]
+    pub fn oldest(&self, now: Moment, count_max: usize) -> Vec<RequestStatus> {
+        requests::oldest(&self.requests, &self.waits, &self.jobs, (now, count_max))
     }
 
     /// Every query that a database has been asked for and that has not ended.

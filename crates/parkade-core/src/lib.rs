@@ -63,7 +63,8 @@ pub use parkade_model::{
 pub use refused::Refused;
 pub use report::counts::{Counts, Tally};
 pub use report::status::{
-    ChannelStatus, LimitsStatus, LivesStatus, QueryStatus, Status, WaitKind, WaitStatus, WorkerState, WorkerStatus,
+    ChannelStatus, LimitsStatus, LivesStatus, QueryStatus, RequestStage, RequestStatus, Status, WaitKind, WaitStatus,
+    WaitTarget, WorkerState, WorkerStatus,
 };
 pub use requests::{State, Times};
 pub use routes::{Destination, RouteId};

@@ -14,7 +14,7 @@ use crate::jobs::{Granted, JobWaits, NewJobWait};
 use crate::limits::QUERY_END_MAX;
 use crate::moment::Moment;
 use crate::queries::{GivenUp, NewQuery, Queries, QueryBegan, Waiter, WaiterOutcome};
-use crate::report::status::WaitKind;
+use crate::report::status::{WaitKind, WaitTarget};
 use crate::requests::Patience;
 use crate::woken::Woken;
 use parkade_model::{
@@ -344,6 +344,18 @@ impl Waits {
                 }
                 None
             }
+        }
+    }
+
+    /// What exactly a request waits for, if that has a name.
+    pub fn target(&self, request: RequestId, watch: Watch) -> Option<WaitTarget> {
+        match watch {
+            Watch::Timer | Watch::Stored => None,
+            Watch::Next(subscription) | Watch::Stream(subscription) => {
+                Some(WaitTarget::Channel(self.channels.name_of(subscription).clone()))
+            }
+            Watch::Query(waiter) => Some(WaitTarget::Query(self.queries.awaited_by(waiter))),
+            Watch::Job => self.jobs.awaited_by(request).map(WaitTarget::Job),
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows the server; it asks through a door.
 
+pub mod access;
 mod answers;
 mod body;
 mod door;
@@ -11,12 +12,16 @@ mod jobs;
 mod limits;
 mod listen;
 mod metrics;
+mod page;
 mod patience;
 mod percent;
 pub mod private;
 mod publish;
 mod reloading;
 pub mod report;
+mod settings;
+mod site;
+pub mod snapshot;
 
 pub use door::{
     AdminDoor, Ask, CancelRefused, JobAnswer, JobAsk, PublishRefused, Readiness, ReloadEnd, ReloadId, ReloadRefused,
@@ -27,3 +32,6 @@ pub use listen::serve_private;
 pub use listen::{AdminError, probe, serve};
 pub use reloading::{ReloadState, ReloadView};
 pub use report::{Report, Shell};
+pub use settings::SettingView;
+pub use site::Site;
+pub use snapshot::Snapshot;

@@ -38,6 +38,7 @@ pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Erro
         }
         // Everything that `serve` would set up, in the same order, so that the same is refused with the same words.
         let mut server = serve::assemble(application, None, &guard)?;
+        serve::writes(&application.settings.listen)?;
         admin::probe(&application.settings.listen.admin)?;
         let told = load.await.map_err(too_slow)??;
         server.check(told.clone()).await?.map_err(|why| Error::Unfit { why })?;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::admin::SettingView;
 use crate::config::{self, Bind, Layers, ServerSettings};
 pub use jobs::{ChosenArgs, EnqueueArgs, JobsArgs, JobsCommand, ListArgs, ShowArgs};
 
@@ -113,6 +114,9 @@ pub struct ApplicationArgs {
     pub target: String,
     #[command(flatten)]
     pub settings: ServerSettings,
+    /// The same as operators see them.
+    #[arg(skip)]
+    pub shown: Vec<SettingView>,
 }
 
 /// Which running parkade is meant. By default the only one of this user.
@@ -124,6 +128,9 @@ pub struct Whom {
     /// Address of the server's --admin
     #[arg(long, value_name = "ADDR", value_parser = config::admin)]
     pub admin: Option<Bind>,
+    /// File with the token, for a server with --admin-writes token. Without this, the token is that of the environment, if there is one
+    #[arg(long, value_name = "FILE")]
+    pub admin_token_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -217,6 +224,15 @@ fn parse_from(
     let matches =
         command.try_get_matches_from(&arguments).map_err(|error| habits::explain(layers.explain(error), &arguments))?;
     let mut command = Cli::from_arg_matches(&matches)?.command;
+    let shown = |name| {
+        let chosen = matches.subcommand_matches(name).map(|chosen| config::in_force(&serve_command(), chosen, &layers));
+        chosen.unwrap_or_default()
+    };
+    if let CliCommand::Serve { application, .. } = &mut command {
+        application.shown = shown("serve");
+    } else if let CliCommand::Dev(application) = &mut command {
+        application.shown = shown("dev");
+    }
     if let CliCommand::Dev(application) = &mut command {
         application.settings.dev = true;
     }

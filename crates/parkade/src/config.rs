@@ -1,10 +1,12 @@
 //! Every setting, declared once: its flag, its environment variable and its key in `parkade.toml` have one name and one parser.
 
 mod address;
+mod in_force;
 mod layers;
 pub mod nearest;
 mod permissions;
 mod table;
+mod token;
 mod values;
 
 use std::path::PathBuf;
@@ -14,9 +16,11 @@ use clap::{Args, ValueEnum};
 use parkade_jobs::sqlite::Durability;
 
 pub use address::{Bind, TrustedPeer, admin};
+pub use in_force::in_force;
 pub use layers::Layers;
 pub use permissions::{Group, Mode};
 pub use table::settings_table;
+pub use token::{TokenError, given as admin_token};
 pub use values::{HEADER_COUNT_MAX, OrNone, duration, positive_duration};
 use values::{
     count, count_or_none, durability, duration_or_none, head_size, header_count, job_workers, percent, size,
@@ -75,6 +79,23 @@ pub struct ListenSettings {
     /// Also serve the admin endpoints (health, status, metrics, publishing, queries, jobs) here: a port of this machine, host:port or unix:FILE; may be repeated
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = address::admin)]
     pub admin: Vec<Bind>,
+    /// Who may change something at a TCP address of --admin: nobody, programs on this machine, or anyone who has the token, also on the admin page
+    #[arg(long, value_name = "WHO", value_enum, default_value = "local")]
+    pub admin_writes: AdminWrites,
+    /// Token for --admin-writes token, at least 16 characters. Other users of the machine can see a command line: prefer the environment or --admin-token-file
+    #[arg(long, value_name = "TOKEN", hide_default_value = true)]
+    pub admin_token: Option<String>,
+    /// File with the token for --admin-writes token
+    #[arg(long, value_name = "FILE")]
+    pub admin_token_file: Option<PathBuf>,
+}
+
+/// Who may change something over TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AdminWrites {
+    Off,
+    Local,
+    Token,
 }
 
 /// The header fields in which a proxy names its client.

@@ -41,6 +41,8 @@ pub enum Error {
     #[error("{0}")]
     Admin(#[from] crate::admin::AdminError),
     #[error("{0}")]
+    Token(#[from] crate::config::TokenError),
+    #[error("{0}")]
     Dev(#[from] crate::dev::DevError),
     #[error("cannot make a socket in the folder for temporary files, where workers tell what they write: {0}")]
     OwnFiles(io::Error),
@@ -58,6 +60,7 @@ impl Error {
             Self::Channel { .. }
             | Self::Database(_)
             | Self::JobsAddress(_)
+            | Self::Token(_)
             | Self::Directory { .. }
             | Self::Python { .. } => ExitCode::from(2),
             _ => ExitCode::FAILURE,

@@ -11,9 +11,12 @@ use parkade_model::{ChannelName, HistoryLimits};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use crate::admin::access::{Token, Writes};
 use crate::admin::{self, AdminDoor};
 use crate::cli::ApplicationArgs;
-use crate::config::{Bind, Forwarded, ListenSettings, ServerSettings, TrustedPeer as TrustSetting};
+use crate::config::{
+    self, AdminWrites, Bind, Forwarded, ListenSettings, ServerSettings, TokenError, TrustedPeer as TrustSetting,
+};
 use crate::databases::{self, Databases};
 use crate::dev::{OwnFilesListener, Patterns};
 use crate::error::Error;
@@ -56,11 +59,13 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
         tokio::runtime::Builder::new_current_thread().event_interval(TASKS_BETWEEN_TURNS).enable_all().build()?;
     let exit = runtime.block_on(async {
         let own_files = settings.dev.then(OwnFilesListener::open).transpose().map_err(Error::OwnFiles)?;
+        let writes = writes(&settings.listen)?;
         let server = assemble(application, own_files.as_ref().map(OwnFilesListener::address), &guard)?;
         announce(application, server.addresses());
         let (inputs, heard) = mpsc::channel(INPUTS_COUNT_MAX);
         let (door, asks) = AdminDoor::new();
-        let _admin = admin::serve(&settings.listen.admin, &door)?;
+        let site = admin::Site::new(door, &application.shown, writes);
+        let _admin = admin::serve(&settings.listen.admin, &site)?;
         tokio::spawn(forward_asks(asks, inputs.clone()));
         tokio::spawn(forward_signals(signals()?, inputs.clone()));
         let patterns = |own: &OwnFilesListener| Patterns {
@@ -181,6 +186,18 @@ fn listen(settings: &ListenSettings) -> Result<Vec<HttpListener>, Error> {
         bound.map_err(|source| Error::Listen { address: address.to_string(), source })
     };
     settings.bind.iter().map(bind).collect()
+}
+
+/// Who may change something at the admin addresses.
+pub fn writes(listen: &ListenSettings) -> Result<Writes, Error> {
+    let token = config::admin_token(listen.admin_token.as_deref(), listen.admin_token_file.as_deref())?;
+    match (listen.admin_writes, token) {
+        (AdminWrites::Off, None) => Ok(Writes::Off),
+        (AdminWrites::Local, None) => Ok(Writes::Local),
+        (AdminWrites::Token, Some(token)) => Ok(Writes::Token(Token::new(&token))),
+        (AdminWrites::Token, None) => Err(TokenError::Missing.into()),
+        (AdminWrites::Off | AdminWrites::Local, Some(_)) => Err(TokenError::Unused.into()),
+    }
 }
 
 fn announce(application: &ApplicationArgs, addresses: &[String]) {

@@ -65,6 +65,11 @@ impl Channels {
         Self { table: ChannelTable::new(config), unpublished: IdMap::default() }
     }
 
+    /// The channel that a request waits on.
+    pub fn name_of(&self, subscription: Subscription) -> &ChannelName {
+        &self.table.channel(subscription.channel).name
+    }
+
     // Waiting.
 
     /// Waits for the next message after `since`, or tells the first that was missed.

@@ -302,6 +302,11 @@ impl JobWaits {
         self.watchers.are_there(job)
     }
 
+    /// The job that a request waits for.
+    pub fn awaited_by(&self, request: RequestId) -> Option<JobId> {
+        self.watchers.job_of(request)
+    }
+
     pub fn watchers_count(&self) -> usize {
         self.watchers.count()
     }

@@ -389,6 +389,11 @@ impl Queries {
         self.leases.count()
     }
 
+    /// The query that a request waits for.
+    pub fn awaited_by(&self, waiter: Waiter) -> QueryId {
+        self.executions.of(waiter).query
+    }
+
     pub fn statuses(&self) -> impl Iterator<Item = QueryStatus> {
         self.executions.iter().map(execution::Execution::status)
     }

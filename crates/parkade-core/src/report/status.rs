@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config::Config;
 use crate::effect::ReloadOutcome;
 use crate::moment::Moment;
-use parkade_model::{ChannelName, Cursor, DatabaseId, HistoryLimits, QueryId, Role, WorkerId};
+use parkade_model::{ChannelName, Cursor, DatabaseId, HistoryLimits, JobId, QueryId, RequestId, Role, WorkerId};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
@@ -87,6 +87,31 @@ pub struct WaitStatus {
     pub count: usize,
     /// How long the first of them has waited.
     pub oldest: Option<Duration>,
+}
+
+/// A request, or a run of a job, that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestStatus {
+    pub request: RequestId,
+    pub is_run: bool,
+    pub stage: RequestStage,
+    /// How long it has been there.
+    pub age: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestStage {
+    Queued,
+    Running { worker: WorkerId },
+    Parked { kind: WaitKind, target: Option<WaitTarget> },
+}
+
+/// What exactly a parked request waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WaitTarget {
+    Channel(ChannelName),
+    Query(QueryId),
+    Job(JobId),
 }
 
 /// A query that has not ended.

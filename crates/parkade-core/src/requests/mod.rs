@@ -66,7 +66,7 @@ pub use dispatch::dispatch;
 pub use happening::Happening;
 pub use journey::Patience;
 pub use life::State;
-pub use status::{RequestsStatus, status};
+pub use status::{RequestsStatus, oldest, status};
 pub use times::Times;
 pub use work::Work;
 

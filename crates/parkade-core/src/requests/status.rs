@@ -1,10 +1,14 @@
 //! What can be seen of requests.
 
+use std::collections::BinaryHeap;
+
 use super::Requests;
 use super::life::{Life, State};
 use crate::jobs::Jobs;
 use crate::moment::Moment;
-use crate::report::status::{LivesStatus, WaitKind, WaitStatus};
+use crate::report::status::{LivesStatus, RequestStage, RequestStatus, WaitKind, WaitStatus};
+use crate::waits::Waits;
+use parkade_model::RequestId;
 
 pub struct RequestsStatus {
     /// Requests, and runs of jobs.
@@ -17,15 +21,70 @@ pub struct RequestsStatus {
 
 /// Looks at every request.
 pub fn status(requests: &Requests, jobs: &Jobs, now: Moment) -> RequestsStatus {
-    let count = |state| requests.lives.count_of(state);
-    let lives = LivesStatus {
-        accepted: count(State::Accepted),
-        routed: count(State::Routed),
-        running: count(State::Running),
-        parked: count(State::Parked),
-    };
-    RequestsStatus { lives, runs: runs(requests, jobs), waits: waits(requests, jobs, now) }
+    RequestsStatus { lives: requests.count_by_state(), runs: runs(requests, jobs), waits: waits(requests, jobs, now) }
 }
+
+impl Requests {
+    /// Requests, and runs of jobs.
+    pub fn count_by_state(&self) -> LivesStatus {
+        let count = |state| self.lives.count_of(state);
+        LivesStatus {
+            accepted: count(State::Accepted),
+            routed: count(State::Routed),
+            running: count(State::Running),
+            parked: count(State::Parked),
+        }
+    }
+}
+
+/// The oldest in each group, the oldest first: requests that are queued, that run, and that are parked, by the kind of wait; and runs of jobs.
+pub fn oldest(
+    requests: &Requests,
+    waits: &Waits,
+    jobs: &Jobs,
+    (now, count_max): (Moment, usize),
+) -> Vec<RequestStatus> {
+    const QUEUED: usize = WaitKind::ALL.len();
+    const RUNNING: usize = QUEUED + 1;
+    const RUNS: usize = RUNNING + 1;
+    let has_runs = jobs.runs_count() > 0;
+    // Each has the youngest of its requests on top, which gives way to an older one.
+    let mut groups: [BinaryHeap<(Moment, RequestKey)>; RUNS + 1] = std::array::from_fn(|_| BinaryHeap::new());
+    for (request, life) in requests.lives.iter() {
+        let (group, since) = match life {
+            Life::Routed(life) => (QUEUED, life.journey.since()),
+            Life::Running(life) => (RUNNING, life.journey.since()),
+            Life::Parked(life) => (life.watch.kind() as usize, life.journey.since()),
+            Life::Accepted(_) | Life::Done | Life::Cancelled => continue,
+        };
+        let is_run = has_runs && jobs.is_run(request);
+        let group = &mut groups[if is_run { RUNS } else { group }];
+        let key = (since, RequestKey(request.slot, request.generation));
+        if group.len() < count_max {
+            group.push(key);
+        } else if let Some(mut youngest) = group.peek_mut().filter(|youngest| key < **youngest) {
+            *youngest = key;
+        }
+    }
+    let sorted = groups.into_iter().flat_map(BinaryHeap::into_sorted_vec);
+    sorted
+        .filter_map(|(since, RequestKey(slot, generation))| {
+            let request = RequestId { slot, generation };
+            let stage = match requests.lives.life(request)? {
+                Life::Running(life) => RequestStage::Running { worker: life.worker },
+                Life::Parked(life) => {
+                    RequestStage::Parked { kind: life.watch.kind(), target: waits.target(request, life.watch) }
+                }
+                Life::Routed(_) | Life::Accepted(_) | Life::Done | Life::Cancelled => RequestStage::Queued,
+            };
+            Some(RequestStatus { request, is_run: has_runs && jobs.is_run(request), stage, age: now - since })
+        })
+        .collect()
+}
+
+/// A request in an order: two that began at the same moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct RequestKey(u32, u32);
 
 fn runs(requests: &Requests, jobs: &Jobs) -> LivesStatus {
     let mut runs = LivesStatus::default();

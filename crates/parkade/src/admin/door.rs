@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_jobs::{Fault, Filter, JobRecord};
-use parkade_model::{ChannelName, Cursor, JobId, QueryId};
+use parkade_model::{ChannelName, Cursor, JobId, QueryId, RequestId};
 use parkade_wire::Enqueued;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::limits::{ANSWER_TIME_MAX, ASKS_COUNT_MAX, JOB_ANSWER_TIME_MAX, RELOAD_ANSWER_TIME, WAITS_COUNT_MAX};
 use super::report::Report;
+use super::snapshot::Snapshot;
 
 /// The near end. The server has the other one, and answers each question in the turn in which it arrives.
 #[derive(Debug, Clone)]
@@ -28,9 +29,18 @@ pub enum Ask {
     Status {
         reply: oneshot::Sender<Box<Report>>,
     },
+    /// For the admin page.
+    Snapshot {
+        reply: oneshot::Sender<Box<Snapshot>>,
+    },
     /// Cancels a query.
     CancelQuery {
         query: QueryId,
+        reply: oneshot::Sender<Result<(), CancelRefused>>,
+    },
+    /// Cancels a request, whatever it waits for.
+    CancelRequest {
+        request: RequestId,
         reply: oneshot::Sender<Result<(), CancelRefused>>,
     },
     Jobs {
@@ -131,6 +141,10 @@ pub enum ReloadRefused {
 pub enum CancelRefused {
     #[error("no such query; it may have ended already")]
     Unknown,
+    #[error("no such request; it may have ended already")]
+    UnknownRequest,
+    #[error("it is a run of a job: cancel the job instead")]
+    RunOfAJob,
     #[error("a COMMIT or ROLLBACK cannot be cancelled")]
     EndsATransaction,
 }

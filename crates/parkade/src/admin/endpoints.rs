@@ -5,7 +5,7 @@ use http_body_util::Full;
 use hyper::body::Body;
 use hyper::header::{CONTENT_TYPE, HeaderValue, ORIGIN};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use parkade_model::QueryId;
+use parkade_model::{QueryId, RequestId};
 
 use super::answers::{AdminAnswer, allow, fault, json, no_answer};
 use super::door::{AdminDoor, Ask, CancelRefused, NoAnswer, Readiness};
@@ -21,6 +21,13 @@ where
     if let Some(channel) = path.strip_prefix("/publish/") {
         return if request.method() == Method::POST {
             publish::answer(channel, request, door).await
+        } else {
+            allow("POST")
+        };
+    }
+    if let Some(id) = path.strip_prefix("/requests/").and_then(|rest| rest.strip_suffix("/cancel")) {
+        return if request.method() == Method::POST {
+            cancel_request(id, request.headers(), door).await
         } else {
             allow("POST")
         };
@@ -43,7 +50,7 @@ where
     }
     let known = matches!(&*path, "/health/live" | "/health/ready" | "/status" | "/metrics");
     if !known {
-        let paths = "the paths are /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel>, POST /queries/<id>/cancel, POST /reload and POST /stop";
+        let paths = "the paths are / (a page for browsers), /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel>, POST /queries/<id>/cancel, POST /requests/<id>/cancel, POST /reload and POST /stop";
         return fault(StatusCode::NOT_FOUND, &format!("unknown path; {paths}"));
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -77,10 +84,34 @@ async fn cancel(query: &str, headers: &HeaderMap, door: &AdminDoor) -> AdminAnsw
     let Ok(query) = query.parse().map(QueryId) else {
         return fault(StatusCode::BAD_REQUEST, "a query id is a number; `parkade status` shows them");
     };
-    match door.ask(|reply| Ask::CancelQuery { query, reply }).await {
-        Ok(Ok(())) => json(StatusCode::ACCEPTED, &serde_json::json!({ "cancelled": query.0 })),
-        Ok(Err(refused @ CancelRefused::Unknown)) => fault(StatusCode::NOT_FOUND, &refused.to_string()),
-        Ok(Err(refused @ CancelRefused::EndsATransaction)) => fault(StatusCode::CONFLICT, &refused.to_string()),
+    let outcome = door.ask(|reply| Ask::CancelQuery { query, reply }).await;
+    cancelled(outcome, &serde_json::json!({ "cancelled": query.0 }))
+}
+
+async fn cancel_request(id: &str, headers: &HeaderMap, door: &AdminDoor) -> AdminAnswer {
+    if headers.contains_key(ORIGIN) {
+        return fault(StatusCode::FORBIDDEN, "requests from browsers cannot cancel requests here");
+    }
+    let number = |text: &str| text.parse::<u32>().ok();
+    let request = id
+        .split_once('.')
+        .and_then(|(slot, generation)| Some(RequestId { slot: number(slot)?, generation: number(generation)? }));
+    let Some(request) = request else {
+        return fault(StatusCode::BAD_REQUEST, "a request id is two numbers, such as 7.3; the admin page shows them");
+    };
+    let outcome = door.ask(|reply| Ask::CancelRequest { request, reply }).await;
+    cancelled(outcome, &serde_json::json!({ "cancelled": id }))
+}
+
+fn cancelled(outcome: Result<Result<(), CancelRefused>, NoAnswer>, told: &serde_json::Value) -> AdminAnswer {
+    match outcome {
+        Ok(Ok(())) => json(StatusCode::ACCEPTED, told),
+        Ok(Err(refused @ (CancelRefused::Unknown | CancelRefused::UnknownRequest))) => {
+            fault(StatusCode::NOT_FOUND, &refused.to_string())
+        }
+        Ok(Err(refused @ (CancelRefused::EndsATransaction | CancelRefused::RunOfAJob))) => {
+            fault(StatusCode::CONFLICT, &refused.to_string())
+        }
         Err(silent) => no_answer(silent),
     }
 }

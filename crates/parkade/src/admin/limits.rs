@@ -31,6 +31,13 @@ pub const LISTED_COUNT_DEFAULT: u32 = 50;
 // A client that waits from its first byte on is answered before its connection is closed.
 const _: () = assert!(WAIT_TIME_MAX.as_secs() + JOB_ANSWER_TIME_MAX.as_secs() < CONNECTION_TIME_MAX.as_secs());
 
+/// How often an open page gets a snapshot. All pages get the same.
+pub const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(1);
+/// A snapshot is followed by a pause of so many times what it took, so that pages cost the server 1 % at most.
+pub const SNAPSHOT_SHARE: u32 = 100;
+/// Open pages, all addresses together: they must leave connections to others. Then: 503.
+pub const WATCHERS_COUNT_MAX: usize = CONNECTIONS_COUNT_MAX / 4;
+
 /// Connections at each address, so that strangers at a TCP address cannot block the private socket. Then: the next one waits in the kernel's backlog.
 pub const CONNECTIONS_COUNT_MAX: usize = 64;
 /// A connection lasts at most this long, however slowly a client sends or reads. Then: closed.

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use http_body_util::Either;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -14,11 +15,11 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::door::AdminDoor;
-use super::endpoints;
+use super::access::Via;
 use super::host::OwnNames;
 use super::limits::{ACCEPT_PAUSE, CONNECTION_TIME_MAX, CONNECTIONS_COUNT_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX};
 use super::private::{self, PrivateSocket};
+use super::site::Site;
 use crate::complaints::Complaints;
 use crate::config::{Bind, Mode};
 use crate::tls_refusal;
@@ -73,14 +74,14 @@ impl Listeners {
         Ok(())
     }
 
-    fn serve(self, door: &AdminDoor) -> io::Result<AdminEndpoints> {
+    fn serve(self, site: &Site) -> io::Result<AdminEndpoints> {
         let mut accepting = JoinSet::new();
         for listener in self.tcp {
-            accepting.spawn(accept(AdminListener::Tcp(TcpListener::from_std(listener)?), door.clone()));
+            accepting.spawn(accept(AdminListener::Tcp(TcpListener::from_std(listener)?), site.clone()));
         }
         let mut files = Vec::new();
         for (listener, file) in self.unix {
-            accepting.spawn(accept(AdminListener::Unix(UnixListener::from_std(listener)?), door.clone()));
+            accepting.spawn(accept(AdminListener::Unix(UnixListener::from_std(listener)?), site.clone()));
             files.push(file);
         }
         Ok(AdminEndpoints { _files: files, _accepting: accepting })
@@ -101,8 +102,8 @@ pub fn probe(addresses: &[Bind]) -> Result<(), AdminError> {
 }
 
 /// Serves at these addresses and at the private socket. Must be called in a tokio runtime with I/O and time.
-pub fn serve(addresses: &[Bind], door: &AdminDoor) -> Result<AdminEndpoints, AdminError> {
-    listeners(addresses)?.serve(door).map_err(AdminError::Runtime)
+pub fn serve(addresses: &[Bind], site: &Site) -> Result<AdminEndpoints, AdminError> {
+    listeners(addresses)?.serve(site).map_err(AdminError::Runtime)
 }
 
 /// Opens the addresses and the private socket. If the latter fails (nowhere to write), the server logs that and continues.
@@ -125,13 +126,13 @@ fn open(addresses: &[Bind]) -> Result<Listeners, AdminError> {
 
 /// Only the private socket, in this folder, and its path.
 #[cfg(test)]
-pub fn serve_private(folder: &std::path::Path, door: &AdminDoor) -> (AdminEndpoints, std::path::PathBuf) {
+pub fn serve_private(folder: &std::path::Path, site: &Site) -> (AdminEndpoints, std::path::PathBuf) {
     let private = PrivateSocket::open(&[folder.into()]).unwrap();
     let path = private.path().into();
-    (Listeners { tcp: Vec::new(), unix: vec![private.into_parts()] }.serve(door).unwrap(), path)
+    (Listeners { tcp: Vec::new(), unix: vec![private.into_parts()] }.serve(site).unwrap(), path)
 }
 
-async fn accept(listener: AdminListener, door: AdminDoor) {
+async fn accept(listener: AdminListener, site: Site) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_COUNT_MAX));
     let mut connections = JoinSet::new();
     let tls_complaints = Arc::new(Mutex::new(Complaints::default()));
@@ -139,11 +140,11 @@ async fn accept(listener: AdminListener, door: AdminDoor) {
         let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok(stream) => {
-                let (door, complaints) = (door.clone(), Arc::clone(&tls_complaints));
+                let (site, complaints) = (site.clone(), Arc::clone(&tls_complaints));
                 connections.spawn(async move {
                     let _place = place;
                     // An error is the client's, and cannot be reported to it.
-                    let _ = timeout(CONNECTION_TIME_MAX, converse(stream, door, &complaints)).await;
+                    let _ = timeout(CONNECTION_TIME_MAX, converse(stream, site, &complaints)).await;
                 });
             }
             Err(error) => {
@@ -155,7 +156,7 @@ async fn accept(listener: AdminListener, door: AdminDoor) {
     }
 }
 
-async fn converse(stream: AdminStream, door: AdminDoor, complaints: &Mutex<Complaints>) -> io::Result<()> {
+async fn converse(stream: AdminStream, site: Site, complaints: &Mutex<Complaints>) -> io::Result<()> {
     match stream {
         AdminStream::Tcp(stream) => {
             if begins_tls(&stream).await? {
@@ -163,10 +164,10 @@ async fn converse(stream: AdminStream, door: AdminDoor, complaints: &Mutex<Compl
                 tls_refusal::complain(&mut complaints.lock().unwrap_or_else(PoisonError::into_inner), Some(peer));
                 return turn_away(stream).await;
             }
-            let names = OwnNames::at(stream.local_addr()?.ip());
-            speak_http(stream, Some(names), door).await
+            let address = stream.local_addr()?.ip();
+            speak_http(stream, (Some(OwnNames::at(address)), Via::Tcp { address }), site).await
         }
-        AdminStream::Unix(stream) => speak_http(stream, None, door).await,
+        AdminStream::Unix(stream) => speak_http(stream, (None, Via::Unix), site).await,
     }
 }
 
@@ -185,17 +186,17 @@ async fn begins_tls(stream: &TcpStream) -> io::Result<bool> {
 }
 
 /// `names`: the accepted host names; none where browsers have no access.
-async fn speak_http<S>(stream: S, names: Option<OwnNames>, door: AdminDoor) -> io::Result<()>
+async fn speak_http<S>(stream: S, (names, via): (Option<OwnNames>, Via), site: Site) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let service = service_fn(move |request: Request<Incoming>| {
-        let door = door.clone();
+        let site = site.clone();
         let refusal = names.as_ref().and_then(|names| names.refusal(request.uri(), request.headers()));
         async move {
             let answer = match refusal {
-                Some(refusal) => refusal,
-                None => endpoints::answer(request, &door).await,
+                Some(refusal) => refusal.map(Either::Left),
+                None => site.answer(request, via).await,
             };
             Ok::<_, std::convert::Infallible>(answer)
         }

@@ -29,7 +29,7 @@ use crate::http::{Head, Http, HttpEvent, RefusedRequest, StreamedContent};
 use crate::log::{AccessLog, LineThrottle};
 use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
-use crate::statistics::{EndedRequests, NamedRoutes as _, Recent, RouteName, RouteNumber};
+use crate::statistics::{EndedRequests, Load, NamedRoutes as _, Recent, RouteName, RouteNumber};
 use added::{Added, AddedSets};
 use client_text::ClientText;
 use exchange::{Arrival, Exchange, Exchanges, Kept};
@@ -452,8 +452,8 @@ impl Clients {
     }
 
     /// Looks at the sums; once a second.
-    pub fn sample(&mut self, now: Moment) {
-        self.log.sample(now);
+    pub fn sample(&mut self, now: Moment, load: Load) {
+        self.log.sample(now, load);
     }
 
     fn wants_body(&mut self, request: RequestId) -> bool {

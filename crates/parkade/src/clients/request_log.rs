@@ -6,7 +6,7 @@ use parkade_model::Ending;
 use super::exchange::Exchange;
 use crate::http::RefusedRequest;
 use crate::log::{AccessEntry, AccessLog};
-use crate::statistics::{EndedRequests, Recent, RouteNumber};
+use crate::statistics::{EndedRequests, Load, Recent, RouteNumber};
 
 pub struct RequestLog {
     counts: EndedRequests,
@@ -33,8 +33,8 @@ impl RequestLog {
     }
 
     /// Looks at the counts; once a second.
-    pub fn sample(&mut self, now: Moment) {
-        self.recent.sample(now, &self.counts);
+    pub fn sample(&mut self, now: Moment, load: Load) {
+        self.recent.sample(now, &self.counts, load);
     }
 
     pub fn ended(&mut self, exchange: &Exchange, ending: Ending, times: Times) {

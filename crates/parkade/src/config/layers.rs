@@ -110,6 +110,12 @@ impl Layers {
         Ok(())
     }
 
+    /// Where the value of a flag comes from, unless it is the declared default.
+    #[must_use]
+    pub fn origin(&self, id: &str) -> Option<impl fmt::Display> {
+        self.0.get(id).map(|layer| &layer.origin)
+    }
+
     /// Makes the values the defaults of the flags of `command`.
     #[must_use]
     pub fn lay_under(&self, command: Command) -> Command {

@@ -60,6 +60,11 @@ pub struct AttemptRecord {
 }
 
 impl Runs {
+    /// The job of which this is a run: its name and its id.
+    pub fn job(&self, request: RequestId) -> Option<(&str, JobId)> {
+        self.running.get(&request).map(|run| (&*run.job.name, run.job.id))
+    }
+
     pub fn contains(&self, request: RequestId) -> bool {
         !self.running.is_empty() && self.running.contains_key(&request)
     }

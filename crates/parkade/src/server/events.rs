@@ -4,14 +4,14 @@
 //! its effects concern.
 
 use bytes::Bytes;
-use parkade_core::{Destination, Event, Manner, WorkerError};
+use parkade_core::{Destination, Event, Manner, State, WorkerError};
 use parkade_model::{ChannelName, QueryId, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
 use parkade_sql::QueryEnd;
 use parkade_wire::{Application, ErrorReason, Response, ThenRequest, WaitRequest};
 
 use super::payloads::Payload;
 use super::turns::Turns;
-use super::{Server, held_output, report};
+use super::{Server, held_output, report, snapshot};
 use crate::admin::{Ask, CancelRefused, PublishRefused, ReloadId, ReloadRefused};
 use crate::application::{self, surroundings, waits, worker_error};
 use crate::clients::exchange::{Arrival, Exchange, JobAsked};
@@ -449,8 +449,14 @@ impl Server {
             Ask::Status { reply } => {
                 let _ = reply.send(Box::new(report::report(self, turns)));
             }
+            Ask::Snapshot { reply } => {
+                let _ = reply.send(Box::new(snapshot::snapshot(self, turns)));
+            }
             Ask::CancelQuery { query, reply } => {
                 let _ = reply.send(self.cancel_by_operator(query));
+            }
+            Ask::CancelRequest { request, reply } => {
+                let _ = reply.send(self.cancel_request_by_operator(request));
             }
             Ask::Jobs { ask, reply } => self.with_jobs(|jobs, cx| jobs.answer_operator(cx, ask, reply)),
             Ask::Reload { reply } => {
@@ -486,6 +492,17 @@ impl Server {
         let reload = self.reloads.request();
         self.tell(Event::Reload);
         Ok(reload)
+    }
+
+    fn cancel_request_by_operator(&mut self, request: RequestId) -> Result<(), CancelRefused> {
+        match self.core.state(request) {
+            None | Some(State::Done | State::Cancelled) => Err(CancelRefused::UnknownRequest),
+            Some(_) if self.jobs.runs.contains(request) => Err(CancelRefused::RunOfAJob),
+            Some(_) => {
+                self.tell(Event::CancelledByOperator { request });
+                Ok(())
+            }
+        }
     }
 
     fn cancel_by_operator(&mut self, query: QueryId) -> Result<(), CancelRefused> {

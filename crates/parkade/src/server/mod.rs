@@ -16,6 +16,7 @@ mod publishing;
 mod reloads;
 mod report;
 mod service_manager;
+mod snapshot;
 mod turns;
 
 use std::io;
@@ -34,6 +35,7 @@ use crate::jobs::{CancelFailed, Context, Jobs, Waited};
 use crate::log::AccessLog;
 use crate::queries::Queries;
 use crate::share::Share;
+use crate::statistics::Load;
 use crate::upstream::Upstream;
 use backlog::Backlog;
 use development::Development;
@@ -255,11 +257,17 @@ impl Server {
     /// Once a second: rates, the memory of workers, retries of the job store, throttled log lines.
     fn measure(&mut self) {
         self.look_at_clock();
-        self.clients.sample(self.now);
+        self.clients.sample(self.now, load(&self.core));
         self.with_jobs(Jobs::tick);
         self.tell_unpublished();
         for (worker, resident_bytes) in self.upstream.resident_bytes() {
             self.tell(Event::Measured { worker, resident_bytes });
         }
     }
+}
+
+/// What the core holds at this moment, runs of jobs included.
+fn load(core: &Core) -> Load {
+    let lives = core.lives();
+    Load { queued: lives.routed, running: lives.running, parked: lives.parked }
 }

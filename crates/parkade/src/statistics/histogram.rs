@@ -32,6 +32,32 @@ impl Histogram {
         counts
     }
 
+    /// The time below which this share of all is, as far as the buckets tell. `None` if there are none.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn quantile(&self, share: f64) -> Option<f64> {
+        let all: u64 = self.counts.iter().sum();
+        if all == 0 {
+            return None;
+        }
+        let rank = all as f64 * share;
+        let mut below = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            let (Some(to), true) = (BUCKETS.get(bucket), *count > 0) else { continue };
+            if (below + count) as f64 >= rank {
+                let from = if bucket == 0 { 0.0 } else { BUCKETS[bucket - 1] };
+                return Some(from + (to - from) * (rank - below as f64) / *count as f64);
+            }
+            below += count;
+        }
+        BUCKETS.last().copied()
+    }
+
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
     #[must_use]
     pub fn sum(&self) -> Duration {
         self.sum
@@ -54,5 +80,9 @@ mod tests {
         assert_eq!(cumulative[12], 3);
         assert_eq!(cumulative[BUCKETS.len() - 1..], [3, 4]);
         assert_eq!(histogram.sum(), Duration::from_millis(102_001));
+        assert_eq!(histogram.quantile(0.5), Some(0.001));
+        assert_eq!(histogram.quantile(0.75), Some(2.5));
+        assert_eq!(histogram.quantile(0.99), Some(60.0), "the last bound at most");
+        assert_eq!(Histogram::default().quantile(0.5), None);
     }
 }

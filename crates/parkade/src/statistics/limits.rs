@@ -9,3 +9,6 @@ pub const JOBS_COUNT_MAX: usize = 500;
 
 /// The time over which rates and percentiles are computed, in samples of one second.
 pub const RATE_SAMPLES: usize = 60;
+
+/// Points of the graphs, one for each second: five minutes. Then: the oldest is forgotten.
+pub const POINTS_COUNT_MAX: usize = 300;

@@ -1,5 +1,5 @@
-//! Rates and latencies of the last minute: the counters are looked at once a second, so that a request costs nothing
-//! more.
+//! Rates and latencies of the last minute, and graphs of the last five: the counters are looked at once a second, so that
+//! a request costs nothing more.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use parkade_core::Moment;
 use serde::{Deserialize, Serialize};
 
-use super::limits::RATE_SAMPLES;
+use super::limits::{POINTS_COUNT_MAX, RATE_SAMPLES};
 use super::{EndedRequests, LatencyCounts};
 
 /// The counters at one moment.
@@ -25,6 +25,15 @@ struct Sample {
 pub struct Recent {
     /// The oldest first.
     samples: VecDeque<Box<Sample>>,
+    points: VecDeque<Point>,
+}
+
+/// Requests that have not ended, at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    pub queued: usize,
+    pub running: usize,
+    pub parked: usize,
 }
 
 /// Of the last minute, or since the start if that is less.
@@ -49,11 +58,40 @@ pub struct Percentiles {
     pub p99: f64,
 }
 
+/// One second in the graphs.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Point {
+    requests: f64,
+    errors: f64,
+    latency: Option<Percentiles>,
+    load: Load,
+}
+
+/// The last minutes, a number for each second, the oldest first. A second without requests has no latency.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Graph {
+    pub requests: Vec<f64>,
+    pub errors: Vec<f64>,
+    pub p50: Vec<Option<f64>>,
+    pub p99: Vec<Option<f64>>,
+    pub queued: Vec<usize>,
+    pub running: Vec<usize>,
+    pub parked: Vec<usize>,
+}
+
 impl Recent {
     /// Looks at the counters; once a second.
-    pub fn sample(&mut self, now: Moment, ended: &EndedRequests) {
+    pub fn sample(&mut self, now: Moment, ended: &EndedRequests, load: Load) {
         let (latency, work) = (ended.latency.clone(), ended.work.clone());
         let sample = Sample { at: now, requests: ended.count(), errors: ended.errors(), latency, work };
+        if let Some(last) = self.samples.back() {
+            let rates = sample.since(last);
+            if self.points.len() == POINTS_COUNT_MAX {
+                self.points.pop_front();
+            }
+            let Rates { requests, errors, latency, .. } = rates;
+            self.points.push_back(Point { requests, errors, latency, load });
+        }
         if self.samples.len() > RATE_SAMPLES {
             self.samples.pop_front();
         }
@@ -64,6 +102,21 @@ impl Recent {
         match (self.samples.front(), self.samples.back()) {
             (Some(first), Some(last)) => last.since(first),
             _ => Rates::default(),
+        }
+    }
+
+    pub fn graph(&self) -> Graph {
+        let points = &self.points;
+        let latency = |of: fn(Percentiles) -> f64| points.iter().map(|point| point.latency.map(of)).collect();
+        let load = |of: fn(Load) -> usize| points.iter().map(|point| of(point.load)).collect();
+        Graph {
+            requests: points.iter().map(|point| point.requests).collect(),
+            errors: points.iter().map(|point| point.errors).collect(),
+            p50: latency(|latency| latency.p50),
+            p99: latency(|latency| latency.p99),
+            queued: load(|load| load.queued),
+            running: load(|load| load.running),
+            parked: load(|load| load.parked),
         }
     }
 }
@@ -108,18 +161,21 @@ mod tests {
         for _ in 0..500 {
             ended.record(RouteNumber::default(), 503, slow);
         }
-        recent.sample(at(0), &ended);
+        recent.sample(at(0), &ended, Load::default());
         for second in 1..=400 {
             for _ in 0..9 {
                 ended.record(RouteNumber::default(), 200, Times::default());
             }
             ended.record(RouteNumber::default(), 500, slow);
-            recent.sample(at(second), &ended);
+            recent.sample(at(second), &ended, Load { parked: 7, ..Load::default() });
         }
         let rates = recent.rates();
         assert_eq!((rates.seconds, rates.requests, rates.errors), (60.0, 10.0, 1.0));
         let latency = rates.latency.unwrap();
         assert!(latency.p50 < 0.001 && (2.8..3.4).contains(&latency.p99), "{latency:?}");
         assert!(rates.work.unwrap().p99 < 0.001, "a wait is no work");
+        let graph = recent.graph();
+        assert_eq!((graph.requests.len(), graph.requests[0], graph.parked[0]), (POINTS_COUNT_MAX, 10.0, 7));
+        assert!(graph.p99[0].is_some_and(|p99| p99 > 2.8));
     }
 }

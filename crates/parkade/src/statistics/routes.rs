@@ -50,6 +50,10 @@ const OTHER: &str = "other";
 const UNMATCHED: &str = "unmatched";
 
 impl RouteNumber {
+    pub fn name(self, names: &[RouteName]) -> Option<&RouteName> {
+        names.get(usize::from(self.0))
+    }
+
     /// No route: 404, 405, a malformed request, an application that routes by itself.
     pub const UNMATCHED: Self = Self(0);
     /// One of the routes beyond the bound.

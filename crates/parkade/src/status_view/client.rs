@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::admin::Report;
 use crate::admin::private::{self, RunningServer};
 use crate::cli::Whom;
-use crate::config::Bind;
+use crate::config::{self, Bind, TokenError};
 use crate::terminal::visible;
 
 /// The core answers within milliseconds; one that is stopped or swapped out gets this long.
@@ -21,7 +21,11 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20; // then: an error
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AdminAddress {
     Unix(PathBuf),
-    Tcp(SocketAddr),
+    Tcp {
+        address: SocketAddr,
+        /// For a server that asks for one.
+        token: Option<String>,
+    },
 }
 
 /// The response.
@@ -44,6 +48,8 @@ pub enum AskError {
     Unreachable { place: String, source: io::Error },
     #[error("unexpected response from {place}; is this the --admin address?")]
     NoSense { place: String },
+    #[error(transparent)]
+    Token(#[from] TokenError),
     #[error("parkade refused the request ({status}): {error}")]
     Refused { status: u16, error: String },
 }
@@ -52,7 +58,7 @@ impl AdminAddress {
     /// The parkade that the command is for.
     pub fn find(whom: &Whom) -> Result<Self, AskError> {
         match &whom.admin {
-            Some(Bind::Tcp(address)) => Ok(Self::Tcp(*address)),
+            Some(Bind::Tcp(address)) => Ok(Self::Tcp { address: *address, token: token(whom)? }),
             Some(Bind::Unix(path)) => Ok(Self::Unix(path.clone())),
             None => choose(&private::running(&private::folders()), whom.pid),
         }
@@ -76,10 +82,14 @@ impl AdminAddress {
         // At an address that browsers can reach, `Host` is checked.
         let host = match self {
             Self::Unix(_) => "parkade".to_owned(),
-            Self::Tcp(address) => address.to_string(),
+            Self::Tcp { address, .. } => address.to_string(),
+        };
+        let authorization = match self {
+            Self::Tcp { token: Some(token), .. } => format!("Authorization: Bearer {token}\r\n"),
+            Self::Tcp { token: None, .. } | Self::Unix(_) => String::new(),
         };
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{authorization}\
              Content-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n"
         );
         let whole = [head.as_bytes(), body].concat();
@@ -90,7 +100,7 @@ impl AdminAddress {
                 stream.set_write_timeout(Some(ANSWER_TIME_MAX))?;
                 converse(stream, &whole)
             }
-            Self::Tcp(address) => {
+            Self::Tcp { address, .. } => {
                 let stream = TcpStream::connect_timeout(address, ANSWER_TIME_MAX)?;
                 stream.set_read_timeout(Some(ANSWER_TIME_MAX))?;
                 stream.set_write_timeout(Some(ANSWER_TIME_MAX))?;
@@ -104,9 +114,20 @@ impl std::fmt::Display for AdminAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "{}", path.display()),
-            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Tcp { address, .. } => write!(f, "{address}"),
         }
     }
+}
+
+/// That of the environment, unless there is a file with another one.
+fn token(whom: &Whom) -> Result<Option<String>, AskError> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let text = variable("PARKADE_ADMIN_TOKEN").filter(|_| whom.admin_token_file.is_none());
+    let file = whom
+        .admin_token_file
+        .clone()
+        .or_else(|| variable("PARKADE_ADMIN_TOKEN_FILE").filter(|_| text.is_none()).map(PathBuf::from));
+    Ok(config::admin_token(text.as_deref(), file.as_deref())?)
 }
 
 fn choose(running: &[RunningServer], pid: Option<u32>) -> Result<AdminAddress, AskError> {

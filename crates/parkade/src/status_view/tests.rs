@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use parkade_model::Cursor;
 
 use super::*;
-use crate::admin::{AdminDoor, Ask, Readiness, serve_private};
+use crate::admin::access::Writes;
+use crate::admin::{AdminDoor, Ask, Readiness, Site, serve_private};
 
 /// Runs `operator` against admin endpoints whose server answers with `state`.
 fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&AdminAddress) + Send + 'static) {
@@ -13,7 +14,7 @@ fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&AdminAddress)
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (door, mut asks) = AdminDoor::new();
-        let (_serving, socket) = serve_private(&folder, &door);
+        let (_serving, socket) = serve_private(&folder, &Site::new(door, &[], Writes::default()));
         let address = AdminAddress::Unix(socket);
         let server = async {
             while let Some(ask) = asks.recv().await {
@@ -25,7 +26,12 @@ fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&AdminAddress)
                     Ask::CancelQuery { query, reply } => reply
                         .send(if query.0 == 7 { Ok(()) } else { Err(crate::admin::CancelRefused::Unknown) })
                         .unwrap(),
-                    Ask::Jobs { .. } | Ask::Reload { .. } | Ask::ReloadEnd { .. } | Ask::Stop { .. } => {
+                    Ask::Jobs { .. }
+                    | Ask::Reload { .. }
+                    | Ask::ReloadEnd { .. }
+                    | Ask::Snapshot { .. }
+                    | Ask::CancelRequest { .. }
+                    | Ask::Stop { .. } => {
                         unreachable!("these tests ask for no jobs, no reload and no stop")
                     }
                     Ask::Publish { channel, content_type, body, reply } => {

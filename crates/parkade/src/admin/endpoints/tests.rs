@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use parkade_model::Cursor;
+use parkade_model::{Cursor, RequestId};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -27,12 +27,16 @@ async fn asked(request: Request<Full<Bytes>>, readiness: Readiness, publishing: 
                 Ask::CancelQuery { query, reply } => {
                     reply.send(if query.0 == 7 { Ok(()) } else { Err(CancelRefused::Unknown) }).unwrap();
                 }
+                Ask::CancelRequest { request, reply } => {
+                    let known = request == RequestId { slot: 7, generation: 3 };
+                    reply.send(if known { Ok(()) } else { Err(CancelRefused::UnknownRequest) }).unwrap();
+                }
                 Ask::Stop { at_once, reply } => {
                     assert!(at_once);
                     reply.send(()).unwrap();
                 }
-                Ask::Jobs { .. } | Ask::Reload { .. } | Ask::ReloadEnd { .. } => {
-                    unreachable!("these tests ask for no jobs and no reload")
+                Ask::Jobs { .. } | Ask::Reload { .. } | Ask::ReloadEnd { .. } | Ask::Snapshot { .. } => {
+                    unreachable!("these tests ask for no jobs, no reload and no page")
                 }
                 Ask::Publish { channel, content_type, body, reply } => {
                     assert_eq!((channel.as_str(), &*content_type, &*body), ("auction/7 ", "text/plain", &b"42"[..]));
@@ -95,8 +99,8 @@ async fn metrics_are_text() {
 
 #[tokio::test]
 async fn unknown_paths_and_methods_say_what_is_known() {
-    let known = "unknown path; the paths are /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel>, \
-                 POST /queries/<id>/cancel, POST /reload and POST /stop";
+    let known = "unknown path; the paths are / (a page for browsers), /health/live, /health/ready, /status, /metrics, /jobs, \
+                 POST /publish/<channel>, POST /queries/<id>/cancel, POST /requests/<id>/cancel, POST /reload and POST /stop";
     check("GET /stat", 404, json!({ "error": known })).await;
     check("POST /status", 405, json!({ "error": "use GET, HEAD here" })).await;
     check("GET /publish/a", 405, json!({ "error": "use POST here" })).await;
@@ -110,6 +114,12 @@ async fn a_query_is_cancelled_by_its_id() {
     let number = "a query id is a number; `parkade status` shows them";
     check("POST /queries/x/cancel", 400, json!({ "error": number })).await;
     check("GET /queries/7/cancel", 405, json!({ "error": "use POST here" })).await;
+    for (path, expected) in [("7.3", 202), ("7.4", 404), ("7", 400), ("x.y", 400), ("", 400)] {
+        let line = format!("POST /requests/{path}/cancel");
+        assert_eq!(asked(request(&line, &[], ""), Readiness::Ready, CURSOR).await.0, expected, "{path}");
+    }
+    let page = request("POST /requests/7.3/cancel", &[("origin", "null")], "");
+    assert_eq!(asked(page, Readiness::Ready, CURSOR).await.0, 403);
     let page = request("POST /queries/7/cancel", &[("origin", "null")], "");
     assert_eq!(asked(page, Readiness::Ready, CURSOR).await.0, 403);
 }

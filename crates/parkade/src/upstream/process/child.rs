@@ -181,6 +181,7 @@ fn command(launch: &Launch) -> Command {
         .env("PYTHONUNBUFFERED", "1")
         // The core alone speaks to the service manager.
         .env_remove("NOTIFY_SOCKET")
+        .env_remove("PARKADE_ADMIN_TOKEN")
         .env_remove("WATCHDOG_USEC")
         .env_remove("WATCHDOG_PID")
         // Ctrl-C in a terminal is meant for the core, which drains; and killing the group reaches what the worker has

@@ -20,8 +20,9 @@ _SECONDS = RESULT_WAIT_SECONDS + ADMIN_RESPONSE_SECONDS
 class Admin:
     """A connection to an admin address: `http://HOST:PORT` or `unix:FILE`."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, token: str | None = None) -> None:
         self._address = address
+        self._token = token
         self._http = _http(address)
 
     def close(self) -> None:
@@ -57,6 +58,8 @@ class Admin:
 
     def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         headers = {"content-type": "application/json"} if body is not None else {}
+        if self._token is not None:
+            headers["authorization"] = f"Bearer {self._token}"
         self._http.request(method, path, body, headers)
         response = self._http.getresponse()
         return response.status, response.read()

@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from ._admin import Admin
 
 
-def connect(url: str | None = None) -> Connection:
+def connect(url: str | None = None, *, token: str | None = None) -> Connection:
     """A connection to a server: `with jobs.connect("http://127.0.0.1:8001") as c: c.enqueue("job", 7)`.
 
     `url` is the server's admin address, or `unix:FILE`; by default the value of PARKADE_ADMIN, else the only server of
-    this user on this machine. Nothing is sent yet. Raises `ConnectError` where there is no server, or several.
+    this user on this machine. `token` is for a server with `--admin-writes token`; by default it is the value of
+    PARKADE_ADMIN_TOKEN. Nothing is sent yet. Raises `ConnectError` where there is no server, or several.
     """
     from ._admin import Admin, private_address  # here, since it imports http.client, which only scripts need
 
     address = url or os.environ.get("PARKADE_ADMIN", "").partition(",")[0].strip() or private_address()
-    return Connection(Admin(address))
+    return Connection(Admin(address, token or os.environ.get("PARKADE_ADMIN_TOKEN") or None))
 
 
 class Connection:
