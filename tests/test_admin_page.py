@@ -101,11 +101,12 @@ def shown(selector: str, text: str) -> str:
 
 def test_the_page_shows_what_the_server_does(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     server, address = started(serve, tmp_path)
+    server.get("/boom")
     server.waiting("/wait/60", 3)
     server.waiting("/next/lobby", 2)
-    server.waiting("/hold/page", 1)
     server.waiting("/slow", 1)
-    server.get("/boom")
+    server.until_parked(6)
+    server.waiting("/hold/page", 1)
     page = opened(browser, address)
     page.until('document.querySelector("#parked").textContent === "6"')
     page.until('document.querySelector("#running").textContent === "1"')
@@ -152,7 +153,7 @@ def test_jobs_are_shown_with_their_arguments_and_errors(browser: Browser, serve:
 
 def test_texts_of_clients_are_never_html(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     server, address = started(serve, tmp_path, access_log="text", access_log_file=tmp_path / "access")
-    server.waiting("/next/%3Cscript%3Edocument.title='owned'%3C%2Fscript%3E?<img src=x onerror=alert(1)>", 1)
+    server.waiting("/next/%3Cscript%3Edocument.title='owned'%3C%2Fscript%3E?%3Cimg%20src=x%20onerror=alert(1)%3E", 1)
     server.waiting("/slow", 1)
     until_state(server, enqueue(server, "deliver", SCRIPT, copies=10), "dead")
     page = opened(browser, address)
@@ -305,7 +306,7 @@ def test_ten_thousand_parked_requests_are_a_short_list(browser: Browser, serve: 
         assert page.run('document.querySelectorAll("#request-rows tr").length') == 100
         watch = Stopwatch()
         while watch.seconds < 5:
-            server.still_serves()
+            assert server.get("/hola/you").status == 200
         turns = server.status()["turns"]
         assert turns["busy"] - before["busy"] == 0, (before, turns)
     assert browser.problems == []
