@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -179,7 +178,7 @@ def test_what_waits_is_cancelled_after_a_second_look(browser: Browser, serve: Se
     unlock(page)
     choose(page, "request-kinds", "timer")
     press(page, "request-rows", "Cancel", times=1)
-    time.sleep(1.2)
+    page.until(shown("#request-rows", "Sure?"))
     assert server.status()["waits"]["timer"]["count"] == 1, "it is asked for again"
     press(page, "request-rows", "Cancel", times=1)
     assert parked.answer().status == 503
@@ -266,7 +265,8 @@ def test_every_action_can_be_reached_with_the_keyboard(browser: Browser, serve: 
             break
         key("Tab", 9)
     assert page.run("getComputedStyle(document.activeElement).outlineStyle") == "solid", "the focus is visible"
-    time.sleep(1.5)  # a snapshot comes meanwhile, and the focus stays
+    age = page.run('document.querySelector("#request-rows td").textContent')
+    page.until(f'document.querySelector("#request-rows td").textContent !== {json.dumps(age)}')  # and the focus stays
     key("Enter", 13, "\r")
     page.until('document.activeElement?.textContent === "Sure?"')
     key("Enter", 13, "\r")

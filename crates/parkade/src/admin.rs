@@ -19,7 +19,6 @@ pub mod private;
 mod publish;
 mod reloading;
 pub mod report;
-mod settings;
 mod site;
 pub mod snapshot;
 
@@ -32,6 +31,5 @@ pub use listen::serve_private;
 pub use listen::{AdminError, probe, serve};
 pub use reloading::{ReloadState, ReloadView};
 pub use report::{Report, Shell};
-pub use settings::SettingView;
 pub use site::Site;
 pub use snapshot::Snapshot;

@@ -11,8 +11,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::admin::SettingView;
-use crate::config::{self, Bind, Layers, ServerSettings};
+use crate::config::{self, Bind, Layers, ServerSettings, SettingView};
 pub use jobs::{ChosenArgs, EnqueueArgs, JobsArgs, JobsCommand, ListArgs, ShowArgs};
 
 const ABOUT_SETTINGS: &str = "Every setting can also be given in parkade.toml (deadline = \"30s\") \

@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use parkade_jobs::sqlite::Durability;
 
 pub use address::{Bind, TrustedPeer, admin};
-pub use in_force::in_force;
+pub use in_force::{SettingView, in_force};
 pub use layers::Layers;
 pub use permissions::{Group, Mode};
 pub use table::settings_table;

@@ -28,6 +28,8 @@ pub const LISTED_COUNT_MAX: u32 = 1_000;
 /// Jobs in a list by default.
 pub const LISTED_COUNT_DEFAULT: u32 = 50;
 
+const _: () = assert!(STREAM_TIME_MAX.as_secs() + 2 * HEAD_TIME_MAX.as_secs() < CONNECTION_TIME_MAX.as_secs());
+
 // A client that waits from its first byte on is answered before its connection is closed.
 const _: () = assert!(WAIT_TIME_MAX.as_secs() + JOB_ANSWER_TIME_MAX.as_secs() < CONNECTION_TIME_MAX.as_secs());
 
@@ -35,6 +37,8 @@ const _: () = assert!(WAIT_TIME_MAX.as_secs() + JOB_ANSWER_TIME_MAX.as_secs() < 
 pub const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(1);
 /// A snapshot is followed by a pause of so many times what it took, so that pages cost the server 1 % at most.
 pub const SNAPSHOT_SHARE: u32 = 100;
+/// A stream of snapshots ends after this time, before its connection has to: its page opens another one.
+pub const STREAM_TIME_MAX: Duration = Duration::from_secs(60);
 /// Open pages, all addresses together: they must leave connections to others. Then: 503.
 pub const WATCHERS_COUNT_MAX: usize = CONNECTIONS_COUNT_MAX / 4;
 

@@ -13,7 +13,7 @@ use super::body;
 use super::door::AdminDoor;
 use super::endpoints;
 use super::page::{self, EventStream, Feed};
-use super::settings::SettingView;
+use crate::config::SettingView;
 
 /// One for all addresses.
 #[derive(Debug, Clone)]

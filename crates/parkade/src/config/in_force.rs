@@ -2,9 +2,19 @@
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
+use serde::Serialize;
 
 use super::layers::{Layers, arguments, name};
-use crate::admin::SettingView;
+
+/// A setting. Secrets are masked already.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettingView {
+    /// The flag without its dashes.
+    pub name: String,
+    pub value: String,
+    /// `flag`, `default`, or the variable or file that it comes from.
+    pub origin: String,
+}
 
 /// What stands for a secret.
 const MASK: &str = "***";

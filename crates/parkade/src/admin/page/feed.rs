@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
 
 use super::super::door::{AdminDoor, Ask, NoAnswer};
-use super::super::limits::{SNAPSHOT_INTERVAL, SNAPSHOT_SHARE, WATCHERS_COUNT_MAX};
+use super::super::limits::{SNAPSHOT_INTERVAL, SNAPSHOT_SHARE, STREAM_TIME_MAX, WATCHERS_COUNT_MAX};
 
 /// The snapshots as server-sent events.
 #[derive(Debug, Clone)]
@@ -50,10 +50,11 @@ impl Feed {
         Some(EventStream { events })
     }
 
-    /// A client that reads slowly gets fewer snapshots.
+    /// A client that reads slowly gets fewer snapshots. After a minute its page asks again.
     async fn tell(self, tell: mpsc::Sender<Bytes>, _place: OwnedSemaphorePermit) {
+        let end = Instant::now() + STREAM_TIME_MAX;
         let (mut seen, mut event) = (0, Bytes::from_static(b"retry: 1000\n\n"));
-        while tell.send(event).await.is_ok() {
+        while Instant::now() < end && tell.send(event).await.is_ok() {
             (seen, event) = tokio::select! {
                 next = self.after(seen) => next,
                 () = tell.closed() => return,
@@ -148,6 +149,16 @@ mod tests {
     async fn an_expensive_snapshot_is_computed_less_often() {
         let (computed, _) = snapshots_in(Duration::from_secs(20), Duration::from_millis(50), 1).await;
         assert!((3..=5).contains(&computed), "{computed}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_ends_before_its_connection_must() {
+        let (door, asks) = AdminDoor::new();
+        tokio::spawn(count_snapshots(asks, Duration::ZERO, Arc::default()));
+        let mut stream = Feed::new(door).watch().unwrap();
+        let began = Instant::now();
+        while stream.events.recv().await.is_some() {}
+        assert!((STREAM_TIME_MAX..STREAM_TIME_MAX + 2 * SNAPSHOT_INTERVAL).contains(&began.elapsed()));
     }
 
     #[tokio::test(start_paused = true)]
