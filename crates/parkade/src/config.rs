@@ -79,7 +79,7 @@ pub struct ListenSettings {
     /// Also serve the admin endpoints (health, status, metrics, publishing, queries, jobs) here: a port of this machine, host:port or unix:FILE; may be repeated
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = address::admin)]
     pub admin: Vec<Bind>,
-    /// Who may change something at a TCP address of --admin: nobody, programs on this machine, or anyone who has the token, also on the admin page
+    /// Requests that may change something at a TCP address of --admin: none, those of programs on this machine, or those that have the token, also from the admin page
     #[arg(long, value_name = "WHO", value_enum, default_value = "local")]
     pub admin_writes: AdminWrites,
     /// Token for --admin-writes token, at least 16 characters. Other users of the machine can see a command line: prefer the environment or --admin-token-file
