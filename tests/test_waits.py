@@ -524,3 +524,22 @@ def test_waiting_and_publishing_at_one_moment_loses_nothing(server: Server, name
         clients = server.waiting(f"/next/{name}?since={cursor}", 10)
         server.publish(name, b"now")
         assert {client.answer().text for client in clients} == {"now"}
+
+
+# The beginning
+
+
+def test_a_first_visit_gets_what_is_held_without_a_gap_and_a_client_that_comes_back_goes_on(server: Server) -> None:
+    for number in range(5):
+        server.publish("short/past", b"%d" % number)
+    with server.events("/standing-past") as events:
+        assert events.head["incremental"] == "?1"
+        seen = [events.next() for _ in range(4)]
+    assert [(event.event, event.data) for event in seen] == [(None, None), (None, "2"), (None, "3"), (None, "4")]
+    server.publish("short/past", b"5")
+    with server.events("/standing-past", f"Last-Event-ID: {seen[2].id}") as events:
+        assert events.data(2) == ["4", "5"]
+    oldest = server.get("/standing-oldest")
+    assert (oldest.text, "parkade-gap" in oldest) == ("3", False)
+    assert server.get("/standing-oldest", f"If-None-Match: {oldest['etag']}").text == "4"
+    assert server.get("/standing-oldest", 'If-None-Match: "1.1"')["parkade-gap"] == "true"

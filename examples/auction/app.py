@@ -6,9 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from parkade import App, Request, Response, Status, Wait, channel, html
+from parkade import BEGINNING, App, Response, Status, Wait, channel, html
 
-BEGINNING = "0.0"  # a cursor that no channel has given: all that is held comes after it
 FOLDER = Path(__file__).parent
 
 app = App()
@@ -35,5 +34,5 @@ def next_bid(lot: str) -> Wait:
 
 
 @app.get("/auction/{lot}/bids")
-def bids(lot: str, request: Request) -> Wait:
-    return channel(f"auction/{lot}").stream(since=request.cursor or BEGINNING)
+def bids(lot: str) -> Wait:
+    return channel(f"auction/{lot}").stream(since=BEGINNING)

@@ -12,13 +12,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from parkade import App, HTTPError, Job, Request, Response, Status, Wait, after, channel, html, query
+from parkade import BEGINNING, App, HTTPError, Job, Request, Response, Status, Wait, after, channel, html, query
 
 ADMIN = os.environ.get("DEMO_ADMIN", "127.0.0.1:8001")  # where --admin listens
 ADMIN_SECONDS_MAX = 1.0  # then: 503, and the page says that it has no numbers
 WORD_LENGTH_MAX = 100  # then: 422
 CARS_MAX = 100  # that one click sends; then: 422
-BEGINNING = "0.0"  # a cursor that no channel has given: all that is held comes after it
 # The page is opened as 127.0.0.1 and sends its echoes to e1.localhost and so on, which are other origins.
 ANY_ORIGIN = {"access-control-allow-origin": "*", "cache-control": "no-store"}
 POLICY = (

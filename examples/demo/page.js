@@ -141,7 +141,7 @@ function summary({ back, failed, left }, waits, word) {
 
 // The auction
 
-const BEGINNING = "0.0";
+const BEGINNING = "beginning";
 const BIDS_SHOWN = 8;
 const BIDS_KEPT = 500;
 const CATCH_UP = 500; // what comes so soon after a connection was opened had happened before

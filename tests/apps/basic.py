@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from gates import hold
 
-from parkade import App, HTTPError, Message, Request, Response, Status, after, channel, html
+from parkade import BEGINNING, App, HTTPError, Message, Request, Response, Status, after, channel, html
 
 app = App(concurrent="CONCURRENT" in os.environ)
 app.channel("short/*", count=3)
@@ -20,6 +20,8 @@ app.get("/constant-page", html("<p>page"))
 app.get("/standing-timer", after(0.2, "later"))
 app.get("/standing-next", channel("standing").next(timeout=30))
 app.get("/standing-stream", channel("standing").stream())
+app.get("/standing-past", channel("short/past").stream(since=BEGINNING))
+app.get("/standing-oldest", channel("short/past").next(timeout=0, since=BEGINNING))
 
 
 @app.get("/hola/{name}")

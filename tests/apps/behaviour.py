@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 from parkade import (
+    BEGINNING,
     App,
     Cors,
     HTTPError,
@@ -57,6 +58,7 @@ def build(concurrent: bool) -> App:
     app.get("/next", following)
     app.get("/next/constant", channel("constant").next(timeout=0))
     app.get("/next/then", following_then)
+    app.get("/first", channel("news").next(timeout=0, since=BEGINNING))
     app.post("/publish", publish)
     app.get("/row", lambda: query("select 1 as one").one())
     app.get("/no-row", lambda: query("select 1 as one where 1 = 0").one())
@@ -116,7 +118,7 @@ async def ticks() -> AsyncIterator[bytes]:
 async def history() -> list[str]:
     """Everything that is held, message by message."""
     found: list[str] = []
-    cursor: str | None = "0.0"
+    cursor: str | None = BEGINNING
     while (message := await channel("news").next(timeout=0, since=cursor)) is not None:
         found.append(message.text)
         cursor = message.cursor

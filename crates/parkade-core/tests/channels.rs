@@ -70,6 +70,15 @@ fn a_cursor_of_another_epoch_or_from_ahead_is_a_gap() {
 }
 
 #[test]
+fn what_is_held_comes_from_the_beginning_without_a_gap() {
+    check(&format!("{READY} arrive:a park:a:stream:bids@beginning:answer"), "open:a:1.0");
+    check(&format!("{READY} arrive:a park:a:next:bids@beginning:answer publish:bids"), "deliver:m1:a done:a");
+    let held = format!("{READY} publish:bids publish:bids publish:bids arrive:a");
+    check_with(keeping(2), &format!("{held} park:a:next:bids@beginning:answer"), "deliver:m2:a done:a");
+    check_with(keeping(2), &format!("{held} park:a:stream:bids@beginning:answer"), "open:a:1.1 feed:m2:a feed:m3:a");
+}
+
+#[test]
 fn waiters_with_and_without_a_gap_are_told_apart() {
     let two = "arrive:a:/next arrive:b park:b:next:bids@7.1:answer publish:bids";
     check(&format!("{READY} {two}"), "deliver:m1:a deliver:m1:b:gap done:a done:b");

@@ -12,11 +12,16 @@ pub struct Cursor {
     pub sequence: u64,
 }
 
+/// The text of [`Cursor::BEGINNING`].
+const BEGINNING: &str = "beginning";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a cursor is <epoch>.<sequence>, both lower-case hexadecimal")]
 pub struct CursorError;
 
 impl Cursor {
+    /// Before everything that a channel holds: nothing was missed before that.
+    pub const BEGINNING: Self = Self { epoch: 0, sequence: u64::MAX };
     /// In no channel: a client with this cursor has missed all earlier messages.
     pub const NOWHERE: Self = Self { epoch: 0, sequence: 0 };
 
@@ -42,7 +47,10 @@ fn opaque(tag: &str) -> &str {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:x}.{:x}", self.epoch, self.sequence)
+        match *self {
+            Self::BEGINNING => formatter.write_str(BEGINNING),
+            Self { epoch, sequence } => write!(formatter, "{epoch:x}.{sequence:x}"),
+        }
     }
 }
 
@@ -50,6 +58,9 @@ impl FromStr for Cursor {
     type Err = CursorError;
 
     fn from_str(text: &str) -> Result<Self, CursorError> {
+        if text == BEGINNING {
+            return Ok(Self::BEGINNING);
+        }
         let (epoch, sequence) = text.split_once('.').ok_or(CursorError)?;
         Ok(Self { epoch: number(epoch)?, sequence: number(sequence)? })
     }
@@ -83,11 +94,15 @@ mod tests {
             ("5.3.1", Some(Cursor::NOWHERE)),
             ("5.G", Some(Cursor::NOWHERE)),
             (",", Some(Cursor::NOWHERE)),
+            ("beginning", Some(Cursor::BEGINNING)),
+            ("\"beginning\", \"5.1\"", at(5, 1)),
+            ("Beginning", Some(Cursor::NOWHERE)),
             ("*", None),
             (" ", None),
             ("", None),
         ] {
             assert_eq!(Cursor::told(text), told, "{text:?}");
         }
+        assert_eq!(Cursor::BEGINNING.to_string(), "beginning");
     }
 }

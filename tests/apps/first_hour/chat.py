@@ -5,9 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from parkade import App, Request, Status, Wait, channel, html
-
-BEGINNING = "0.0"  # a cursor that no channel has given: all that is held comes after it
+from parkade import BEGINNING, App, Status, Wait, channel, html
 
 Room = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[\w -]+$")]
 
@@ -29,9 +27,9 @@ def say(room: Room, body: Line) -> Status:
 
 
 @app.get("/rooms/{room}/stream")
-def stream(room: Room, request: Request) -> Wait:
+def stream(room: Room) -> Wait:
     """Everything that is held, and then every line; a browser that comes back misses nothing."""
-    return channel(f"room/{room}").stream(since=request.cursor or BEGINNING)
+    return channel(f"room/{room}").stream(since=BEGINNING)
 
 
 @app.get("/rooms/{room}/next")
@@ -43,7 +41,7 @@ def next_line(room: Room, timeout: Annotated[float, Meta(ge=0, le=60)] = 30) -> 
 async def lines(room: Room) -> list[Line]:
     """What is held now."""
     found: list[Line] = []
-    cursor = BEGINNING
+    cursor: str = BEGINNING
     while (message := await channel(f"room/{room}").next(timeout=0, since=cursor)) is not None:
         cursor = message.cursor
         found.append(message.json(Line))

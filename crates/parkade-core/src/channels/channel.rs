@@ -107,6 +107,7 @@ impl Channel {
         let oldest_kept = self.sequence - self.history.count() as u64;
         match since {
             None => ResumePoint { sequence: self.sequence, gap: false },
+            Some(Cursor::BEGINNING) => ResumePoint { sequence: oldest_kept, gap: false },
             Some(cursor) if cursor.epoch != self.epoch || cursor.sequence > self.sequence => {
                 ResumePoint { sequence: oldest_kept, gap: true }
             }

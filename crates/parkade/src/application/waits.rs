@@ -68,17 +68,24 @@ fn statement(query: &QueryRequest) -> String {
     }
 }
 
-/// The wait, with the client's cursor if the application gave none.
+/// The wait, with the client's cursor if the application gave none, or only said where a client begins that has none.
 pub fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
     match wait {
-        Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: since.or(cursor) },
-        Wait::Stream { channel, since } => Wait::Stream { channel, since: since.or(cursor) },
+        Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: position(since, cursor) },
+        Wait::Stream { channel, since } => Wait::Stream { channel, since: position(since, cursor) },
         Wait::Timer { .. }
         | Wait::Query(_)
         | Wait::Stored
         | Wait::Job { .. }
         | Wait::Visit { .. }
         | Wait::Access { .. } => wait,
+    }
+}
+
+fn position(said: Option<Cursor>, own: Option<Cursor>) -> Option<Cursor> {
+    match said {
+        None | Some(Cursor::BEGINNING) => own.or(said),
+        Some(_) => said,
     }
 }
 
@@ -159,6 +166,20 @@ fn no_transaction() -> WaitOutcome<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_that_comes_back_continues_where_it_was() {
+        let [one, other] = [1, 2].map(|sequence| Some(Cursor { epoch: 5, sequence }));
+        for (said, own, counts) in [
+            (None, None, None),
+            (None, one, one),
+            (other, one, other),
+            (Some(Cursor::BEGINNING), one, one),
+            (Some(Cursor::BEGINNING), None, Some(Cursor::BEGINNING)),
+        ] {
+            assert_eq!(position(said, own), counts, "{said:?} {own:?}");
+        }
+    }
 
     #[test]
     fn a_wait_is_put_into_words() {

@@ -309,8 +309,10 @@ impl Clients {
 
     /// Begins a stream of server-sent events. Returns whether its client wants them.
     pub fn open_stream(&mut self, request: RequestId, cursor: Cursor, gap: bool) -> bool {
-        let fields: [HeaderField<'_>; 3] = [
+        let fields: [HeaderField<'_>; 4] = [
             (b"content-type", b"text/event-stream"),
+            // Proxies must not wait for the end (RFC 10036).
+            (b"incremental", b"?1"),
             (b"cache-control", b"no-cache, no-transform"),
             (b"x-accel-buffering", b"no"),
         ];

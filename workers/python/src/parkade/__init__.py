@@ -20,7 +20,7 @@ from ._sql.placeholders import Json
 from ._sql.queries import Query, query
 from ._sql.rows import Row, Rows
 from ._sql.transactions import Transaction, transaction
-from ._waits.channel import Channel, channel
+from ._waits.channel import BEGINNING, Channel, channel
 from ._waits.message import Message
 from ._waits.wait import Wait, after
 from .errors import (
@@ -45,6 +45,7 @@ from .errors import (
 from .jobs._access import StoredJob
 
 __all__ = [
+    "BEGINNING",
     "App",
     "Channel",
     "ConnectError",

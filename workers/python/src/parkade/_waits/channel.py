@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NoReturn, TypeVar, overload
+from typing import Any, Final, NoReturn, TypeVar, overload
 
 import msgspec
 
@@ -15,6 +15,9 @@ from .message import Message, encode_other
 from .wait import Wait, check_seconds
 
 T = TypeVar("T")
+
+BEGINNING: Final = "beginning"
+"""As `since`: everything that the channel holds, for a client without a cursor of its own. That is no gap."""
 
 
 def channel(name: str) -> Channel:
@@ -62,12 +65,14 @@ class Channel:
             return [message.text for message in (first, second) if message]
         ```
 
-        `since` is a cursor: the wait ends with the first message after it, at once if there is one.
+        `since` is a cursor: the wait ends with the first message after it, at once if there is one. With `BEGINNING` it
+        is the oldest message that is held.
 
         Returned, the message is the answer and its cursor the ETag; the answer is 204 when the time is up. Without
-        `since` the client's own cursor counts (`request.cursor`). With `.then` and awaited, it gives a `Message`, or
-        None when the time is up; without `since` the wait begins now. With a `type`, awaiting gives what the message
-        holds as that, as `Message.json` does; after `.then` the function's annotation says what it gets.
+        `since`, and with `BEGINNING`, the client's own cursor counts (`request.cursor`). With `.then` and awaited, it
+        gives a `Message`, or None when the time is up; without `since` the wait begins now. With a `type`, awaiting
+        gives what the message holds as that, as `Message.json` does; after `.then` the function's annotation says what
+        it gets.
 
         Give the `timeout` here rather than with `asyncio.timeout`: then the core does all of the waiting, which saves
         two messages on the link.
@@ -78,6 +83,9 @@ class Channel:
 
     def stream(self, since: str | None = None) -> Wait[NoReturn]:
         """Every message from now on, as server-sent events, until the client leaves. Only to be returned.
+
+        With `since=BEGINNING`, everything that is held comes first. A client that comes back sends its own cursor, and
+        gets what it has missed. Any other `since` counts instead of that.
 
         ```python
         @app.get("/auction/{lot}/bids")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from .._waits.channel import BEGINNING
 from .._wire import payloads as p
 from .._wire.ready import ChannelOptions, ChannelPattern
 
@@ -38,13 +39,14 @@ class Channels:
         """The messages after a cursor; the first has `gap` when some are no longer held. None without a cursor."""
         if cursor is None:
             return []
+        is_first = cursor == BEGINNING
         own = [known for known in map(_known, cursor.split(",")) if known is not None]
         known = max(own, default=0)
         held = [(number, message) for number, message in self._histories.get(name, []) if number > known]
         if not held:
             return []
         first, message = held[0]
-        gap = not own or first > known + 1
+        gap = not is_first and (not own or first > known + 1)
         return [
             p.Message(message.cursor, message.content_type, message.body, gap),
             *(message for _, message in held[1:]),

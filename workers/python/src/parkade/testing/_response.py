@@ -150,7 +150,10 @@ class Parked(Response):
 
 _STREAM = p.Response(
     200,
-    ["content-type", "text/event-stream", "cache-control", "no-cache, no-transform", "x-accel-buffering", "no"],
+    [
+        *("content-type", "text/event-stream", "incremental", "?1"),
+        *("cache-control", "no-cache, no-transform", "x-accel-buffering", "no"),
+    ],
     None,
 )  # its head; messages have come with it as far as they have been published
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from .._waits.channel import BEGINNING
 from .._wire import payloads as p
 from .._wire.ready import ChannelPattern
 from ._channels import Channels
@@ -39,7 +40,9 @@ class Waits:
         )
         parking = self._park(wait, seconds, p.Elapsed(), over)
         if isinstance(wait, p.Next | p.Stream):
-            missed = self.channels.since(wait.channel, wait.options.since or own_cursor)
+            said = wait.options.since
+            cursor = own_cursor or said if said in (None, BEGINNING) else said
+            missed = self.channels.since(wait.channel, cursor)
             if isinstance(wait, p.Stream):
                 parking.messages.extend(missed)
             elif missed:
