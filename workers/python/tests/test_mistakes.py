@@ -105,6 +105,7 @@ def load_error(folder: Path, code: str) -> str:
         ("@app.get('/', methods=['POST'])\ndef f(): ...", "app.route(path, methods=[…])"),
         ("App(__name__)", "App(…) takes the options concurrent, jobs_path"),
         ("App(debug=True)", "App(…) takes the options concurrent, jobs_path"),
+        ("@app.before()\ndef f(request): ...", "write @app.before without parentheses"),
     ],
 )
 def test_an_unknown_option_is_answered_with_those_that_there_are(tmp_path: Path, code: str, said: str) -> None:
@@ -184,3 +185,27 @@ def test_a_body_of_another_content_type_is_told_which_it_had() -> None:
     answer = Client(app).post("/json", data={"a": "1"})
     assert answer.status == 415
     assert "must be application/json, not application/x-www-form-urlencoded" in answer.text
+
+
+def test_then_is_given_a_function_rather_than_what_it_returned() -> None:
+    with pytest.raises(SignatureError, match=r"write \.then\(page\), not \.then\(page\(\)\)"):
+        after(1).then(Response("x"))  # type: ignore[arg-type]
+
+
+def test_what_is_returned_by_mistake_is_answered_with_what_to_return(capsys: pytest.CaptureFixture[str]) -> None:
+    app = App()
+
+    @app.job
+    def work() -> None: ...
+
+    async def answer() -> str:
+        return "x"
+
+    app.get("/handle", lambda: work.enqueue())
+    app.get("/coroutine", lambda: answer())
+    with Client(app) as client:
+        assert [client.get(path).status for path in ("/handle", "/coroutine")] == [500, 500]
+    told = capsys.readouterr().err
+    assert "return its result(timeout=…), which is a wait, or its id" in told
+    assert "write async def, and await it" in told
+    assert "never awaited" not in told

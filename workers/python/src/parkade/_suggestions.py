@@ -21,7 +21,11 @@ def for_call(error: BaseException, kinds: Iterable[type]) -> str:
     """A line about a call of one of these classes, or of a method of theirs, with arguments that it does not take;
     empty for any other error.
     """
-    found = _CALL.match(str(error)) if isinstance(error, TypeError) else None
+    if not isinstance(error, TypeError):
+        return ""
+    if (bare := _BARE.match(str(error))) is not None:
+        return f"write @app.{bare['method']} without parentheses\n"
+    found = _CALL.match(str(error))
     if found is None:
         return ""
     for kind in kinds:
@@ -51,6 +55,7 @@ _CALL = re.compile(
     r"(?P<kind>\w+)\.(?P<method>\w+)\(\) "
     r"(?:got an unexpected keyword argument '(?P<option>\w+)'|takes .* positional arguments? but )"
 )
+_BARE = re.compile(r"\w+\.(?P<method>before|after|on_start|on_stop)\(\) missing 1 required positional argument")
 _METHODS = "for several methods, write app.route(path, methods=[…])"
 _RUN = "the server runs the application: `parkade serve app.py`, or `parkade dev app.py` while you write"
 _STREAMS = "WebSocket is not supported; return channel(name).stream() for server-sent events"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from types import CoroutineType
 from typing import Any, TypeAlias
 
 import msgspec
@@ -141,8 +142,17 @@ def _content(body: object) -> tuple[bytes | str | None, str | None]:
                 return _json(body), JSON
             except (TypeError, ValueError, RecursionError) as error:
                 raise InvalidResult(
-                    f"returned {shortened(body)}, which is not an answer ({error}); {_MAY_BE}"
+                    f"returned {shortened(body)}, which is not an answer ({error}); {_instead_of(body)}"
                 ) from error
+
+
+def _instead_of(body: object) -> str:
+    """What to return instead."""
+    if isinstance(body, CoroutineType):
+        body.close()  # or Python would say that it was never awaited
+        return "write async def, and await it"
+    instead: str = getattr(type(body), "_instead", _MAY_BE)
+    return instead
 
 
 _MAY_BE = "it may be str, bytes, None, JSON, Status, Response, html(...), an iterator of str or bytes, or a wait"

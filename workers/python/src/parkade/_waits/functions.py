@@ -160,6 +160,8 @@ _decode_state = msgspec.msgpack.Decoder(State).decode
 def _name(function: Callable[..., Any]) -> str:
     module = getattr(function, "__module__", None)
     qualname = getattr(function, "__qualname__", None)
+    if not callable(function):
+        raise SignatureError(f".then takes a function, not {function!r:.100}: write .then(page), not .then(page())")
     if module is None or qualname is None or "<" in qualname:
         raise SignatureError(
             f"{qualname or function!r} cannot be called after a wait: "

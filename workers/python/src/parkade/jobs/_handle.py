@@ -27,6 +27,7 @@ class Handle(Generic[R_co]):
     """A job that was enqueued; its result is an `R`."""
 
     __slots__ = ("_asked", "_convert", "_id", "_transaction")
+    _instead = "return its result(timeout=…), which is a wait, or its id"
 
     def __init__(self, id: bytes, transaction: Transaction | None = None, convert: Conversion | None = None) -> None:
         self._asked = self._id = id  # the id that it was enqueued with, and the one that it has
