@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::limits;
-use parkade_model::HistoryLimits;
+use parkade_model::{DatabaseId, HistoryLimits};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -32,6 +32,8 @@ pub struct Config {
     pub channels_count_max: usize,
     /// When the server stops, queries have this long to end. Then they are cancelled.
     pub query_grace: Duration,
+    /// Databases of the kind in which the store of jobs is: it may be one of these, whose transactions can store jobs themselves.
+    pub job_databases: Vec<DatabaseId>,
     /// An application that does not load at the first start ends the server: no client is served yet.
     pub exit_when_the_first_start_fails: bool,
 }
@@ -85,6 +87,7 @@ impl Default for Config {
             history_bytes_max: limits::HISTORIES_BYTES_MAX,
             channels_count_max: limits::CHANNELS_COUNT_MAX,
             query_grace: limits::QUERY_GRACE,
+            job_databases: Vec::new(),
             exit_when_the_first_start_fails: true,
         }
     }

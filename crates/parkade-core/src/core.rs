@@ -145,12 +145,6 @@ impl Core {
         self.waits.queries.status(query)
     }
 
-    /// Whether the request has begun a transaction that has not ended.
-    #[must_use]
-    pub fn has_transaction(&self, request: RequestId) -> bool {
-        self.waits.queries.has_transaction(request)
-    }
-
     /// Whether somebody waits for it here.
     #[must_use]
     pub fn is_watched(&self, job: JobId) -> bool {
@@ -323,6 +317,7 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
             runs::carry_out(requests, with, decided);
         }
         Event::Recurring(event) => recur(with, |recurring, now, effects| recurring.handle(now, event, effects)),
+        Event::Commit(event) => waking::commit(requests, with, event),
         Event::JobEnqueued { worker, request } => requests.write(with, worker, request),
         Event::JobStored { request, fault } => requests.written(with, request, fault.map(Refusal::from)),
         Event::OutputHeld { worker, request, output } => requests.hold_output(with, worker, request, output),

@@ -1,6 +1,7 @@
 //! What the core asks to be done. Whoever carries it out decides nothing.
 
 use crate::jobs::{CancelEffect, RecurringEffect};
+use crate::queries::CommitEffect;
 use crate::requests::Times;
 use crate::routes::RouteId;
 use parkade_model::{
@@ -25,6 +26,8 @@ pub enum Effect {
     Recurring(RecurringEffect),
     /// For jobs that somebody ends.
     Cancel(CancelEffect),
+    /// For transactions that enqueue jobs.
+    Commit(CommitEffect),
 }
 
 /// One event may lead to tens of thousands of them.

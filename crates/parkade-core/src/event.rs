@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::barrier::Output;
 use crate::jobs::{CancelEvent, PressureEvent, RecurringEvent};
+use crate::queries::CommitEvent;
 use crate::routes::{Destination, RouteId};
 use parkade_model::{
     ChannelName, ClaimedJob, DeclaredJobs, HistoryLimits, JobId, JobLookup, MessageId, PayloadId, QueryId, QueueBounds,
@@ -79,6 +80,8 @@ pub enum Event {
     Cancel(CancelEvent),
     /// Of jobs that recur.
     Recurring(RecurringEvent),
+    /// Of transactions that enqueue jobs.
+    Commit(CommitEvent),
     /// `ENQUEUE`: the request's answer waits until the store has the job.
     JobEnqueued { worker: WorkerId, request: RequestId },
     /// The store has it, or cannot.

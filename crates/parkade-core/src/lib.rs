@@ -60,6 +60,7 @@ pub use parkade_model::{
     QueryWait, QueryWork, QueueBounds, QueueId, Rate, Reason, Refusal, RequestId, Role, SharedKey, Sharing, StoreFault,
     TableId, Then, Verdict, Wait, Wall, WorkerId,
 };
+pub use queries::{CommitAnswer, CommitAsk, CommitEffect, CommitEvent, CommitFault, PlacedJob, Probed, StoreStanding};
 pub use refused::Refused;
 pub use report::counts::{Counts, Tally};
 pub use report::status::{

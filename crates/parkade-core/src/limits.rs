@@ -67,6 +67,15 @@ pub const KEPT_RESULTS_COUNT_MAX: usize = 1_000;
 /// The same in bytes.
 pub const KEPT_RESULTS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Jobs that a transaction enqueues. One statement stores them all, and holds up everything else on its connection. Then: its COMMIT fails, and
+/// nothing of it stays.
+pub const TRANSACTION_JOBS_COUNT_MAX: usize = 10_000;
+/// The bytes of their arguments, which are kept until the COMMIT. Then: the same.
+pub const TRANSACTION_JOBS_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// A job that has the key of another may end while it is looked up. So often it is tried to store the other, or to find it. Then: the COMMIT fails,
+/// and nothing of the transaction stays.
+pub const COMMIT_TRIES_COUNT: u32 = 3;
+
 /// Jobs claimed before a worker is free for them. Then: the others stay in the store, for any server with a free worker.
 pub const JOBS_AHEAD_COUNT_MAX: u32 = 512;
 /// A job that has waited this long for a worker was claimed too early. Then: fewer are claimed ahead.

@@ -112,11 +112,14 @@ pub fn assemble(
         body_bytes_max: settings.http.body_limit,
         is_dev: settings.dev,
     };
+    let databases = databases(settings)?;
+    let is_postgres = settings.jobs.jobs.is_some();
+    let job_databases = if is_postgres { databases.of_postgres() } else { Vec::new() };
     let parts = Parts {
-        config: config(settings),
+        config: Config { job_databases, ..config(settings) },
         http,
         upstream: Upstream::new(Launch { own_files: own_files.map(Path::to_owned), ..launch(application) })?,
-        databases: databases(settings)?,
+        databases,
         jobs: jobs(settings)?,
         result_bytes_max: settings.databases.result_limit,
         access_log: guard.access(),

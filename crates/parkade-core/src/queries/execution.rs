@@ -59,7 +59,19 @@ pub struct Executions {
     by_query: IdMap<QueryId, u32>,
     /// Those that requests can still join.
     flights: HashMap<SharedKey, QueryId>,
+}
+
+/// The names of all that databases are asked for.
+#[derive(Debug, Default)]
+pub struct QueryIds {
     minted: u64,
+}
+
+impl QueryIds {
+    pub fn mint(&mut self) -> QueryId {
+        self.minted += 1;
+        QueryId(self.minted)
+    }
 }
 
 impl Executions {
@@ -71,21 +83,19 @@ impl Executions {
         self.slots.iter().flatten()
     }
 
-    /// An execution begins, for this request and all that share it. It gets a new name.
+    /// An execution begins, for this request and all that share it.
     pub fn begin(
         &mut self,
         now: Moment,
-        request: RequestId,
+        (query, request): (QueryId, RequestId),
         (database, work, lease): (DatabaseId, QueryWork, Option<LeaseId>),
         shared: Option<&Sharing>,
-    ) -> (QueryId, Waiter) {
+    ) -> Waiter {
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.slots.push(None);
             u32::try_from(self.slots.len() - 1)
                 .expect("there are no more executions than requests, which limits.rs bounds")
         });
-        self.minted += 1;
-        let query = QueryId(self.minted);
         self.by_query.insert(query, slot);
         let (waiters, place) = match shared {
             None => (Waiters::One(Some(request)), None),
@@ -106,7 +116,7 @@ impl Executions {
             since: now,
             waiters,
         });
-        (query, Waiter { slot, place, stage: WaiterStage::Waiting })
+        Waiter { slot, place, stage: WaiterStage::Waiting }
     }
 
     /// Joins the execution under this key, if one is under way that is still wanted.

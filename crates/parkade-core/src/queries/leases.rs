@@ -13,6 +13,8 @@ pub struct Leases {
 pub struct OpenTransaction {
     pub id: LeaseId,
     pub database: DatabaseId,
+    /// Its COMMIT or ROLLBACK was asked for.
+    pub is_ending: bool,
 }
 
 impl Leases {
@@ -27,8 +29,15 @@ impl Leases {
     pub fn begin(&mut self, request: RequestId, database: DatabaseId) -> LeaseId {
         self.minted += 1;
         let id = LeaseId(self.minted);
-        self.open.insert(request, OpenTransaction { id, database });
+        self.open.insert(request, OpenTransaction { id, database, is_ending: false });
         id
+    }
+
+    /// The request asks for the end of its transaction.
+    pub fn begin_to_end(&mut self, request: RequestId) {
+        if let Some(open) = self.open.get_mut(&request) {
+            open.is_ending = true;
+        }
     }
 
     /// The transaction has ended, if it is still this one.

@@ -4,6 +4,8 @@
 //! is cancelled. It is remembered until the database has said how it ended, and a request whose query is cancelled stays parked until then, so that
 //! nobody is told a guess.
 
+mod commit;
+mod commits;
 mod execution;
 mod kept;
 mod leases;
@@ -19,17 +21,22 @@ use crate::report::status::QueryStatus;
 use crate::structures::ref_counts::RefCounts;
 use crate::structures::timers::Alarm;
 use crate::woken::Woken;
-use execution::{ExecutionPhase, Executions};
+use commits::{CommitCancel, Commits, FailedCommit};
+use execution::{ExecutionPhase, Executions, QueryIds};
 use kept::{KeptResult, KeptResults};
 use leases::{Leases, OpenTransaction};
 use parkade_model::{LeaseId, QueryId, QueryWait, QueryWork, Reason, Refusal, RequestId, Then};
 use waiter::WaiterStage;
 
+pub use commit::{CommitAnswer, CommitAsk, CommitEffect, CommitEvent, CommitFault, PlacedJob, Probed, StoreStanding};
+pub use commits::{CommittedJobs, EnqueuedJob, JobsAfterCommit};
 pub use waiter::{Waiter, WaiterOutcome, fate_unknown};
 
 #[derive(Debug, Default)]
 pub struct Queries {
+    ids: QueryIds,
     executions: Executions,
+    commits: Commits,
     kept: KeptResults,
     leases: Leases,
     /// Results that the shell holds, and how many need each.
@@ -88,12 +95,18 @@ pub struct EndedQuery {
     bytes: usize,
     /// It was not cancelled.
     was_wanted: bool,
+    jobs: Option<CommittedJobs>,
 }
 
 impl EndedQuery {
     pub fn woken(&self) -> impl Iterator<Item = Woken> {
         let outcome = Outcome::Queried { query: self.query, completed: self.completed, late: None };
         self.waiters.iter().map(move |&request| Woken { request, outcome })
+    }
+
+    /// It was a COMMIT: the jobs that the transaction has enqueued.
+    pub fn take_jobs(&mut self) -> Option<CommittedJobs> {
+        self.jobs.take()
     }
 }
 
@@ -115,13 +128,14 @@ impl Queries {
     }
 
     fn admit(&self, new: NewQuery, work: QueryWork) -> Result<(), Refusal> {
-        let has_transaction = self.has_transaction(new.request);
+        let lease = self.leases.of(new.request);
+        let has_transaction = lease.is_some_and(|lease| !lease.is_ending || self.may_go_on(lease.id, work));
         match work {
             QueryWork::Alone | QueryWork::Begin if self.stop.is_closed => Err(Refusal::Stopping),
             QueryWork::Begin | QueryWork::Commit | QueryWork::Rollback if new.then != Then::Await => {
                 Err(Refusal::BadAnswer)
             }
-            QueryWork::Begin if has_transaction => Err(Refusal::TransactionOpen),
+            QueryWork::Begin if lease.is_some() => Err(Refusal::TransactionOpen),
             QueryWork::Within | QueryWork::Commit | QueryWork::Rollback if !has_transaction => {
                 Err(Refusal::NoTransaction)
             }
@@ -129,17 +143,34 @@ impl Queries {
         }
     }
 
+    /// The jobs of a transaction that is being ended are stored already, or never: it can only be rolled back.
+    fn may_go_on(&self, lease: LeaseId, work: QueryWork) -> bool {
+        work == QueryWork::Rollback || !self.commits.has_jobs(lease)
+    }
+
     fn start(&mut self, cx: &mut Context, new: NewQuery, wait: &QueryWait) -> Waiter {
         let NewQuery { request, then, source } = new;
-        let (lease, database) = match (wait.work, self.leases.of(request)) {
+        let open = self.leases.of(request);
+        let (lease, database) = match (wait.work, open) {
             (QueryWork::Begin, _) => (Some(self.leases.begin(request, wait.database)), wait.database),
             (QueryWork::Alone, _) | (_, None) => (None, wait.database),
             (_, Some(lease)) => (Some(lease.id), lease.database),
         };
         let work = wait.work;
-        let (query, waiter) = self.executions.begin(cx.now, request, (database, work, lease), wait.shared.as_ref());
+        let query = self.ids.mint();
+        let waiter = self.executions.begin(cx.now, (query, request), (database, work, lease), wait.shared.as_ref());
         let collect = then != Then::Answer || wait.shared.is_some();
         cx.counts.queries += 1;
+        if matches!(work, QueryWork::Commit | QueryWork::Rollback) {
+            self.leases.begin_to_end(request);
+        }
+        if work == QueryWork::Commit
+            && let Some(lease) = open.filter(|lease| self.commits.has_jobs(lease.id))
+        {
+            let failed = self.commits.begin(cx, &mut self.ids, (query, request), lease);
+            self.roll_back(cx, failed);
+            return waiter;
+        }
         cx.effects.push(Effect::Database(DatabaseEffect::StartQuery {
             query,
             request,
@@ -184,13 +215,15 @@ impl Queries {
         execution.phase = ExecutionPhase::Ended;
         let (waiters, owner) = (execution.waiters(), execution.request);
         let (begun, ended) = (execution.begins_lease(completed), execution.ends_lease(completed));
+        let jobs = self.commits.end(cx, query, completed);
         if let Some(lease) = ended {
             self.leases.end(owner, lease);
+            self.commits.close(cx, lease);
         }
         if let Some(lease) = begun.filter(|_| !was_wanted) {
             self.release_lease(cx, owner, lease);
         }
-        Some(EndedQuery { query, waiters, completed, bytes, was_wanted })
+        Some(EndedQuery { query, waiters, completed, bytes, was_wanted, jobs })
     }
 
     /// All requests that waited for it have gone on. Its result may be kept for those that come a little later.
@@ -277,29 +310,61 @@ impl Queries {
         execution.phase = ExecutionPhase::Cancelled;
         let (database, key) = (execution.database, execution.key());
         cx.counts.queries_cancelled += 1;
-        cx.effects.push(Effect::Database(DatabaseEffect::CancelQuery { query, database }));
+        match self.commits.cancel(cx, query) {
+            CommitCancel::AsAQuery => {
+                cx.effects.push(Effect::Database(DatabaseEffect::CancelQuery { query, database }));
+            }
+            CommitCancel::Ends => {}
+            CommitCancel::Failed(failed) => self.roll_back(cx, Some(failed)),
+        }
         if let Some(key) = key {
             self.executions.land(&key, query);
         }
     }
 
-    /// Whether the request has begun a transaction that has not ended.
-    pub fn has_transaction(&self, request: RequestId) -> bool {
-        self.leases.of(request).is_some()
-    }
-
     /// The request has ended: what its transaction did not commit is undone.
     pub fn end_transaction(&mut self, cx: &mut Context, request: RequestId) {
         if let Some(lease) = self.leases.remove(request) {
-            end_lease(cx, lease);
+            self.end_lease(cx, lease);
         }
     }
 
     /// The transaction of a `begin` that was given up: the request that asked for it will never end it.
     fn release_lease(&mut self, cx: &mut Context, request: RequestId, lease: LeaseId) {
         if let Some(lease) = self.leases.end(request, lease) {
-            end_lease(cx, lease);
+            self.end_lease(cx, lease);
         }
+    }
+
+    fn end_lease(&mut self, cx: &mut Context, OpenTransaction { id, database, .. }: OpenTransaction) {
+        cx.effects.push(Effect::Database(DatabaseEffect::EndLease { lease: id, database }));
+        self.commits.close(cx, id);
+    }
+
+    // Jobs that a transaction enqueues.
+
+    /// A job is enqueued within the request's transaction. Returns whether one is open, and its end was not asked for.
+    pub fn enqueue(&mut self, cx: &mut Context, request: RequestId, job: EnqueuedJob) -> bool {
+        let lease = self.leases.of(request).filter(|lease| !lease.is_ending);
+        lease.map(|lease| self.commits.keep(cx, lease.id, job)).is_some()
+    }
+
+    pub fn store_stands(&mut self, cx: &mut Context, standing: StoreStanding) {
+        for failed in self.commits.store_stands(cx, &mut self.ids, standing) {
+            self.roll_back(cx, Some(failed));
+        }
+    }
+
+    /// A statement of a COMMIT has ended.
+    pub fn commit_answered(&mut self, cx: &mut Context, statement: QueryId, answer: CommitAnswer) {
+        let failed = self.commits.answered(cx, &mut self.ids, statement, answer);
+        self.roll_back(cx, failed);
+    }
+
+    fn roll_back(&mut self, cx: &mut Context, failed: Option<FailedCommit>) {
+        let Some(FailedCommit { commit, request, lease, why }) = failed else { return };
+        self.release_lease(cx, request, lease);
+        cx.effects.push(Effect::Commit(CommitEffect::Fail { commit, why }));
     }
 
     // The end of the server.
@@ -394,6 +459,11 @@ impl Queries {
         self.executions.of(waiter).query
     }
 
+    /// Transactions that have enqueued jobs.
+    pub fn transactions_with_jobs_count(&self) -> usize {
+        self.commits.count()
+    }
+
     pub fn statuses(&self) -> impl Iterator<Item = QueryStatus> {
         self.executions.iter().map(execution::Execution::status)
     }
@@ -401,8 +471,4 @@ impl Queries {
     pub fn status(&self, query: QueryId) -> Option<QueryStatus> {
         self.executions.find(query).map(execution::Execution::status)
     }
-}
-
-fn end_lease(cx: &mut Context, OpenTransaction { id, database }: OpenTransaction) {
-    cx.effects.push(Effect::Database(DatabaseEffect::EndLease { lease: id, database }));
 }

@@ -28,6 +28,8 @@ pub struct Status {
     pub queries_count: usize,
     pub results_held: usize,
     pub transactions_count: usize,
+    /// Those that have enqueued jobs, until their COMMIT has ended.
+    pub transactions_with_jobs_count: usize,
     /// Runs of jobs that workers have, or that are parked.
     pub jobs_running: usize,
     /// Claimed, and not given to a worker.

@@ -307,6 +307,11 @@ impl Requests {
         self.lives.count_of(State::Running)
     }
 
+    /// Whether the request has not ended.
+    pub fn is_open(&self, request: RequestId) -> bool {
+        !matches!(self.lives.state(request), None | Some(State::Done | State::Cancelled))
+    }
+
     /// Whether the worker holds the request.
     pub fn is_held_by(&self, worker: WorkerId, request: RequestId) -> bool {
         matches!(self.lives.life(request), Some(Life::Running(life)) if life.worker == worker)

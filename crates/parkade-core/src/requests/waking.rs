@@ -2,9 +2,11 @@
 
 use super::happening::Happening;
 use super::{Components, Requests, runs};
-use crate::effect::Outcome;
+use crate::effect::{Effect, Outcome};
 use crate::event::Publisher;
 use crate::jobs::{Canceller, Found};
+use crate::queries::{CommitEffect, CommitEvent, CommittedJobs, EnqueuedJob, JobsAfterCommit};
+use crate::refused::Refused;
 use crate::waits::Drained;
 use crate::woken::Woken;
 use parkade_model::{ChannelName, JobId, JobLookup, MessageId, QueryId, Reason, Refusal, RequestId};
@@ -53,11 +55,60 @@ pub fn begin_rows(requests: &mut Requests, with: &mut Components<'_>, query: Que
 }
 
 pub fn end_query(requests: &mut Requests, with: &mut Components<'_>, query: QueryId, completed: bool, bytes: usize) {
-    let Some(ended) = with.waits.queries.end(with.cx, query, completed, bytes) else { return };
+    let Some(mut ended) = with.waits.queries.end(with.cx, query, completed, bytes) else { return };
     requests.wake(with, ended.woken());
+    if let Some(jobs) = ended.take_jobs() {
+        jobs_committed(requests, with, jobs);
+    }
     with.waits.queries.forget(with.cx, &ended);
     // The last one ends a drain.
     with.fleet.note_end();
+}
+
+/// A transaction enqueues jobs.
+pub fn commit(requests: &mut Requests, with: &mut Components<'_>, event: CommitEvent) {
+    match event {
+        CommitEvent::Enqueued { worker, request, job, bytes, payload } => {
+            enqueue_within(requests, with, request, EnqueuedJob { worker, job, bytes, payload });
+        }
+        CommitEvent::Store(standing) => with.waits.queries.store_stands(with.cx, standing),
+        CommitEvent::Answered { statement, answer } => {
+            with.waits.queries.commit_answered(with.cx, statement, answer);
+        }
+    }
+}
+
+/// A request that enqueues a job within a transaction, and has none, fails: its client must not be told that all is well.
+fn enqueue_within(requests: &mut Requests, with: &mut Components<'_>, request: RequestId, job: EnqueuedJob) {
+    let EnqueuedJob { worker, payload, .. } = job;
+    if !requests.is_held_by(worker, request) && !requests.is_awaited_by(worker, request) {
+        return with.cx.counts.refused_events.add(Refused::NotHeld);
+    }
+    if !with.waits.queries.enqueue(with.cx, request, job) {
+        with.cx.effects.push(Effect::Commit(CommitEffect::NoTransaction { worker, payload }));
+        with.waits.barrier.begin_write(request);
+        requests.written(with, request, Some(Refusal::StoreUnavailable));
+    }
+}
+
+/// The transaction has committed. What it has not stored itself is a write of its request, which goes on.
+fn jobs_committed(requests: &Requests, with: &mut Components<'_>, committed: CommittedJobs) {
+    let CommittedJobs { lease, worker, request, jobs } = committed;
+    match jobs {
+        JobsAfterCommit::Stored(placed) => {
+            for placed in placed {
+                with.cx.effects.push(Effect::Commit(CommitEffect::Stored { request, job: placed.job, id: placed.id }));
+                runs::expect(with, with.cx.now + placed.wait.unwrap_or_default());
+            }
+        }
+        JobsAfterCommit::ForTheStore(count) => {
+            if requests.is_open(request) {
+                (0..count).for_each(|_| with.waits.barrier.begin_write(request));
+            }
+            with.cx.effects.push(Effect::Commit(CommitEffect::Give { lease, worker, request }));
+        }
+    }
+    with.cx.effects.push(Effect::Commit(CommitEffect::Drop { lease }));
 }
 
 /// An operator ends a query.

@@ -16,7 +16,7 @@ impl Script {
         requests.iter().map(|request| self.name(*request)).collect::<Vec<&str>>().join(",")
     }
 
-    fn query_name(&self, query: QueryId) -> &str {
+    pub(super) fn query_name(&self, query: QueryId) -> &str {
         self.queries.iter().find(|(_, id)| **id == query).map_or("?", |(name, _)| name)
     }
 
@@ -101,6 +101,7 @@ impl Script {
             Effect::Worker(WorkerEffect::PauseReading { worker }) => format!("pause:{}", self.number(*worker)),
             Effect::Worker(WorkerEffect::ResumeReading { worker }) => format!("resume:{}", self.number(*worker)),
             Effect::Recurring(effect) => format!("{effect:?}"),
+            Effect::Commit(effect) => self.written_of_commits(effect),
             Effect::Server(ServerEffect::ReleaseOutput { request }) => format!("output:{}", self.name(*request)),
             Effect::Server(ServerEffect::NotPublished { message }) => format!("unpublished:m{}", message.0),
             Effect::Server(ServerEffect::DropMessage { message }) => format!("drop:m{}", message.0),

@@ -187,7 +187,7 @@ pub(super) fn job(name: &str) -> JobId {
     JobId::new(name.bytes().fold(0, |number, byte| number << 8 | u128::from(byte)))
 }
 
-fn name(job: JobId) -> String {
+pub(super) fn name(job: JobId) -> String {
     let bytes = job.bytes();
     String::from_utf8(bytes.into_iter().skip_while(|byte| *byte == 0).collect()).unwrap()
 }

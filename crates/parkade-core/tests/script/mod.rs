@@ -11,10 +11,11 @@
 //! it was begun for, the second of a `a2`. `lost:bids`: messages of a channel. `over:channel:bids`
 //! nothing more comes on it.
 //!
-//! Jobs: see `jobs`.
+//! Jobs: see `jobs`; those of transactions: see `commits`.
 
 #![allow(dead_code, reason = "no test uses all of the language")]
 
+mod commits;
 mod effects;
 mod jobs;
 #[path = "../support/tables.rs"]
@@ -25,9 +26,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, Core, DatabaseEffect, DeclaredJobs, Destination, Effect, Event, LeaseId, Manner, MessageId,
-    Moment, PayloadId, PressureEvent, Publisher, QueryId, QueryWork, RequestId, ServerEffect, State, StoreEffect,
-    TableId, Then, Verdict, Wait, WorkerEffect, WorkerError, WorkerId,
+    ChannelName, CommitEffect, Config, Core, DatabaseEffect, DeclaredJobs, Destination, Effect, Event, LeaseId, Manner,
+    MessageId, Moment, PayloadId, PressureEvent, Publisher, QueryId, QueryWork, RequestId, ServerEffect, State,
+    StoreEffect, TableId, Then, Verdict, Wait, WorkerEffect, WorkerError, WorkerId,
 };
 use tables::{Kind, Route, Tables, route};
 use waits::{sequel, wait};
@@ -54,6 +55,8 @@ pub struct Script {
     silent: bool,
     /// Who have ended jobs.
     operators: u64,
+    /// The statement of a COMMIT that was asked for last.
+    statement: Option<QueryId>,
 }
 
 /// The last word of `events` leads to `effects`.
@@ -107,6 +110,7 @@ impl Script {
             before,
             silent: false,
             operators: 0,
+            statement: None,
         };
         script.follow(effects);
         (0..before).for_each(|nth| script.go_on(&format!("ready:-{nth}")));
@@ -173,7 +177,7 @@ impl Script {
             ["reload"] => Event::Reload,
             ["drain", grace] => Event::Drain { grace: duration(grace) },
             ["tick"] => Event::Tick,
-            [verb, ref rest @ ..] => match self.of_jobs(verb, rest) {
+            [verb, ref rest @ ..] => match self.of_jobs(verb, rest).or_else(|| self.of_commits(verb, rest)) {
                 Some(event) => event,
                 None => self.frame(verb, rest[0], &rest[1..]),
             },
@@ -307,7 +311,16 @@ impl Script {
 
     /// Queries and transactions are called by whom they were begun for.
     fn learn(&mut self, effect: &Effect) {
-        let Effect::Database(DatabaseEffect::StartQuery { query, request, work, lease, .. }) = effect else { return };
+        let (query, request, work, lease) = match effect {
+            Effect::Database(DatabaseEffect::StartQuery { query, request, work, lease, .. }) => {
+                (query, request, work, lease)
+            }
+            Effect::Commit(CommitEffect::Begin { commit, request, lease, .. }) => {
+                (commit, request, &QueryWork::Commit, &Some(*lease))
+            }
+            Effect::Commit(CommitEffect::Ask { statement, .. }) => return self.statement = Some(*statement),
+            _ => return,
+        };
         let name = self.name(*request).to_owned();
         let before = self.queries.keys().filter(|known| known.trim_end_matches(char::is_numeric) == name).count();
         let name = if before == 0 { name } else { format!("{name}{}", before + 1) };

@@ -31,12 +31,14 @@ impl World {
     fn begins_anew(&mut self, core: Core) {
         self.note(|| "a new core".into());
         self.counted.extend(crate::counted(&self.core));
+        self.databases_survive();
         let mut store = std::mem::take(&mut self.model.jobs.store);
         store.survive(self.now, &mut self.random);
         let lost = store.acknowledged.iter().find(|job| !store.jobs.contains_key(job));
         assert!(lost.is_none(), "acknowledged and lost: {lost:?}");
         let seen = std::mem::take(&mut self.model.seen);
-        self.model = Model { seen, ..Model::default() };
+        let commits = self.model.commits.anew();
+        self.model = Model { seen, commits, ..Model::default() };
         self.model.jobs.store = store;
         self.core = core;
         self.slots.clear();

@@ -29,7 +29,7 @@ impl World {
     }
 
     pub(crate) fn arrive(&mut self) {
-        let path = *self.one_of(&PATHS);
+        let path = if self.has_transactions && self.random.below(4) == 0 { "/async" } else { *self.one_of(&PATHS) };
         let destination = self.tables.find(self.core.table(), path, self.core.config().deadline);
         let destination = self.with_cursor(destination);
         let request = self.slot();
@@ -99,6 +99,14 @@ impl World {
         self.publish(Some(Publisher { worker: process.id, request }));
     }
 
+    /// Or enqueues, perhaps within its transaction.
+    pub(crate) fn enqueues_meanwhile(&mut self, process: &Process) {
+        if !process.awaiting.is_empty() {
+            let request = *self.one_of(&process.awaiting);
+            self.enqueues_within(process, request, false);
+        }
+    }
+
     /// Nothing more comes on a channel.
     pub(crate) fn ends_a_channel(&mut self) {
         let channel = self.channel();
@@ -142,7 +150,9 @@ impl World {
     }
 
     pub(crate) fn time_passes(&mut self) {
-        let most = [100, 2_000, 100_000, 3_000_000][usize::try_from(self.random.below(4)).unwrap()];
+        let is_brief = self.has_transactions && self.random.below(8) > 0;
+        let which = if is_brief { 1 } else { self.random.below(4) };
+        let most = [100, 2_000, 100_000, 3_000_000][usize::try_from(which).unwrap()];
         let until = self.now + Duration::from_micros(self.random.below(most));
         match self.core.next_due() {
             Some(due) if due <= until => {

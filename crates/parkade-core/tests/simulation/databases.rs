@@ -14,7 +14,11 @@ const STUBBORN: Duration = Duration::from_secs(4);
 
 impl World {
     pub(crate) fn a_database_acts(&mut self) {
-        let all: Vec<QueryId> = self.model.databases.running.keys().copied().collect();
+        if self.a_statement_ends() {
+            return;
+        }
+        let running = self.model.databases.running.keys().copied();
+        let all: Vec<QueryId> = running.filter(|query| self.model.commits.is_sent(*query)).collect();
         if all.is_empty() {
             return;
         }
@@ -23,7 +27,7 @@ impl World {
         match self.random.below(20) {
             0 => self.speaks_of_the_past(),
             1..6 => self.begins_rows(&query),
-            _ if self.is_done(&query) => self.ends_query(&query),
+            _ if self.model.commits.has_failed(query.id) || self.is_done(&query) => self.ends_query(&query),
             _ => {}
         }
     }
@@ -33,7 +37,7 @@ impl World {
         match (query.id.0 % 4, query.cancelled) {
             (0 | 1, None) | (0..3, Some(_)) => true,
             (2, None) => self.random.below(8) == 0,
-            (_, None) => false,
+            (_, None) => self.has_transactions && self.random.below(8) == 0,
             (_, Some(at)) => self.now - at >= STUBBORN,
         }
     }
@@ -43,6 +47,7 @@ impl World {
         let bytes = if self.random.below(8) == 0 { 30 << 20 } else { self.random.below(1000) };
         let bytes = usize::try_from(bytes).unwrap();
         self.model.now = self.now;
+        let completed = self.commit_ends(query, completed);
         self.model.databases.end(self.now, query.id, completed, bytes);
         if query.cancelled.is_some() {
             self.model.seen.insert(if completed { "completed though cancelled" } else { "cancelled" });
@@ -52,6 +57,7 @@ impl World {
         self.model.seen.extend(seen.into_iter().filter(|(_, occurs)| *occurs).map(|(name, _)| name));
         self.tell(Event::QueryEnded { query: query.id, completed, bytes });
         self.model.databases.ended = None;
+        self.commit_ended();
     }
 
     fn begins_rows(&mut self, query: &Query) {
@@ -115,7 +121,9 @@ impl World {
     /// Mostly what makes sense for this request.
     pub(crate) fn query_of(&mut self, request: RequestId, then: Then) -> Wait {
         let open = self.model.databases.lease_of(request).is_some();
+        let commits = self.has_transactions && self.random.below(2) == 0;
         let work = match (then, open, self.random.below(20)) {
+            (Then::Await, true, _) if commits => QueryWork::Commit,
             (Then::Await, true, 0..3) | (_, _, 19) | (Then::Answer | Then::Call { .. }, true, 0..4) => {
                 QueryWork::Within
             }

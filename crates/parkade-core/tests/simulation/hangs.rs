@@ -10,7 +10,7 @@ impl World {
     /// The code of this one begins, and may never end. All else in its worker goes on.
     pub(crate) fn may_hang(&mut self, process: &Process, stream: Stream) -> bool {
         let one_of = if stream.queue.is_some() { 4 } else { 30 };
-        process.concurrent && !stream.coroutine && self.random.below(one_of) == 0
+        !self.has_transactions && process.concurrent && !stream.coroutine && self.random.below(one_of) == 0
     }
 }
 

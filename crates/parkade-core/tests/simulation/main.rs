@@ -8,6 +8,7 @@
 mod boots;
 mod cancels;
 mod clients;
+mod commits;
 mod databases;
 mod following;
 mod hangs;
@@ -109,7 +110,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 118] = [
+const EXPECTED: [&str; 143] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -228,4 +229,29 @@ const EXPECTED: [&str; 118] = [
     "StoreUnreadable",
     "clock put forward",
     "clock put back",
+    "commit with jobs",
+    "commit with jobs while the server stops",
+    "commit waited for the store",
+    "store lost before a commit",
+    "jobs stored by their transaction",
+    "jobs given after the commit",
+    "tables closed",
+    "enqueued in another database",
+    "rejoining",
+    "a job with its key was there",
+    "keys too busy",
+    "too many jobs in a transaction",
+    "commit refused by the store",
+    "a statement before the commit failed",
+    "commit cancelled before it was sent",
+    "given up before the store was open",
+    "given up while it was probed",
+    "given up while it enqueued",
+    "given up while it looked up",
+    "executed though it was given up",
+    "given up while it committed",
+    "answer of a commit with jobs lost",
+    "killed while it committed",
+    "job without a transaction",
+    "a transaction with jobs is being ended",
 ];

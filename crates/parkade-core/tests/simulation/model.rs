@@ -8,6 +8,7 @@ use parkade_core::{
     PayloadId, QueryId, RequestId, ServerEffect, Then, Wait, WorkerEffect, WorkerId,
 };
 
+use crate::commits::Commits;
 use crate::jobs::{Enqueued, Jobs, Run};
 use crate::pressure::Load;
 use crate::process::Process;
@@ -25,6 +26,7 @@ pub struct Model {
     pub messages: BTreeSet<MessageId>,
     pub databases: Databases,
     pub jobs: Jobs,
+    pub commits: Commits,
     pub recurring: Recurring,
     pub loads: BTreeMap<WorkerId, Load>,
     /// What occurred at least once.
@@ -209,6 +211,7 @@ impl Model {
             }
             Effect::Recurring(effect) => self.apply_of_recurring(effect),
             Effect::Cancel(effect) => self.apply_of_cancels(effect),
+            Effect::Commit(effect) => self.apply_of_commits(effect),
             Effect::Http(effect) => self.apply_of_clients(effect),
             Effect::Worker(effect) => self.apply_of_workers(effect),
             Effect::Server(effect) => self.apply_of_server(effect),
@@ -354,6 +357,7 @@ impl Model {
         assert!(self.jobs.results.is_empty(), "exit with things kept");
         let forced = self.drain_until.is_some_and(|until| until + QUERIES_END_MAX <= self.now);
         assert!(forced || self.databases.running.is_empty(), "exit with queries left");
+        assert!(forced || self.commits.is_empty(), "exit with jobs left that will never be stored");
     }
 
     /// An effect names the payload of its own event, and no other.

@@ -29,6 +29,16 @@ pub struct Load {
     is_let_on: bool,
 }
 
+impl Enqueuer {
+    pub fn bytes(self) -> usize {
+        self.bytes
+    }
+
+    pub fn paid_by(self, worker: WorkerId) -> Self {
+        Self { worker, ..self }
+    }
+}
+
 impl Load {
     fn is_over(self) -> bool {
         self.bytes > UNSTORED_BYTES_MAX

@@ -9,6 +9,7 @@ use parkade_core::{
 };
 
 use crate::cancels::{nobody_waits_in_vain, nothing_is_noted_too_late};
+use crate::commits::jobs_share_the_fate_of_their_transaction;
 use crate::model::{Place, Waiting};
 use crate::pressure::{nobody_is_paused_for_ever, pipes_are_read_or_not};
 use crate::process::Phase;
@@ -129,6 +130,7 @@ pub fn check(world: &mut World, before: &Before) {
     bounds_hold(world, &status);
     query_promises::check(world, &status);
     job_promises::check(world, &status);
+    jobs_share_the_fate_of_their_transaction(world, &status);
     pipes_are_read_or_not(world);
     nobody_waits_in_vain(world);
     if world.ticked {

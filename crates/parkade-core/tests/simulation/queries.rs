@@ -54,8 +54,10 @@ pub struct Lease {
     pub request: RequestId,
     pub database: DatabaseId,
     pub begin: QueryId,
-    /// Whoever asked for it does not know that it is there.
+    /// Whoever asked for it does not know that it is there, or it was rolled back instead of its COMMIT.
     pub given_up: bool,
+    /// Its COMMIT or ROLLBACK was asked for.
+    pub is_ending: bool,
 }
 
 /// What a request knows of the query that it waits for.
@@ -68,6 +70,8 @@ pub struct Asked {
     pub rows: bool,
     /// A transaction was open.
     pub open: bool,
+    /// It has enqueued jobs, and was being ended.
+    pub over: bool,
 }
 
 impl Databases {
@@ -159,11 +163,17 @@ impl Model {
             query: query.filter(|_| !self.databases.is_closed(self.now)),
             until: deadline.map(|deadline| self.now + deadline),
             open: self.databases.lease_of(id).is_some(),
+            over: self.databases.lease_of(id).is_some_and(|lease| self.is_ending_with_jobs(lease)),
             ..Asked::default()
         }
     }
 
-    fn start_query(
+    /// It can only be rolled back.
+    fn is_ending_with_jobs(&self, lease: LeaseId) -> bool {
+        self.databases.leases.get(&lease).is_some_and(|open| open.is_ending) && self.commits.has_jobs(lease)
+    }
+
+    pub(crate) fn start_query(
         &mut self,
         id: RequestId,
         query: QueryId,
@@ -172,6 +182,7 @@ impl Model {
         collect: bool,
     ) {
         let now = self.now;
+        let is_over = lease.is_some_and(|lease| self.is_ending_with_jobs(lease));
         let Place::Waiting(waiting) = &mut self.request(id).place else { panic!("a query for nobody") };
         let Wait::Query(wait) = waiting.wait.clone() else { panic!("a query that was not asked for") };
         assert_eq!(waiting.asked.query.replace(query), None, "two executions for one key, or one request");
@@ -185,20 +196,27 @@ impl Model {
             (QueryWork::Alone, None) => assert_eq!(database, wait.database),
             (QueryWork::Begin, Some(lease)) => {
                 assert!(known.is_none() && databases.lease_of(id).is_none(), "two transactions at a time");
-                let begun = Lease { request: id, database, begin: query, given_up: false };
+                let begun = Lease { request: id, database, begin: query, given_up: false, is_ending: false };
                 databases.leases.insert(lease, begun);
             }
             (QueryWork::Within | QueryWork::Commit | QueryWork::Rollback, Some(_)) => {
                 let known = known.expect("the transaction is open");
                 assert_eq!((known.request, known.database), (id, database), "in the transaction of another");
+                assert!(
+                    wait.work == QueryWork::Rollback || !is_over,
+                    "in a transaction whose jobs will never be stored"
+                );
             }
             (work, lease) => panic!("{work:?} with {lease:?}"),
+        }
+        if let (QueryWork::Commit | QueryWork::Rollback, Some(lease)) = (wait.work, lease) {
+            databases.leases.get_mut(&lease).unwrap().is_ending = true;
         }
         let started = Query { id: query, wait, lease, collect, began: false, cancelled: None, since: now };
         assert!(databases.running.insert(query, started).is_none() && !databases.past.contains(&query), "used twice");
     }
 
-    fn cancel_query(&mut self, id: QueryId) {
+    pub(crate) fn cancel_query(&mut self, id: QueryId) {
         let now = self.now;
         let query = self.databases.running.get_mut(&id).expect("only what has not ended is cancelled");
         assert_eq!(query.cancelled.replace(now), None, "cancelled twice");
@@ -295,7 +313,7 @@ impl Model {
             Refusal::QueryTooLong => up || never_told(Reason::Deadline),
             Refusal::QueryCancelledByOperator => operated || never_told(Reason::Operator),
             Refusal::QueryStopped | Refusal::Stopping => closed,
-            Refusal::NoTransaction => ends && !asked.open,
+            Refusal::NoTransaction => ends && (!asked.open || asked.over && wait.work != QueryWork::Rollback),
             Refusal::TransactionOpen => wait.work == QueryWork::Begin && asked.open,
             Refusal::BadAnswer => wait.work != QueryWork::Alone && waiting.then != Then::Await,
             Refusal::ParkedFull
@@ -311,6 +329,7 @@ impl Model {
         assert!(right, "refused with {refusal:?}: {waiting:?}");
         match refusal {
             Refusal::QueryTooLong => drop(self.seen.insert(if up { "left the others" } else { "never told" })),
+            Refusal::NoTransaction if asked.over => drop(self.seen.insert("a transaction with jobs is being ended")),
             Refusal::NoTransaction => drop(self.seen.insert("no transaction")),
             Refusal::TransactionOpen => drop(self.seen.insert("transaction open")),
             _ => {}

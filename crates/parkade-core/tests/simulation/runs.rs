@@ -45,6 +45,7 @@ impl World {
                 self.model.request(request).run.as_mut().unwrap().discarded = error == WorkerError::Discarded;
                 self.closes(process, Event::Errored { worker, request, error });
             }
+            (false, 11 | 12) if is_open => self.enqueues_within(process, request, false),
             (false, 11 | 12) => self.enqueues(process, stream),
             (false, 13) => self.publish(Some(Publisher { worker, request })),
             (false, 14) if !is_held_back => {

@@ -15,7 +15,10 @@ impl World {
         if all.is_empty() {
             return self.time_passes();
         }
-        let chosen = *self.one_of(&all);
+        let busy = |worker: &WorkerId| !self.model.processes[worker].streams.is_empty();
+        let busy: Vec<WorkerId> = all.iter().copied().filter(busy).collect();
+        let is_busy = self.has_transactions && !busy.is_empty() && self.random.below(8) > 0;
+        let chosen = *self.one_of(if is_busy { &busy } else { &all });
         let process = self.model.processes[&chosen].clone();
         match process.phase {
             Phase::Starting => self.starting(&process),
@@ -75,6 +78,8 @@ impl World {
             return if process.ping.is_some() { self.answers_a_ping(worker) } else { self.time_passes() };
         }
         match self.random.below(400) {
+            // Transactions have several steps, which take a worker that lives so long.
+            0..8 | 392.. if self.has_transactions && self.random.below(10) > 0 => self.works_on_a_stream(process),
             392..397 if process.phase == Phase::Ready => {
                 self.model.process(worker).clients_behind = true;
                 self.tell(Event::Pressure(PressureEvent::ClientsBehind { worker }));
@@ -85,7 +90,7 @@ impl World {
                 self.model.dying = Some(worker);
                 self.tell(Event::WorkerViolated { worker });
             }
-            2 | 395.. if process.phase == Phase::Ready => {
+            2 | 395.. if process.phase == Phase::Ready && !self.has_transactions => {
                 let now = self.now;
                 let stuck = self.model.process(worker);
                 (stuck.temper, stuck.stuck_since) = (Temper::Stuck, now);
@@ -106,6 +111,7 @@ impl World {
             }
             16..24 => self.gives_up(process),
             80..84 => self.publishes_meanwhile(process),
+            84..88 => self.enqueues_meanwhile(process),
             24..80 if process.ping.is_some() => self.answers_a_ping(worker),
             _ => self.works_on_a_stream(process),
         }
@@ -188,11 +194,18 @@ impl World {
         if self.random.below(if self.is_about_a_job(stream) { 2 } else { 60 }) == 0 {
             return self.says_who_may(process, stream);
         }
+        if self.random.below(if is_open(&&stream) { 3 } else { 400 }) == 0 {
+            return self.enqueues_within(process, stream.request, stream.ghost);
+        }
         if self.random.below(12) == 0 {
             return self.enqueues(process, stream);
         }
         if self.core.is_unstored(stream.request) && self.random.below(3) > 0 {
             return self.awaits_the_store(process, stream);
+        }
+        let may_park = process.concurrent && !stream.begun && !self.core.is_unstored(stream.request);
+        if self.has_transactions && may_park && self.random.below(2) == 0 {
+            return self.parks(process, stream);
         }
         let (worker, request) = (process.id, stream.request);
         let is_held_back = !stream.ghost && self.core.is_unstored(request);
@@ -279,7 +292,7 @@ impl World {
         let (worker, request, wait) = (process.id, stream.request, self.wait());
         let stream_wait = matches!(wait, Wait::Stream { .. });
         let open = self.model.databases.lease_of(request).is_some();
-        let then = match self.random.below(if open { 12 } else { 3 }) {
+        let then = match self.random.below(if open || self.has_transactions { 12 } else { 3 }) {
             0 | 3.. if process.concurrent && !stream_wait => Then::Await,
             1 if !stream_wait => Then::Call { concurrent: self.random.below(2) == 0 },
             _ => Then::Answer,

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use parkade_core::{
-    CancelEvent, Core, DeclaredJobs, Effect, Event, Moment, PayloadId, Random, RequestId, State, TableId, Then,
+    CancelEvent, CommitAnswer, CommitEvent, Core, DatabaseId, DeclaredJobs, Effect, Event, Moment, PayloadId, Random,
+    RequestId, State, TableId, Then,
 };
 
 use crate::model::{Model, Request};
@@ -29,12 +30,20 @@ pub struct World {
     pub(crate) concurrent_percent: u64,
     /// Most of them end the process that runs them.
     pub(crate) jobs_are_deadly: bool,
+    /// Most coroutines have transactions, and time for their steps.
+    pub(crate) has_transactions: bool,
     /// What a worker that loads the code now says of its jobs.
     pub(crate) declared: DeclaredJobs,
     pub(crate) slots: Vec<u32>,
     pub(crate) vacant: Vec<u32>,
     pub(crate) messages: u64,
     payloads: Cell<u64>,
+    /// Where the store of jobs is, if that is a database.
+    pub(crate) home: DatabaseId,
+    /// Its tables may not be seen by applications.
+    pub(crate) tables_are_closed: bool,
+    /// Most jobs have the key of another that was there, and that ends soon.
+    pub(crate) keys_are_busy: bool,
 }
 
 impl World {
@@ -42,7 +51,11 @@ impl World {
         let mut random = Random::new(seed);
         let config = config(&mut random, seed);
         let concurrent_percent = [0, 100, 50][usize::try_from(random.below(3)).unwrap()];
+        let concurrent_percent = if seed % 4 == 1 { 100 } else { concurrent_percent };
         let declared = declared(&mut random);
+        let home = DatabaseId([0, 0, 1, 9][usize::try_from(random.below(4)).unwrap()]);
+        let tables_are_closed = random.below(8) == 0;
+        let keys_are_busy = random.below(3) == 0;
         let mut world = Self {
             core: Core::new(config),
             tables: Tables::default(),
@@ -56,11 +69,15 @@ impl World {
             random,
             concurrent_percent,
             jobs_are_deadly: seed.is_multiple_of(4),
+            has_transactions: seed % 4 == 1,
             declared,
             slots: Vec::new(),
             vacant: Vec::new(),
             messages: 0,
             payloads: Cell::new(0),
+            home,
+            tables_are_closed,
+            keys_are_busy,
         };
         world.boots();
         world
@@ -69,6 +86,9 @@ impl World {
     pub fn step(&mut self) {
         if self.model.exited.is_some() {
             return;
+        }
+        if self.has_transactions && self.random.below(3) > 0 {
+            return self.a_transaction_goes_on();
         }
         match self.random.below(1000) {
             0..70 if self.jobs_are_deadly => self.the_store_acts(),
@@ -96,8 +116,21 @@ impl World {
             706 => self.the_clock_jumps(),
             707..709 => self.another_server_recurs(),
             709..711 => self.another_server_runs_jobs(),
+            711..714 => self.the_store_moves(),
             // There are many of them, of both roles.
             _ => (0..2).for_each(|_| self.a_process_acts_unless_all_is_over()),
+        }
+    }
+
+    /// So that it is over before its deadline.
+    fn a_transaction_goes_on(&mut self) {
+        match self.random.below(12) {
+            0..4 => (0..3).for_each(|_| self.a_database_acts()),
+            4 if self.random.below(10) == 0 => self.the_store_moves(),
+            4..7 => (0..3).for_each(|_| self.the_store_acts()),
+            7 => self.arrive(),
+            8 if self.random.below(4) == 0 => self.a_commit_is_given_up(),
+            _ => (0..8).for_each(|_| self.a_process_acts_unless_all_is_over()),
         }
     }
 
@@ -162,6 +195,10 @@ impl World {
             self.model.payload = match event {
                 Event::Answered { payload, .. }
                 | Event::Parked { payload, .. }
+                | Event::Commit(
+                    CommitEvent::Enqueued { payload, .. }
+                    | CommitEvent::Answered { answer: CommitAnswer::Failed(payload), .. },
+                )
                 | Event::Cancel(CancelEvent::Refused { payload, .. }) => Some(payload),
                 _ => None,
             };
@@ -173,6 +210,7 @@ impl World {
             // By other routes a deadline may have passed already: the next tick says so.
             self.ticked &= routed.is_empty();
             routed.extend(self.timetables());
+            routed.extend(self.statements_in_vain());
             pending.extend(routed.into_iter().rev());
         }
         self.sync_woken();

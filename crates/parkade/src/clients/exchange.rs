@@ -18,7 +18,6 @@ use crate::http::forwarded::RequestOrigin;
 use crate::http::problem::Representation;
 use crate::http::{Head, answer};
 use crate::routing::HeldRoute;
-use crate::server::jobs::within::Waiting;
 use crate::statistics::RouteNumber;
 
 /// The state of a job changes, and the response depends on these request headers.
@@ -117,8 +116,6 @@ pub struct WithJobs {
     pub stored: Vec<StoredJob>,
     /// How many of these its coroutine knows about.
     told_count: usize,
-    /// Jobs that it has enqueued within its transaction.
-    pub within: Option<Box<Waiting>>,
     /// What its client wants from a job.
     pub asks: JobAsked,
     /// The state of the job that it waits for.

@@ -161,6 +161,7 @@ pub fn audience(effect: &Effect) -> Audience<'_> {
         | Effect::Store(_)
         | Effect::Recurring(_)
         | Effect::Cancel(_)
+        | Effect::Commit(_)
         | Effect::Server(_) => Audience::Now,
     }
 }

@@ -15,6 +15,7 @@ mod response;
 mod results;
 mod runs;
 mod store_link;
+mod transaction_jobs;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -45,6 +46,7 @@ pub use context::Context;
 pub use declarations::JobDeclarations;
 pub use opening::WaitingWorker;
 pub use store_link::{StoreLink, Waited};
+pub use transaction_jobs::{TransactionJobs, refused};
 
 /// If a stopping server's store takes longer than this to record how runs ended, the next start rescues them.
 const SETTLE_MAX: Duration = Duration::from_secs(5);

@@ -8,7 +8,7 @@ use parkade_core::{
     StatementSource, StoreEffect, Times, WorkerEffect,
 };
 use parkade_model::{DatabaseId, Ending, QueryId, Refusal, RequestId, Role, WorkerId};
-use parkade_sql::{DatabaseWork, QueryEnd};
+use parkade_sql::QueryEnd;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::Server;
@@ -26,6 +26,7 @@ impl Server {
             Effect::Server(effect) => self.act_on_server(effect),
             Effect::Recurring(effect) => self.with_jobs(|jobs, cx| jobs.recur(cx, effect)),
             Effect::Cancel(effect) => self.jobs.cancel(effect, |payload| self.payloads.take_fault(payload)),
+            Effect::Commit(effect) => self.act_on_commits(effect),
         }
     }
 
@@ -292,29 +293,17 @@ impl Server {
         let Some(asked) = asked else {
             return tracing::error!("a bug in parkade: the core began a query that no request asked for");
         };
-        let Start { query, request, database, .. } = *start;
+        let Start { query, database, .. } = *start;
         let work = match self.queries.start(start, asked, self.now) {
             Ok(work) => work,
             Err(failure) => return self.databases.end_without(query, QueryEnd::Failed(failure)),
         };
-        match work {
-            DatabaseWork::Commit { lease } => {
-                if let Some(waiting) = self.take_within(request) {
-                    return self.commit_jobs(request, (query, database, lease), *waiting);
-                }
-            }
-            // The data of the previous transaction has been dropped with it.
-            DatabaseWork::Begin { .. } | DatabaseWork::Rollback { .. } => drop(self.take_within(request)),
-            DatabaseWork::Alone(_) | DatabaseWork::Within { .. } => {}
-        }
         self.databases.submit(database, self.clock.at(self.now), query, work);
     }
 
     fn cancel_query(&mut self, query: QueryId, database: DatabaseId) {
         self.queries.cancelled(query, self.now);
-        if !self.cancel_committing(query) {
-            self.databases.cancel(database, self.clock.at(self.now), query);
-        }
+        self.databases.cancel(database, self.clock.at(self.now), query);
     }
 }
 

@@ -156,7 +156,7 @@ impl Server {
             }
             WorkerEvent::Data { worker, request, bytes, more } => self.worker_went_on(worker, request, &bytes, more),
             WorkerEvent::Enqueued { worker, request, job } if job.options.within => {
-                self.enqueue_within(worker, request, *job);
+                self.worker_enqueued_within(worker, request, *job);
             }
             WorkerEvent::Enqueued { worker, request, job } => {
                 self.with_jobs(|jobs, cx| jobs.worker_enqueued(cx, worker, request, *job));
@@ -385,7 +385,7 @@ impl Server {
 
     pub(super) fn hear_database(&mut self, event: DatabaseEvent) {
         match event {
-            DatabaseEvent::Query(event) if Self::is_for_jobs(&event) => self.hear_within(event),
+            DatabaseEvent::Query(event) if self.transaction_jobs.is_about(&event) => self.hear_statement(event),
             DatabaseEvent::Query(parkade_sql::QueryEvent::Started { query }) => self.queries.started(query, self.now),
             DatabaseEvent::Query(parkade_sql::QueryEvent::Piece { query, bytes }) => self.rows_came(query, bytes),
             DatabaseEvent::Query(parkade_sql::QueryEvent::Ended { query, end }) => self.query_ended(query, end),
@@ -416,7 +416,6 @@ impl Server {
         }
         let Some((completed, bytes)) = self.queries.ended(query, end, self.now) else { return };
         self.tell(Event::QueryEnded { query, completed, bytes });
-        self.jobs_committed(query, completed);
     }
 
     /// A notification of PostgreSQL becomes a message on the channel of the same name.

@@ -2,6 +2,7 @@
 
 mod backlog;
 mod checking;
+mod commits;
 mod cpu;
 mod development;
 mod effects;
@@ -9,7 +10,6 @@ mod event_loop;
 mod events;
 mod held_output;
 mod incidents;
-pub mod jobs;
 mod limits;
 mod payloads;
 mod publishing;
@@ -31,7 +31,7 @@ use crate::clients::{Clients, Messages, Step};
 use crate::clock::Clock;
 use crate::databases::Databases;
 use crate::http::Http;
-use crate::jobs::{CancelFailed, Context, Jobs, Waited};
+use crate::jobs::{CancelFailed, Context, Jobs, TransactionJobs, Waited};
 use crate::log::AccessLog;
 use crate::queries::Queries;
 use crate::share::Share;
@@ -41,7 +41,6 @@ use backlog::Backlog;
 use development::Development;
 use held_output::HeldOutput;
 use incidents::Casualties;
-use jobs::Commits;
 use payloads::{Payload, Payloads};
 use publishing::Unpublished;
 use reloads::Reloads;
@@ -56,7 +55,7 @@ pub struct Server {
     upstream: Upstream,
     databases: Databases,
     jobs: Jobs,
-    commits: Commits,
+    transaction_jobs: TransactionJobs,
     queries: Queries,
     messages: Messages,
     unpublished: Unpublished,
@@ -100,7 +99,7 @@ impl Server {
             upstream: parts.upstream,
             databases: parts.databases,
             jobs: parts.jobs,
-            commits: Commits::default(),
+            transaction_jobs: TransactionJobs::default(),
             queries: Queries::new(parts.result_bytes_max, parts.about.is_dev),
             messages: Messages::default(),
             unpublished: Unpublished::default(),
@@ -212,7 +211,7 @@ impl Server {
         let count = replies.len();
         let left = self.hear(replies, share, Self::hear_store);
         self.jobs.store.put_back(left);
-        self.begin_the_early();
+        self.tell_standing();
         match self.with_jobs(|jobs, cx| jobs.end_turn(cx, opened)) {
             Some(Waited::Ready(workers)) => workers.into_iter().for_each(|waiting| self.worker_ready(waiting)),
             Some(Waited::Unfit(workers, why)) => workers.into_iter().for_each(|worker| self.unfit(worker, &why)),

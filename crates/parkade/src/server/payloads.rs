@@ -1,10 +1,11 @@
-//! The payload of a worker's frame, or why the store refused, while the core decides about it.
+//! The payload of a worker's frame, or why the store or a database refused, while the core decides about it.
 //!
 //! The event has the payload's number, and so has each effect that needs it: whoever carries out the effect takes the
 //! payload from here. Nothing is kept after the event.
 
-use parkade_jobs::Fault;
+use parkade_jobs::{Fault, NewJob};
 use parkade_model::PayloadId;
+use parkade_sql::QueryEnd;
 use parkade_wire::Response;
 
 use crate::clients::exchange::Kept;
@@ -18,6 +19,10 @@ pub enum Payload {
     Park { kept: Option<Kept>, asked: Option<WorkRequest> },
     /// Why the store of jobs could not do it.
     Fault(Fault),
+    /// `ENQUEUE` within a transaction.
+    Job(Box<NewJob>),
+    /// How a statement of a COMMIT ended.
+    End(Box<QueryEnd>),
 }
 
 /// One for each event that is being decided about: rarely more than one.
@@ -40,7 +45,23 @@ impl Payloads {
         let at = self.position(id).filter(|at| matches!(self.held[*at].1, Payload::Response(_)))?;
         match self.held.swap_remove(at).1 {
             Payload::Response(response) => Some(response),
-            Payload::Park { .. } | Payload::Fault(_) => None,
+            Payload::Park { .. } | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
+        }
+    }
+
+    pub fn take_job(&mut self, id: PayloadId) -> Option<NewJob> {
+        let at = self.position(id)?;
+        match self.held.swap_remove(at).1 {
+            Payload::Job(job) => Some(*job),
+            Payload::Response(_) | Payload::Park { .. } | Payload::Fault(_) | Payload::End(_) => None,
+        }
+    }
+
+    pub fn take_end(&mut self, id: PayloadId) -> Option<QueryEnd> {
+        let at = self.position(id)?;
+        match self.held.swap_remove(at).1 {
+            Payload::End(end) => Some(*end),
+            Payload::Response(_) | Payload::Park { .. } | Payload::Fault(_) | Payload::Job(_) => None,
         }
     }
 
@@ -48,7 +69,7 @@ impl Payloads {
         let at = self.position(id)?;
         match self.held.swap_remove(at).1 {
             Payload::Fault(fault) => Some(fault),
-            Payload::Response(_) | Payload::Park { .. } => None,
+            Payload::Response(_) | Payload::Park { .. } | Payload::Job(_) | Payload::End(_) => None,
         }
     }
 
@@ -61,7 +82,7 @@ impl Payloads {
         match self.held.swap_remove(at).1 {
             // A response that waits for the store.
             Payload::Response(response) => Some(Kept::Response(response.detached())),
-            Payload::Park { .. } | Payload::Fault(_) => None,
+            Payload::Park { .. } | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
         }
     }
 
@@ -70,7 +91,7 @@ impl Payloads {
         let at = self.position(id)?;
         match &mut self.held[at].1 {
             Payload::Park { asked, .. } => asked.take(),
-            Payload::Response(_) | Payload::Fault(_) => None,
+            Payload::Response(_) | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
         }
     }
 

@@ -1,0 +1,117 @@
+//! Jobs of transactions until these have committed, and the statements that store them. The core decides.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use parkade_core::{CommitAnswer, CommitAsk, PlacedJob, Probed, StoreStanding};
+use parkade_jobs::postgres::{Placed, Probe, Within, enqueued, looked_up, probed};
+use parkade_jobs::{Fault, NewJob};
+use parkade_model::{DatabaseId, IdMap, JobId, LeaseId, QueryId};
+use parkade_sql::{FailureKind, Query, QueryEnd, QueryEvent, QueryFailure};
+
+use crate::store::wall;
+
+#[derive(Debug, Default)]
+pub struct TransactionJobs {
+    kept: IdMap<LeaseId, Vec<NewJob>>,
+    statements: IdMap<QueryId, Statement>,
+    /// How the store stands, as last told.
+    told: StoreStanding,
+}
+
+/// A statement that has not ended.
+#[derive(Debug)]
+struct Statement {
+    lease: LeaseId,
+    database: DatabaseId,
+    ask: CommitAsk,
+    /// What it has returned so far.
+    rows: Vec<u8>,
+}
+
+impl TransactionJobs {
+    pub fn keep(&mut self, lease: LeaseId, job: NewJob) {
+        self.kept.entry(lease).or_default().push(job);
+    }
+
+    /// The jobs of a transaction, in the order in which they were enqueued.
+    pub fn take(&mut self, lease: LeaseId) -> Vec<NewJob> {
+        self.kept.remove(&lease).unwrap_or_default()
+    }
+
+    /// How the store stands, if that is news.
+    pub fn note_standing(&mut self, standing: StoreStanding) -> Option<StoreStanding> {
+        (std::mem::replace(&mut self.told, standing) != standing).then_some(standing)
+    }
+
+    /// A statement that begins.
+    pub fn begin(
+        &mut self,
+        statement: QueryId,
+        (lease, database): (LeaseId, DatabaseId),
+        ask: CommitAsk,
+        within: &Within,
+    ) -> Query {
+        let query = match &ask {
+            CommitAsk::Probe => Within::probe(),
+            CommitAsk::Enqueue(ids) => within.enqueue(wall(), &self.jobs(lease, ids)),
+            CommitAsk::LookUp(ids) => within.look_up(&self.jobs(lease, ids)),
+        };
+        self.statements.insert(statement, Statement { lease, database, ask, rows: Vec::new() });
+        query
+    }
+
+    /// Whether the event is about one of the statements.
+    pub fn is_about(&self, event: &QueryEvent) -> bool {
+        let (QueryEvent::Started { query } | QueryEvent::Piece { query, .. } | QueryEvent::Ended { query, .. }) = event;
+        !self.statements.is_empty() && self.statements.contains_key(query)
+    }
+
+    /// Rows of a statement have arrived. Returns its database.
+    pub fn add_rows(&mut self, statement: QueryId, rows: &Bytes) -> Option<DatabaseId> {
+        let statement = self.statements.get_mut(&statement)?;
+        statement.rows.extend_from_slice(rows);
+        Some(statement.database)
+    }
+
+    /// A statement has ended: what it has returned, or how it failed.
+    pub fn end(&mut self, statement: QueryId, end: QueryEnd) -> Option<Result<CommitAnswer, QueryEnd>> {
+        let Statement { lease, ask, rows, .. } = self.statements.remove(&statement)?;
+        if !matches!(end, QueryEnd::Completed(_)) {
+            return Some(Err(end));
+        }
+        let answer = match &ask {
+            CommitAsk::Probe => probed(&rows).map(|probe| {
+                CommitAnswer::Probed(match probe {
+                    Probe::No => Probed::No,
+                    Probe::Closed => Probed::Closed,
+                    Probe::Maybe => Probed::Maybe,
+                })
+            }),
+            CommitAsk::Enqueue(_) => enqueued(&rows).map(|placed| CommitAnswer::Enqueued(placed.map(listed))),
+            CommitAsk::LookUp(ids) => {
+                looked_up(&rows, &self.jobs(lease, ids)).map(|placed| CommitAnswer::Found(listed(placed)))
+            }
+        };
+        Some(answer.map_err(|fault| refused(&fault)))
+    }
+
+    fn jobs(&self, lease: LeaseId, ids: &[JobId]) -> Vec<&NewJob> {
+        let ids: HashSet<&JobId> = ids.iter().collect();
+        self.kept.get(&lease).into_iter().flatten().filter(|job| ids.contains(&job.id)).collect()
+    }
+}
+
+/// How a COMMIT ends whose jobs cannot be stored.
+pub fn refused(fault: &Fault) -> QueryEnd {
+    let kind = match fault {
+        Fault::Unavailable(_) => FailureKind::Unreachable,
+        Fault::QueueFull => FailureKind::QueueFull,
+        Fault::Full(_) | Fault::Failed(_) => FailureKind::Unsupported,
+    };
+    QueryEnd::Failed(QueryFailure::new(kind, format!("its jobs cannot be enqueued: {fault}")))
+}
+
+fn listed(placed: Placed) -> Vec<PlacedJob> {
+    placed.into_iter().map(|(job, (id, wait))| PlacedJob { job, id, wait }).collect()
+}
