@@ -9,8 +9,10 @@ from msgspec import Meta
 from typing_extensions import assert_type
 
 from parkade import (
+    BEGINNING,
     App,
     Cookie,
+    Cors,
     Header,
     Job,
     Message,
@@ -178,3 +180,19 @@ app.get("/wait", after(2, "Here"))
 app.post("/function", sell)
 app.route("/both", methods=["GET", "POST"])(sell)
 assert_type(sell(Sale(1, 2), "me"), Status)
+
+
+# Headers of answers that the server gives
+
+
+@app.get("/later")
+def later() -> Wait[None]:
+    return after(2).headers({"cache-control": "no-store"}, status=202)
+
+
+assert_type(query("a").one().headers([("x-a", "1")]), Query[Row | None])
+assert_type(channel("news").next(since=BEGINNING).headers({"x-a": "1"}), Wait[Message | None])
+app.get("/seen", Response(channel("news").stream(since=BEGINNING)).set_cookie("seen", "yes"), cors=False)
+app.get("/open", "open", cors=Cors(origins="*", methods=["GET"]))
+app.cors(origins=["https://a.example"], credentials=True, max_age=60)
+app.headers({"x-frame-options": "DENY"})

@@ -85,3 +85,6 @@ def number() -> Wait[int]:
 app.get(number)  # E: [arg-type] reportArgumentType
 app.get("/x", dealine=5)  # E: [call-arg] reportCallIssue
 app.job(retries="5")  # E: [call-overload] reportArgumentType
+app.headers({"x-a": 1})  # E: [arg-type] reportArgumentType
+app.cors(credentials=True)  # E: [call-arg] reportCallIssue
+after(1).headers({"x-a": "1"}, status="201")  # E: [arg-type] reportArgumentType
