@@ -65,13 +65,15 @@ def test_a_failure_in_a_streamed_answer_is_one_record(server: Server, kind: Kind
 def test_a_query_that_fails_names_its_request(server: Server) -> None:
     assert server.get("/query").status == 500
     record = found(server, said("a query failed"))
-    assert (record["level"], record["request"], record["query"]) == ("ERROR", "GET /query", "selct 1")
+    assert (record["level"], record["query"]) == ("ERROR", "selct 1")
+    assert record["request"].startswith("GET /query (")
 
 
 def test_a_worker_that_dies_is_a_warning_with_its_request(server: Server) -> None:
     assert server.get("/die").status == 502
     record = found(server, said("a worker died: exit status 3"))
-    assert (record["level"], record["requests"], record["worker"]) == ("WARN", "GET /die", 1)
+    assert (record["level"], record["worker"]) == ("WARN", 1)
+    assert record["requests"].startswith("GET /die (")
 
 
 def test_a_stop_is_no_death(server: Server) -> None:

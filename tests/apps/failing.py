@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from parkade import App, HTTPError, Request, Wait, after, channel, query
+from parkade import App, HTTPError, Request, Response, Wait, after, channel, query
 
 app = App(concurrent=bool(os.environ.get("CONCURRENT")))
 
@@ -89,6 +89,35 @@ def logs_later() -> Wait:
 def logging_later(outcome: None) -> str:
     logging.warning("after the wait")
     return "logged"
+
+
+@app.get("/id")
+def its_id(request: Request) -> str:
+    return request.id
+
+
+@app.get("/id/own")
+def own_id() -> Response:
+    return Response("own", headers={"X-Request-Id": "own"})
+
+
+@app.get("/id/later")
+def its_id_later() -> Wait:
+    return after(0).then(told_id)
+
+
+def told_id(outcome: None, request: Request) -> str:
+    return request.id
+
+
+@app.get("/id/never")
+def never() -> Wait:
+    return channel("ids").next(timeout=5)
+
+
+@app.get("/id/events")
+def events() -> Wait:
+    return channel("ids").stream()
 
 
 @app.get("/print")

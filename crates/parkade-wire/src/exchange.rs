@@ -25,6 +25,8 @@ pub struct RequestHead {
     pub client: String,
     pub scheme: String,
     pub version: String,
+    /// Empty if it has none.
+    pub id: String,
 }
 
 /// A response, or its beginning. Its headers are not checked against HTTP yet.

@@ -46,6 +46,7 @@ fn written(frame: &FromCore) -> Vec<u8> {
                 client: &head.client,
                 scheme: &head.scheme,
                 version: &head.version,
+                id: &head.id,
                 deadline: request.deadline,
                 body: request.body.as_deref(),
                 more: *more,

@@ -302,6 +302,8 @@ pub enum AccessFormat {
     Off,
     Text,
     Json,
+    /// That of Apache and nginx.
+    Combined,
 }
 
 impl WorkerSettings {

@@ -90,7 +90,8 @@ def told(value: Any) -> Any:
     if isinstance(value, p.Hello):
         return plain([*msgspec.structs.astuple(value)[:3], {key: value.info[key] for key in value.info if key in INFO}])
     if isinstance(value, p.Request):
-        return plain([*msgspec.structs.astuple(value)[:4], p.read_head(value.head)])
+        head = msgspec.structs.astuple(p.read_head(value.head))
+        return plain([*msgspec.structs.astuple(value)[:4], head if head[-1] else head[:-1]])
     return plain(value)
 
 

@@ -71,11 +71,16 @@ fn request(reader: &mut Reader) -> Result<RequestFrame, PayloadFault> {
         parameters: reader.list(text)?,
         deadline: reader.optional(Reader::seconds)?,
         body: reader.optional(inline_body)?,
-        head: reader.array(7, request_head)?,
+        head: {
+            let mut head = reader.value()?;
+            let has_id = head.clone().array_length()? >= 8;
+            head.array(if has_id { 8 } else { 7 }, |reader| request_head(reader, has_id))?
+        },
     })
 }
 
-fn request_head(reader: &mut Reader) -> Result<RequestHead, PayloadFault> {
+/// `has_id`: the request's id is given.
+fn request_head(reader: &mut Reader, has_id: bool) -> Result<RequestHead, PayloadFault> {
     Ok(RequestHead {
         method: text(reader)?,
         path: text(reader)?,
@@ -84,6 +89,7 @@ fn request_head(reader: &mut Reader) -> Result<RequestHead, PayloadFault> {
         client: text(reader)?,
         scheme: text(reader)?,
         version: text(reader)?,
+        id: if has_id { text(reader)? } else { String::new() },
     })
 }
 

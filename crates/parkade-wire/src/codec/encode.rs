@@ -39,6 +39,8 @@ pub struct RequestParts<'a, P, H> {
     pub scheme: &'a str,
     /// `1.0`, `1.1` or `2`.
     pub version: &'a str,
+    /// The request's id; empty if it has none.
+    pub id: &'a str,
     /// `DATA` follows.
     pub more: bool,
 }
@@ -70,7 +72,7 @@ where
         array_of(out, 1, request.parameters, text);
         optional(out, request.deadline, seconds);
         optional(out, request.body, binary);
-        array(out, 7);
+        array(out, if request.id.is_empty() { 7 } else { 8 });
         text(out, request.method);
         text(out, request.path);
         text(out, request.query);
@@ -78,6 +80,9 @@ where
         text(out, request.client);
         text(out, request.scheme);
         text(out, request.version);
+        if !request.id.is_empty() {
+            text(out, request.id);
+        }
     });
 }
 

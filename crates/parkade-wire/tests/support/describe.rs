@@ -159,9 +159,18 @@ fn response(response: &Response) -> Value {
 fn request(request: &RequestFrame) -> Value {
     let body = request.body.as_deref().map(hex);
     let head = &request.head;
-    let head =
-        json!([head.method, head.path, head.query, headers(&head.headers), head.client, head.scheme, head.version]);
-    json!([request.route, request.parameters, request.deadline, body, head])
+    let mut told = vec![
+        json!(head.method),
+        json!(head.path),
+        json!(head.query),
+        json!(headers(&head.headers)),
+        json!(head.client),
+    ];
+    told.extend([&head.scheme, &head.version].map(|text| json!(text)));
+    if !head.id.is_empty() {
+        told.push(json!(head.id));
+    }
+    json!([request.route, request.parameters, request.deadline, body, told])
 }
 
 fn wait(wait: &WaitRequest) -> Value {

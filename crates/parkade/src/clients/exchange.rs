@@ -190,6 +190,8 @@ pub struct Arrival {
     /// Set if the application decides whether the client may access a job: the worker gets this instead of the
     /// parameters and the body.
     pub guarded_job: Option<Box<GuardedJob>>,
+    /// The id that it brought along.
+    pub given_id: Option<Box<str>>,
 }
 
 /// What a request's headers say about waits. They may be needed after everything else of the request is gone.
@@ -218,6 +220,9 @@ pub struct Note {
     pub path: Box<str>,
     pub user_agent: Option<Box<[u8]>>,
     pub bytes: u64,
+    pub version: &'static str,
+    pub referrer: Option<Box<[u8]>>,
+    pub given_id: Option<Box<str>>,
     representation: Representation,
 }
 
@@ -252,6 +257,15 @@ impl Exchange {
         self.arrival.as_ref().map_or_else(is_kept, |arrival| arrival.guarded_job.is_some())
     }
 
+    /// The id that the request brought along.
+    pub fn given_id(&self) -> Option<&str> {
+        match (&self.arrival, &self.note) {
+            (Some(arrival), _) => arrival.given_id.as_deref(),
+            (None, Some(note)) => note.given_id.as_deref(),
+            (None, None) => None,
+        }
+    }
+
     /// The form in which its client reads errors.
     pub fn representation(&self) -> Representation {
         match (&self.arrival, &self.note) {
@@ -265,7 +279,7 @@ impl Exchange {
     pub fn take_arrival(&mut self) -> Option<Box<Arrival>> {
         let arrival = self.arrival.take()?;
         let representation = Representation::of(&arrival.head);
-        if representation != Representation::default() {
+        if representation != Representation::default() || arrival.given_id.is_some() {
             self.note.get_or_insert_with(|| Box::new(arrival.note())).representation = representation;
         }
         Some(arrival)
@@ -311,10 +325,11 @@ impl Arrival {
         })
     }
 
-    /// The request as its worker gets it. `client`: the text of its address; `route`: the index of its route.
+    /// The request as its worker gets it. `client`: the text of its address; `id`: its id; `route`: the index of its route.
     pub fn parts<'a>(
         &'a self,
         client: &'a str,
+        id: &'a str,
         route: Option<u32>,
     ) -> RequestParts<'a, impl Iterator<Item = &'a str>, impl Iterator<Item = (&'a str, &'a [u8])>> {
         let parameters = self.guarded_job.as_ref().map_or(&self.parameters, |asked| &asked.parameters);
@@ -328,6 +343,7 @@ impl Arrival {
             client,
             scheme: if self.origin.is_https { "https" } else { "http" },
             version: self.head.version.as_str(),
+            id,
             deadline: self.deadline.map(|deadline| deadline.as_secs_f64()),
             body: None,
             more: false,
@@ -343,7 +359,9 @@ impl Arrival {
         let path = self.head.target().into();
         let user_agent = self.head.field("user-agent").map(|agent| agent.as_bytes().into());
         let (method, representation) = (self.head.method().into(), Representation::default());
-        Note { origin: self.origin, method, path, user_agent, bytes: 0, representation }
+        let referrer = self.head.field("referer").map(|referrer| referrer.as_bytes().into());
+        let (version, given_id) = (self.head.version.as_str(), self.given_id.clone());
+        Note { origin: self.origin, method, path, user_agent, bytes: 0, version, referrer, given_id, representation }
     }
 }
 
@@ -388,6 +406,10 @@ impl Exchanges {
     }
 
     /// What is added to the response of this request.
+    pub fn given_id(&self, request: RequestId) -> Option<&str> {
+        self.peek(request)?.given_id()
+    }
+
     pub fn added(&self, request: RequestId) -> Option<&Added> {
         self.peek(request)?.added.as_deref()
     }

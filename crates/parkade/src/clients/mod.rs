@@ -10,6 +10,7 @@ mod messages;
 mod put_off;
 mod recent;
 mod refusal;
+mod request_id;
 mod request_log;
 
 use std::io;
@@ -35,14 +36,18 @@ use client_text::ClientText;
 use exchange::{Arrival, Exchange, Exchanges, Kept};
 use messages::Event as StreamEvent;
 use put_off::{Next, PutOff, What, audience};
-use recent::RecentlyEnded;
+use recent::{Ended, RecentlyEnded};
+use request_id::RequestIds;
 use request_log::RequestLog;
 
 pub use messages::Messages;
 pub use refusal::{explain, is_about_a_query};
+pub use request_id::{IdText, given as given_id};
 
 /// Clients of streams that end come back after a moment drawn from this range, so that they do not all come at once.
 const RETRY_MILLISECONDS: std::ops::Range<u32> = 1_000..5_000;
+
+const REQUEST_ID: &[u8] = b"x-request-id";
 
 const JSON: HeaderField<'static> = (b"content-type", b"application/json");
 
@@ -58,6 +63,7 @@ pub struct Clients {
     /// Requests that met a limit of the operator.
     too_large: LineThrottle,
     recently_ended: RecentlyEnded,
+    ids: RequestIds,
 }
 
 /// What remains to be done after a step through the deferred responses.
@@ -79,6 +85,7 @@ impl Clients {
             log: RequestLog::new(access_log),
             too_large: LineThrottle::default(),
             recently_ended: RecentlyEnded::default(),
+            ids: RequestIds::default(),
         }
     }
 
@@ -95,10 +102,24 @@ impl Clients {
         self.exchanges.insert(request, Exchange::new(arrival, note, route_number));
     }
 
-    /// The request that a worker is about to get, and the text of its client's address.
-    pub fn arrival(&mut self, request: RequestId) -> Option<(&Arrival, &str)> {
+    /// The request that a worker is about to get, the text of its client's address, and its id.
+    pub fn arrival<'a>(
+        &'a mut self,
+        request: RequestId,
+        buffer: &'a mut IdText,
+    ) -> Option<(&'a Arrival, &'a str, &'a str)> {
         let arrival = self.exchanges.peek(request)?.arrival.as_ref()?;
-        Some((arrival, self.text.of(arrival.origin.client)))
+        let id = self.ids.of(request, arrival.given_id.as_deref(), buffer);
+        Some((arrival, self.text.of(arrival.origin.client), id))
+    }
+
+    /// The id of a request that has not ended, or has just ended. A run of a job has none.
+    pub fn id(&self, request: RequestId) -> Option<String> {
+        let given = match self.exchanges.peek(request) {
+            Some(exchange) => (!exchange.is_run()).then(|| exchange.given_id())?,
+            None => self.recently_ended.find(request)?.given_id.as_deref(),
+        };
+        Some(self.ids.of(request, given, &mut IdText::default()).to_owned())
     }
 
     /// Whatever answers this request, this is added to it.
@@ -119,9 +140,11 @@ impl Clients {
     ) {
         let status = self.exchanges.added(request).map_or(status, |added| added.status(status));
         self.exchanges.note_answer(request, Some(status), body.len());
+        let (mut buffer, given) = (IdText::default(), self.exchanges.given_id(request));
+        let id = self.ids.of(request, given, &mut buffer).as_bytes();
         sent(match self.exchanges.added(request) {
-            None => self.http.answer(request, status, fields, body),
-            Some(added) => self.http.answer(request, status, added.fields(status, fields), body),
+            None => self.http.answer(request, status, identified(fields, id), body),
+            Some(added) => self.http.answer(request, status, identified(added.fields(status, fields), id), body),
         });
     }
 
@@ -140,9 +163,11 @@ impl Clients {
             (StreamedContent::Body | StreamedContent::Events, _) => status,
         };
         self.exchanges.note_answer(request, Some(status), bytes);
+        let (mut buffer, given) = (IdText::default(), self.exchanges.given_id(request));
+        let id = self.ids.of(request, given, &mut buffer).as_bytes();
         sent(match self.exchanges.added(request) {
-            None => self.http.begin(request, status, fields, content),
-            Some(added) => self.http.begin(request, status, added.fields(status, fields), content),
+            None => self.http.begin(request, status, identified(fields, id), content),
+            Some(added) => self.http.begin(request, status, identified(added.fields(status, fields), id), content),
         });
     }
 
@@ -407,25 +432,28 @@ impl Clients {
     pub fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
         self.http.forget(request);
         if let Some(exchange) = self.exchanges.remove(request).filter(|exchange| !exchange.is_run()) {
-            self.log.ended(&exchange, ending, times);
-            self.recently_ended.note(request, exchange.route_number);
+            let mut buffer = IdText::default();
+            self.log.ended(&exchange, self.ids.of(request, exchange.given_id(), &mut buffer), ending, times);
+            let given_id = exchange.given_id().map(Into::into);
+            self.recently_ended.note(Ended { request, route: exchange.route_number, given_id });
         }
     }
 
     /// The route of a request that has not ended, or has just ended: method and pattern.
     pub fn route(&self, request: RequestId, names: &[RouteName]) -> Option<String> {
         let open = self.exchanges.peek(request).map(|exchange| exchange.route_number);
-        names.name(open.or_else(|| self.recently_ended.route(request))?)
+        names.name(open.or_else(|| Some(self.recently_ended.find(request)?.route))?)
     }
 
-    /// A request as the log names it: by its method and path, or by its route if these are no longer known.
+    /// A request as the log names it: by its method and path, or by its route if these are no longer known, and its id.
     pub fn describe(&self, request: RequestId, names: &[RouteName]) -> String {
         let exchange = self.exchanges.peek(request);
-        match exchange.map(|exchange| (exchange.arrival.as_ref(), exchange.note.as_ref())) {
+        let name = match exchange.map(|exchange| (exchange.arrival.as_ref(), exchange.note.as_ref())) {
             Some((Some(arrival), _)) => format!("{} {}", arrival.head.method(), arrival.head.path()),
             Some((None, Some(note))) => format!("{} {}", note.method, note.path),
             Some((None, None)) | None => self.route(request, names).unwrap_or_else(|| "a job".to_owned()),
-        }
+        };
+        self.id(request).map_or_else(|| name.clone(), |id| format!("{name} ({id})"))
     }
 
     /// A malformed request was answered; it never became a request.
@@ -485,7 +513,9 @@ impl Clients {
                 continue;
             }
             self.exchanges.note_answer(*request, Some(200), prepared.body.len());
-            self.http.answer_prepared(*request, prepared);
+            let (mut buffer, given) = (IdText::default(), self.exchanges.given_id(*request));
+            let id = self.ids.of(*request, given, &mut buffer);
+            self.http.answer_prepared(*request, prepared, (REQUEST_ID, id.as_bytes()));
         }
     }
 
@@ -502,6 +532,17 @@ impl Clients {
         }
         self.put_off.push(what, requests);
     }
+}
+
+/// The fields of a response, and the id of its request unless they have one.
+fn identified<'a: 'b, 'b>(
+    fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+    id: &'b [u8],
+) -> impl Iterator<Item = HeaderField<'b>> + Clone {
+    let has_one = fields.clone().any(|(name, _)| name.eq_ignore_ascii_case(REQUEST_ID));
+    #[expect(clippy::map_identity, reason = "the fields may live longer than the id")]
+    let fields = fields.map(|field| -> HeaderField<'b> { field });
+    fields.chain((!has_one).then_some((REQUEST_ID, id)))
 }
 
 /// Whole seconds, at least one.

@@ -9,22 +9,30 @@ const COUNT: usize = 1_024;
 
 #[derive(Debug, Default)]
 pub struct RecentlyEnded {
-    requests: Vec<(RequestId, RouteNumber)>,
+    requests: Vec<Ended>,
     next: usize,
 }
 
+#[derive(Debug)]
+pub struct Ended {
+    pub request: RequestId,
+    pub route: RouteNumber,
+    /// The id that it brought along.
+    pub given_id: Option<Box<str>>,
+}
+
 impl RecentlyEnded {
-    pub fn note(&mut self, request: RequestId, route: RouteNumber) {
+    pub fn note(&mut self, ended: Ended) {
         if self.requests.len() < COUNT {
-            self.requests.push((request, route));
+            self.requests.push(ended);
         } else {
-            self.requests[self.next] = (request, route);
+            self.requests[self.next] = ended;
             self.next = (self.next + 1) % COUNT;
         }
     }
 
-    pub fn route(&self, request: RequestId) -> Option<RouteNumber> {
-        self.requests.iter().find(|(ended, _)| *ended == request).map(|(_, route)| *route)
+    pub fn find(&self, request: RequestId) -> Option<&Ended> {
+        self.requests.iter().find(|ended| ended.request == request)
     }
 }
 
@@ -37,10 +45,9 @@ mod tests {
         let mut recent = RecentlyEnded::default();
         let request = |slot: usize| RequestId { slot: u32::try_from(slot).unwrap(), generation: 1 };
         for slot in 0..COUNT + 2 {
-            recent.note(request(slot), RouteNumber::OTHER);
+            recent.note(Ended { request: request(slot), route: RouteNumber::OTHER, given_id: None });
         }
-        assert_eq!(recent.route(request(0)), None);
-        assert_eq!(recent.route(request(2)), Some(RouteNumber::OTHER));
-        assert_eq!(recent.route(request(COUNT + 1)), Some(RouteNumber::OTHER));
+        assert!(recent.find(request(0)).is_none());
+        assert!(recent.find(request(2)).is_some() && recent.find(request(COUNT + 1)).is_some());
     }
 }

@@ -37,7 +37,7 @@ impl RequestLog {
         self.recent.sample(now, &self.counts, load);
     }
 
-    pub fn ended(&mut self, exchange: &Exchange, ending: Ending, times: Times) {
+    pub fn ended(&mut self, exchange: &Exchange, id: &str, ending: Ending, times: Times) {
         let status = exchange.status;
         self.counts.record(exchange.route_number, status, times);
         if let (Some(lines), Some(note)) = (&mut self.lines, &exchange.note) {
@@ -53,6 +53,9 @@ impl RequestLog {
                 total: times.total(),
                 ending,
                 user_agent: note.user_agent.as_deref(),
+                referrer: note.referrer.as_deref(),
+                version: Some(note.version),
+                request_id: Some(id),
             });
         }
     }
@@ -76,6 +79,9 @@ impl RequestLog {
                 total: times.total(),
                 ending: Ending::Done,
                 user_agent: None,
+                referrer: None,
+                version: None,
+                request_id: None,
             });
         }
     }

@@ -224,10 +224,20 @@ impl Prepared {
         Ok(Self { status, fields, body, keep, close })
     }
 
-    /// The bytes for a connection; without the body for `HEAD`.
-    pub fn bytes(&self, persistence: Persistence, is_head: bool) -> Bytes {
+    /// Writes the head for a connection, with a field of its own, and returns the body, which is empty for `HEAD`.
+    pub fn write_head(
+        &self,
+        out: &mut Vec<u8>,
+        persistence: Persistence,
+        is_head: bool,
+        (name, value): HeaderField<'_>,
+    ) -> Bytes {
         let whole = if persistence == Persistence::Keep { &self.keep } else { &self.close };
-        if is_head { whole.bytes.slice(..whole.head_bytes) } else { whole.bytes.clone() }
+        // Without the empty line that ends it.
+        out.extend_from_slice(&whole.bytes[..whole.head_bytes - b"\r\n\r\n".len()]);
+        put(out, name, value);
+        out.extend_from_slice(b"\r\n\r\n");
+        if is_head { Bytes::new() } else { whole.bytes.slice(whole.head_bytes..) }
     }
 }
 
@@ -299,10 +309,13 @@ mod tests {
     #[test]
     fn a_205_says_that_it_is_empty() {
         let prepared = Prepared::new(205, Vec::new(), Bytes::from_static(b"body"), b"now").unwrap();
+        let mut out = Vec::new();
+        let body = prepared.write_head(&mut out, Persistence::Keep, false, (b"x-a", b"1"));
         assert_eq!(
-            prepared.bytes(Persistence::Keep, false),
-            "HTTP/1.1 205 Reset Content\r\ndate: now\r\ncontent-length: 0\r\n\r\n"
+            String::from_utf8(out).unwrap(),
+            "HTTP/1.1 205 Reset Content\r\ndate: now\r\ncontent-length: 0\r\nx-a: 1\r\n\r\n"
         );
+        assert!(body.is_empty());
     }
 
     #[test]

@@ -42,13 +42,15 @@ impl TrustedProxies {
 pub struct RequestOrigin {
     pub client: Peer,
     pub is_https: bool,
+    /// The peer may speak for others.
+    pub is_trusted: bool,
 }
 
 /// The client and scheme of a request. In a chain the last hop that is not trusted is the client, for anything before it could have been
 /// made up.
 pub fn origin(peer: Peer, head: &Head, trust: &TrustedProxies) -> RequestOrigin {
     if !trust.covers(peer) {
-        return RequestOrigin { client: peer, is_https: false };
+        return RequestOrigin { client: peer, is_https: false, is_trusted: false };
     }
     match trust.kind {
         ForwardedFields::XForwarded => from_x_forwarded(peer, head, trust),
@@ -61,7 +63,7 @@ fn from_x_forwarded(peer: Peer, head: &Head, trust: &TrustedProxies) -> RequestO
     let client = nearest_untrusted(hops.rsplit(',').map(address), trust).or(peer);
     let schemes = joined(head, "x-forwarded-proto");
     let scheme = schemes.rsplit(',').next().unwrap_or_default();
-    RequestOrigin { client, is_https: scheme.trim().eq_ignore_ascii_case("https") }
+    RequestOrigin { client, is_https: scheme.trim().eq_ignore_ascii_case("https"), is_trusted: true }
 }
 
 fn from_forwarded(peer: Peer, text: &str, trust: &TrustedProxies) -> RequestOrigin {
@@ -70,7 +72,7 @@ fn from_forwarded(peer: Peer, text: &str, trust: &TrustedProxies) -> RequestOrig
         hop.as_ref().and_then(|hop| hop.proto.as_deref()).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
     });
     let addresses = hops.map(|hop| hop.and_then(|hop| hop.node).as_deref().and_then(address));
-    RequestOrigin { client: nearest_untrusted(addresses, trust).or(peer), is_https }
+    RequestOrigin { client: nearest_untrusted(addresses, trust).or(peer), is_https, is_trusted: true }
 }
 
 /// What a proxy says about its client (RFC 7239, section 4).

@@ -266,14 +266,14 @@ impl Http {
         }
     }
 
-    /// Answers a request with a response that was serialised before.
-    pub fn answer_prepared(&mut self, request: RequestId, prepared: &Prepared) {
+    /// Answers a request with a response that was serialised before, and with a header field of this client alone.
+    pub fn answer_prepared(&mut self, request: RequestId, prepared: &Prepared, field: HeaderField<'_>) {
         let Some(client) = self.requests.client(request) else { return };
         match client {
             Client::Http1(slot) => {
-                self.lot.act(*slot, |connection, context| connection.answer_prepared(prepared, context));
+                self.lot.act(*slot, |connection, context| connection.answer_prepared(prepared, field, context));
             }
-            Client::Http2(exchange) => exchange.answer_prepared(prepared, self.lot.date()),
+            Client::Http2(exchange) => exchange.answer_prepared(prepared, field, self.lot.date()),
         }
     }
 

@@ -39,6 +39,10 @@ pub struct AccessEntry<'a> {
     pub total: Duration,
     pub ending: Ending,
     pub user_agent: Option<&'a [u8]>,
+    pub referrer: Option<&'a [u8]>,
+    /// Of HTTP; `None` if the request was refused while it was read, as for the id.
+    pub version: Option<&'a str>,
+    pub request_id: Option<&'a str>,
 }
 
 impl AccessLog {
@@ -54,6 +58,7 @@ impl AccessLog {
         self.line.clear();
         match self.format {
             AccessFormat::Json => write_json(&mut self.line, &now, entry),
+            AccessFormat::Combined => write_combined(&mut self.line, std::time::SystemTime::now(), entry),
             AccessFormat::Text | AccessFormat::Off => write_text(&mut self.line, &now, entry),
         }
         self.writer.put(self.line.as_bytes());
@@ -71,6 +76,28 @@ fn write_text(line: &mut String, now: &str, entry: &AccessEntry<'_>) {
     let _ = write!(line, " \"{}\"", words::ending(entry.ending));
     if let Some(agent) = entry.user_agent {
         let _ = write!(line, " \"{}\"", agent.escape_ascii());
+    }
+    if let (Some(version), Some(id)) = (entry.version, entry.request_id) {
+        let _ = write!(line, " HTTP/{version} id={id}");
+    }
+    if let Some(referrer) = entry.referrer {
+        let _ = write!(line, " referrer=\"{}\"", referrer.escape_ascii());
+    }
+    line.push('\n');
+}
+
+/// The format of Apache and nginx that existing tools read.
+fn write_combined(line: &mut String, now: std::time::SystemTime, entry: &AccessEntry<'_>) {
+    let client = entry.client.map_or_else(|| "-".into(), |address| address.to_string());
+    // "Sun, 06 Nov 1994 08:49:37 GMT"
+    let date = httpdate::fmt_http_date(now);
+    let (day, month, year, time) = (&date[5..7], &date[8..11], &date[12..16], &date[17..25]);
+    let (method, target) = (entry.method.as_bytes().escape_ascii(), entry.path.as_bytes().escape_ascii());
+    let version = entry.version.unwrap_or("1.1");
+    let _ = write!(line, "{client} - - [{day}/{month}/{year}:{time} +0000] \"{method} {target} HTTP/{version}\"");
+    let _ = write!(line, " {} {}", entry.status, entry.bytes);
+    for text in [entry.referrer, entry.user_agent] {
+        let _ = write!(line, " \"{}\"", text.unwrap_or(b"-").escape_ascii());
     }
     line.push('\n');
 }
@@ -91,6 +118,12 @@ fn write_json(line: &mut String, now: &str, entry: &AccessEntry<'_>) {
         ending: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         user_agent: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        referrer: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        protocol: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        request_id: Option<&'a str>,
     }
     let told = serde_json::to_string(&Line {
         timestamp: now,
@@ -105,6 +138,9 @@ fn write_json(line: &mut String, now: &str, entry: &AccessEntry<'_>) {
         total_ms: milliseconds(entry.total),
         ending: words::ending(entry.ending),
         user_agent: entry.user_agent.map(|agent| String::from_utf8_lossy(agent).into_owned()),
+        referrer: entry.referrer.map(|referrer| String::from_utf8_lossy(referrer).into_owned()),
+        protocol: entry.version.map(|version| format!("HTTP/{version}")),
+        request_id: entry.request_id,
     });
     line.push_str(&told.expect("numbers and texts can always be written as JSON"));
     line.push('\n');
@@ -133,6 +169,9 @@ mod tests {
         total: Duration::from_micros(2_002_700),
         ending: Ending::Cancelled(Reason::ClientLeft),
         user_agent: Some(b"curl/8\x1b[31m\xff"),
+        referrer: Some(b"http://x/\"\n"),
+        version: Some("1.1"),
+        request_id: Some("abc"),
     };
 
     fn line(write: fn(&mut String, &str, &AccessEntry<'_>), entry: &AccessEntry<'_>) -> String {
@@ -146,7 +185,19 @@ mod tests {
         assert_eq!(
             line(write_text, &ENTRY),
             "NOW unix \"GET /echo?field=\\\"a\\nb\" 200 512 queue=0.012ms run=0.480ms park=2002.000ms total=2002.700ms \
-             \"client left\" \"curl/8\\x1b[31m\\xff\"\n"
+             \"client left\" \"curl/8\\x1b[31m\\xff\" HTTP/1.1 id=abc referrer=\"http://x/\\\"\\n\"\n"
+        );
+    }
+
+    #[test]
+    fn a_combined_line_is_that_of_other_servers() {
+        let mut line = String::new();
+        let entry = AccessEntry { client: "192.0.2.1".parse().ok(), ..ENTRY };
+        write_combined(&mut line, std::time::UNIX_EPOCH + Duration::from_secs(784_111_777), &entry);
+        assert_eq!(
+            line,
+            "192.0.2.1 - - [06/Nov/1994:08:49:37 +0000] \"GET /echo?field=\\\"a\\nb HTTP/1.1\" 200 512 \
+             \"http://x/\\\"\\n\" \"curl/8\\x1b[31m\\xff\"\n"
         );
     }
 
@@ -161,6 +212,7 @@ mod tests {
                 "timestamp": "NOW", "client": "192.0.2.1", "method": "GET", "path": "/echo?field=\"a\nb", "status": 200,
                 "bytes": 512, "queue_ms": 0.012, "run_ms": 0.48, "park_ms": 2002.0, "total_ms": 2002.7,
                 "ending": "client left", "user_agent": "curl/8\u{1b}[31m\u{fffd}",
+                "referrer": "http://x/\"\n", "protocol": "HTTP/1.1", "request_id": "abc",
             })
         );
     }

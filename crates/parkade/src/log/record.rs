@@ -57,6 +57,7 @@ pub struct RecordOrigin {
     pub pid: Option<u32>,
     /// That of its request: method and pattern.
     pub route: Option<String>,
+    pub request_id: Option<String>,
 }
 
 struct RecordLog {
@@ -171,6 +172,7 @@ fn members(record: &Record, origin: &RecordOrigin) -> Vec<(String, Value)> {
         ("method", &record.method),
         ("path", &record.path),
         ("route", &origin.route),
+        ("request_id", &origin.request_id),
         ("job", &record.job),
     ];
     let known = texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text.as_deref()?))));
@@ -194,7 +196,10 @@ mod tests {
             "exception": "ValueError: boom", "traceback": "Traceback:\n  line\n",
             "fields": {"user": "ana \"x\" y=1", "count": 3, "level": "mine"}, "later": true,
         }));
-        (record.unwrap(), RecordOrigin { worker: 1, pid: Some(42), route: Some("GET /x/{n}".into()) })
+        (
+            record.unwrap(),
+            RecordOrigin { worker: 1, pid: Some(42), route: Some("GET /x/{n}".into()), request_id: Some("abc".into()) },
+        )
     }
 
     #[test]
@@ -203,7 +208,7 @@ mod tests {
         assert_eq!(
             text_line("NOW", &record, &origin, false),
             "NOW ERROR boom logger=\"shop\" exception=\"ValueError: boom\" method=\"GET\" path=\"/x/1\" \
-             route=\"GET /x/{n}\" count=3 extra_level=\"mine\" user=\"ana \\\"x\\\" y=1\" worker=1 pid=42\n\
+             route=\"GET /x/{n}\" request_id=\"abc\" count=3 extra_level=\"mine\" user=\"ana \\\"x\\\" y=1\" worker=1 pid=42\n\
              Traceback:\n  line\n"
         );
         let quiet = Record { level: RecordLevel::Info, ..record };
@@ -221,7 +226,7 @@ mod tests {
             serde_json::from_str::<Value>(&line).unwrap(),
             serde_json::json!({
                 "timestamp": "NOW", "level": "ERROR", "message": "boom", "logger": "shop", "method": "GET",
-                "path": "/x/1", "route": "GET /x/{n}", "exception": "ValueError: boom",
+                "path": "/x/1", "route": "GET /x/{n}", "request_id": "abc", "exception": "ValueError: boom",
                 "traceback": "Traceback:\n  line", "user": "ana \"x\" y=1", "count": 3, "extra_level": "mine",
                 "worker": 1, "pid": 42,
             })

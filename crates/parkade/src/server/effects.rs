@@ -13,6 +13,7 @@ use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::Server;
 use crate::application::{Routes, StaticRoute, waits};
+use crate::clients::IdText;
 use crate::clients::exchange::{Exchange, Kept};
 use crate::queries::Start;
 
@@ -257,8 +258,9 @@ impl Server {
     }
 
     fn assign(&mut self, request: RequestId, worker: WorkerId, route: Option<RouteId>) {
-        if let Some((arrival, client)) = self.clients.arrival(request) {
-            let parts = arrival.parts(client, route.map(|route| route.index));
+        let mut buffer = IdText::default();
+        if let Some((arrival, client, id)) = self.clients.arrival(request, &mut buffer) {
+            let parts = arrival.parts(client, id, route.map(|route| route.index));
             self.upstream.request(worker, request, parts, arrival.worker_body());
         }
     }

@@ -29,6 +29,7 @@ impl Server {
             HttpEvent::Arrived { request, head, body, origin, share } => {
                 let found = self.routes.find(&self.core, head.method(), head.path());
                 let route_number = self.routes.number(&found.destination, head.method());
+                let given_id = crate::clients::given_id(&head, origin.is_trusted);
                 let arrival = Arrival {
                     head,
                     body,
@@ -38,6 +39,7 @@ impl Server {
                     allow: found.allow,
                     deadline: None,
                     guarded_job: None,
+                    given_id,
                 };
                 let is_shown = self.development.as_ref().is_some_and(|development| development.takes(&arrival.head));
                 self.clients.arrived(request, route_number, arrival);

@@ -27,7 +27,7 @@ impl Casualties {
 }
 
 impl Server {
-    /// A request as the log names it.
+    /// A request as the log names it: method, path, and its id.
     pub(super) fn describe(&self, request: RequestId) -> String {
         self.clients.describe(request, &self.routes.names())
     }
@@ -36,7 +36,8 @@ impl Server {
     pub(super) fn worker_logged(&self, worker: WorkerId, request: Option<RequestId>, record: &Record) {
         let pid = self.upstream.pid(worker);
         let route = request.and_then(|request| self.clients.route(request, &self.routes.names()));
-        log::record(record, &RecordOrigin { worker: worker.0, pid, route });
+        let request_id = request.and_then(|request| self.clients.id(request));
+        log::record(record, &RecordOrigin { worker: worker.0, pid, route, request_id });
     }
 
     /// Its process is gone. `announced`: that was to be expected.

@@ -170,8 +170,8 @@ impl Connection {
     }
 
     /// Writes a response that was serialised before.
-    pub fn answer_prepared(&mut self, prepared: &Prepared, context: &ConnectionContext) {
-        self.outbound.answer_prepared(prepared, &mut self.transport, context);
+    pub fn answer_prepared(&mut self, prepared: &Prepared, field: HeaderField<'_>, context: &mut ConnectionContext) {
+        self.outbound.answer_prepared(prepared, field, &mut self.transport, context);
         self.begin_anew(context.now);
     }
 

@@ -161,19 +161,30 @@ impl Outbound {
         Ok(())
     }
 
-    /// Writes a response that was serialised before.
+    /// Writes a response that was serialised before, with a header field of this client alone.
     pub fn answer_prepared(
         &mut self,
         prepared: &Prepared,
+        field: HeaderField<'_>,
         transport: &mut ClientTransport,
-        context: &ConnectionContext,
+        context: &mut ConnectionContext,
     ) {
         let OutboundState::Head { terms, .. } = self.state else { return };
         let persistence = match terms.persistence(context) {
             Persistence::Keep => Persistence::Keep,
             Persistence::KeepAnnounced | Persistence::Close => Persistence::Close,
         };
-        transport.write_shared(&prepared.bytes(persistence, terms.is_head), context.now);
+        let out = &mut context.out;
+        out.clear();
+        let body = prepared.write_head(out, persistence, terms.is_head, field);
+        let is_copied = body.len() <= COPIED_BODY_BYTES_MAX;
+        if is_copied {
+            out.extend_from_slice(&body);
+        }
+        transport.write(out, context.now);
+        if !is_copied {
+            transport.write_shared(&body, context.now);
+        }
         self.complete(persistence == Persistence::Keep, transport, context.now);
     }
 

@@ -81,8 +81,8 @@ impl StreamExchange {
         Ok(())
     }
 
-    pub fn answer_prepared(&mut self, prepared: &Prepared, date: &[u8]) {
-        let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..]));
+    pub fn answer_prepared(&mut self, prepared: &Prepared, field: HeaderField<'_>, date: &[u8]) {
+        let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..])).chain([field]);
         let (fields, body) = (header_map(fields, date), prepared.body.clone());
         self.send_whole(prepared.status, fields, body.len() as u64, body);
     }

@@ -165,6 +165,7 @@ fn head<'a>() -> RequestParts<'a, [&'a str; 0], [(&'a str, &'a [u8]); 0]> {
         client: "",
         scheme: "http",
         version: "1.1",
+        id: "",
         deadline: None,
         body: None,
         more: false,

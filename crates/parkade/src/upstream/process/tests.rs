@@ -166,6 +166,7 @@ fn head<'a>() -> RequestParts<'a, [&'a str; 1], [(&'a str, &'a [u8]); 1]> {
         client: "127.0.0.1",
         scheme: "http",
         version: "1.1",
+        id: "",
         deadline: None,
         body: None,
         more: false,

@@ -271,6 +271,7 @@ mod tests {
                 client: "",
                 scheme: "http",
                 version: "1.1",
+                id: "",
                 deadline: None,
                 body: None,
                 more: false,

@@ -47,9 +47,9 @@ class Request:
     """One HTTP request.
 
     `method` is upper case; `path` decoded, `raw_path` as sent; `client` the client's address, empty for a Unix socket;
-    `scheme` `http` or `https`; `http_version` `1.0`, `1.1` or `2`; `deadline` the seconds that were left when the
-    request arrived, or None; `route` the name of its route, or None; `parameters` the path parameters as text;
-    `state` is for hooks that pass values to the handler.
+    `id` is also in the log and in the response; `scheme` `http` or `https`; `http_version` `1.0`, `1.1` or `2`;
+    `deadline` the seconds that were left when the request arrived, or None; `route` the name of its route, or None;
+    `parameters` the path parameters as text; `state` is for hooks that pass values to the handler.
     """
 
     route: str | None
@@ -68,6 +68,13 @@ class Request:
     def method(self) -> str:
         """In upper case."""
         return self._head.method
+
+    @property
+    def id(self) -> str:
+        """What the log and the response (`X-Request-Id`) call this request: the `X-Request-Id` of a trusted proxy, the
+        id of its trace (`traceparent`), or a text of the server.
+        """
+        return self._head.id
 
     @property
     def raw_path(self) -> str:

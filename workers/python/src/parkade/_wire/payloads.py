@@ -67,6 +67,7 @@ class RequestHead(Array, frozen=True):
     client: str
     scheme: str
     version: str
+    id: str = ""
 
 
 class Response(Array, frozen=True):

@@ -95,6 +95,7 @@ class Client:
         with self._core.connected():
             response = self._core.route(head, raw)
             response.is_head = head.method == "HEAD"
+            response.request_id = head.id
             self._core.waits.settle()
         self._unread.append((plain_path, response))
         return response

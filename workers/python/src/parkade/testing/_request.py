@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -31,8 +33,16 @@ def request_of(
     query = "&".join(part for part in (query, urlencode(list(_fields(params)), doseq=True)) if part)
     flat = [text for name, value in pairs.items() for text in (name, value.encode("latin-1"))]
     raw_path = quote(path, safe="/%:@!$&'()*+,;=-._~")
-    head = p.RequestHead(method.upper(), raw_path, query, _raw(flat), client, "http", "1.1")
+    head = p.RequestHead(method.upper(), raw_path, query, _raw(flat), client, "http", "1.1", _id_of(pairs))
     return head, p.Request(None, [], None, content, _raw(head))
+
+
+def _id_of(headers: Mapping[str, str]) -> str:
+    """As the server chooses it for a peer that it does not trust."""
+    trace = re.fullmatch(
+        r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}", headers.get("traceparent", "")
+    )
+    return trace[1] if trace is not None else secrets.token_hex(16)
 
 
 def nobodys_request() -> p.Request:

@@ -35,6 +35,7 @@ class Response:
         self.whole = whole
         self.is_head = False  # then the body stays with the server
         self.added = Added([])
+        self.request_id = ""
 
     @property
     def status(self) -> int:
@@ -45,7 +46,10 @@ class Response:
     def headers(self) -> Headers:
         """The header fields of the answer."""
         answer = self._answer()
-        return self.added.headers(answer.status, Headers._of_request(answer.headers or []))
+        headers = self.added.headers(answer.status, Headers._of_request(answer.headers or []))
+        if self.request_id and "x-request-id" not in headers:
+            headers.add("x-request-id", self.request_id)
+        return headers
 
     @property
     def body(self) -> bytes:
