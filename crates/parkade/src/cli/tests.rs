@@ -170,7 +170,8 @@ fn the_table_names_every_setting_once() {
     assert!(table.contains("| `max-memory` | `PARKADE_MAX_MEMORY` | `0` |"), "{table}");
     assert!(
         table.contains(
-            "| `access-log` | `PARKADE_ACCESS_LOG` | `off` | Log each request, in this format: `off`, `text`, `json` |"
+            "| `access-log` | `PARKADE_ACCESS_LOG` | `off` | Log each request, in this format: `off`, `text`, `json`, \
+             `combined` |"
         ),
         "{table}"
     );
