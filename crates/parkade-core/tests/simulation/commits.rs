@@ -121,8 +121,19 @@ impl Commits {
         Self { never: std::mem::take(&mut self.never), ..Self::default() }
     }
 
+    /// Whether a COMMIT is at a statement that few come to.
+    pub fn look_up(&self) -> bool {
+        self.statements.values().any(Statement::looks_up)
+    }
+
     fn transaction(&mut self, lease: LeaseId) -> &mut Transaction {
         self.transactions.get_mut(&lease).expect("a transaction that has enqueued jobs")
+    }
+}
+
+impl Statement {
+    fn looks_up(&self) -> bool {
+        matches!(self.ask, CommitAsk::LookUp(_)) && !self.is_cancelled
     }
 }
 
@@ -363,9 +374,10 @@ impl World {
 
     /// By its client, or by its coroutine.
     pub(crate) fn a_commit_is_given_up(&mut self) {
-        let asking =
-            self.model.commits.statements.values().map(|asked| self.model.commits.transactions[&asked.lease].request);
-        let asking: Vec<RequestId> = asking.collect();
+        let commits = &self.model.commits;
+        let looks_up = commits.look_up();
+        let asking = commits.statements.values().filter(|asked| !looks_up || asked.looks_up());
+        let asking: Vec<RequestId> = asking.map(|asked| commits.transactions[&asked.lease].request).collect();
         if asking.is_empty() {
             return self.time_passes();
         }
@@ -469,7 +481,7 @@ impl World {
                 if !asked.is_cancelled {
                     self.model.commits.homes.insert(asked.database);
                 }
-                let most = if self.keys_are_busy { 1 } else { 5 };
+                let most = if self.keys_are_busy { 0 } else { 4 };
                 let new = ids.iter().filter(|_| self.random.below(8) < most || self.model.jobs.store.jobs.is_empty());
                 let new: Vec<JobId> = new.copied().collect();
                 let transaction = self.model.commits.transaction(asked.lease);
@@ -487,7 +499,7 @@ impl World {
                 let there: Vec<JobId> = self.model.jobs.store.jobs.keys().copied().collect();
                 let mut placed = Vec::new();
                 for job in ids.iter().copied() {
-                    if !there.is_empty() && self.random.below(8) < if self.keys_are_busy { 1 } else { 5 } {
+                    if !there.is_empty() && self.random.below(8) < if self.keys_are_busy { 0 } else { 5 } {
                         placed.push(PlacedJob { job, id: *self.one_of(&there), wait: None });
                         self.model.seen.insert("a job with its key was there");
                     }

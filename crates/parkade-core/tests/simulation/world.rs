@@ -56,6 +56,7 @@ impl World {
         let home = DatabaseId([0, 0, 1, 9][usize::try_from(random.below(4)).unwrap()]);
         let tables_are_closed = random.below(8) == 0;
         let keys_are_busy = random.below(3) == 0;
+        let home = if keys_are_busy { DatabaseId(0) } else { home };
         let mut world = Self {
             core: Core::new(config),
             tables: Tables::default(),
@@ -129,7 +130,8 @@ impl World {
             4 if self.random.below(10) == 0 => self.the_store_moves(),
             4..7 => (0..3).for_each(|_| self.the_store_acts()),
             7 => self.arrive(),
-            8 if self.random.below(4) == 0 => self.a_commit_is_given_up(),
+            8 | 9 if !self.keys_are_busy && self.model.commits.look_up() => self.a_commit_is_given_up(),
+            8 if !self.keys_are_busy && self.random.below(4) == 0 => self.a_commit_is_given_up(),
             _ => (0..8).for_each(|_| self.a_process_acts_unless_all_is_over()),
         }
     }
