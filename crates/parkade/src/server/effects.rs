@@ -4,8 +4,8 @@
 
 use bytes::Bytes;
 use parkade_core::{
-    DatabaseEffect, Effect, Event, HttpEffect, KillReason, Outcome, ReloadOutcome, RouteId, ServerEffect,
-    StatementSource, StoreEffect, Times, WorkerEffect,
+    DatabaseEffect, Effect, Event, HttpEffect, KillReason, Outcome, RouteId, ServerEffect, StatementSource,
+    StoreEffect, Times, WorkerEffect,
 };
 use parkade_model::{DatabaseId, Ending, QueryId, Refusal, RequestId, Role, WorkerId};
 use parkade_sql::QueryEnd;
@@ -88,10 +88,7 @@ impl Server {
     }
 
     pub(super) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
-        if let Some(development) = &self.development
-            && let Some(head) = self.clients.head(request)
-            && let Some(page) = development.page(head, refusal)
-        {
+        if let Some(page) = self.clients.head(request).and_then(|head| self.loading.page(head, refusal)) {
             let fields = [(&b"content-type"[..], page.content_type), (b"cache-control", b"no-store")];
             return self.clients.answer(request, page.status, fields.into_iter(), &page.body);
         }
@@ -151,7 +148,7 @@ impl Server {
             WorkerEffect::KillWorker { worker, why } => {
                 let (pid, reason) = (self.upstream.pid(worker), kill_reason(why));
                 if why == KillReason::StartedTooSlowly {
-                    self.reloads.note_error("a new worker was not ready within --start-timeout");
+                    self.loading.reloads.note_error("a new worker was not ready within --start-timeout");
                 }
                 if why == KillReason::NotNeeded {
                     // Nothing is wrong with it; the reason why it is not needed has been logged.
@@ -213,31 +210,14 @@ impl Server {
             }
             ServerEffect::NotPublished { message } => self.not_published(message),
             ServerEffect::DropMessage { message } => self.messages.drop(message),
-            ServerEffect::Reloaded { outcome } => self.reloaded(outcome),
+            ServerEffect::Reloaded { outcome } => {
+                self.loading.end_reload(outcome, self.core.status(self.now).generation);
+            }
             ServerEffect::StopAccepting => {
-                self.reloads.stop();
+                self.loading.reloads.stop();
                 self.clients.http.drain();
             }
             ServerEffect::Exit { reason } => self.exit = Some(reason),
-        }
-    }
-
-    fn reloaded(&mut self, outcome: ReloadOutcome) {
-        match outcome {
-            ReloadOutcome::Done => {
-                tracing::info!("reload complete: new workers are serving; the old ones finish their work and exit");
-            }
-            ReloadOutcome::GivenUp => {
-                tracing::error!("reload aborted: the new code failed to start; still serving the old code");
-            }
-        }
-        let generation = self.core.status(self.now).generation;
-        self.reloads.end(outcome, generation);
-        if let Some(development) = &mut self.development {
-            match (outcome, self.reloads.last_error()) {
-                (ReloadOutcome::Done, _) | (_, None) => development.loaded(),
-                (ReloadOutcome::GivenUp, Some(why)) => development.failed(why),
-            }
         }
     }
 

@@ -10,12 +10,12 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::Server;
 use super::limits::{ANSWERS_SHARE, SHARE};
-use super::service_manager::{ServiceManager, ServicePhase};
 use super::turns::{Part, Turns};
 use crate::admin::Ask;
 use crate::clock::Clock;
 use crate::databases::DatabaseEvent;
 use crate::http::{FIRST_REQUEST_TIME, HttpEvent, SWEEP_INTERVAL};
+use crate::service_manager::{ServiceManager, ServicePhase};
 use crate::share::Share;
 
 /// Turns before the rest of the runtime (admin, HTTP/2, signals) gets its turn.
@@ -143,12 +143,12 @@ impl EventLoop {
             return;
         }
         let server = &self.server;
-        let (is_ready, last_error) = (server.core.ready(), server.reloads.last_error());
+        let (is_ready, last_error) = (server.core.ready(), server.loading.reloads.last_error());
         let phase = if server.core.is_draining() || self.drain_at.is_some() || server.exit.is_some() {
             ServicePhase::Stopping
         } else if !self.has_been_ready && !is_ready {
             ServicePhase::Starting
-        } else if server.reloads.is_running() {
+        } else if server.loading.reloads.is_running() {
             ServicePhase::Reloading
         } else {
             ServicePhase::Serving

@@ -41,7 +41,7 @@ impl Server {
                     guarded_job: None,
                     given_id,
                 };
-                let is_shown = self.development.as_ref().is_some_and(|development| development.takes(&arrival.head));
+                let is_shown = self.loading.takes(&arrival.head);
                 self.clients.arrived(request, route_number, arrival);
                 // A page about the code is shown instead: `Server::refuse`.
                 let destination = if is_shown {
@@ -138,17 +138,17 @@ impl Server {
             }
             WorkerEvent::Failed { worker, text } => {
                 tracing::error!(worker = worker.0, "the application does not load:\n{}", text.trim_end());
-                self.note_load_error(&text);
+                self.loading.fail(&text);
                 self.tell(Event::WorkerFailed { worker });
             }
             WorkerEvent::Violated { worker, why } => {
                 tracing::error!(worker = worker.0, "a worker violated the protocol and is being replaced: {why}");
-                self.reloads.note_death(&format!("a worker violated the protocol: {why}"));
+                self.loading.reloads.note_death(&format!("a worker violated the protocol: {why}"));
                 self.tell(Event::WorkerViolated { worker });
             }
             WorkerEvent::Unstarted { worker, why } => {
                 tracing::error!(worker = worker.0, "cannot start a worker; will retry: {why}");
-                self.reloads.note_death(&format!("a worker cannot be started: {why}"));
+                self.loading.reloads.note_death(&format!("a worker cannot be started: {why}"));
                 self.tell(Event::WorkerExited { worker });
             }
             WorkerEvent::Exited { worker, how, announced } => self.worker_exited(worker, &how, announced),
@@ -214,9 +214,7 @@ impl Server {
         }
         match self.routes.learn(&self.core, application, &self.databases) {
             Ok(table) => {
-                if let Some(development) = self.development.as_mut().filter(|_| !self.reloads.is_running()) {
-                    development.loaded();
-                }
+                self.loading.worker_ready();
                 let what = match self.core.role(worker) {
                     Some(Role::Jobs) => "a job worker is ready",
                     Some(Role::Requests) | None => "a worker is ready",
@@ -241,7 +239,7 @@ impl Server {
 
     pub(super) fn unfit(&mut self, worker: WorkerId, fault: &str) {
         tracing::error!(worker = worker.0, "the application cannot be served: {fault}");
-        self.note_load_error(fault);
+        self.loading.fail(fault);
         self.tell(Event::WorkerFailed { worker });
         self.upstream.kill(worker);
     }
@@ -463,7 +461,7 @@ impl Server {
             Ask::Reload { reply } => {
                 let _ = reply.send(self.reload());
             }
-            Ask::ReloadEnd { reload, reply } => self.reloads.tell_end(reload, reply),
+            Ask::ReloadEnd { reload, reply } => self.loading.reloads.tell_end(reload, reply),
             // The event loop has taken it: only it can stop.
             Ask::Stop { .. } => {}
             Ask::Publish { channel, content_type, body, reply } => {
@@ -477,20 +475,13 @@ impl Server {
         }
     }
 
-    fn note_load_error(&mut self, text: &str) {
-        self.reloads.note_error(text);
-        if let Some(development) = &mut self.development {
-            development.failed(text);
-        }
-    }
-
     /// Has the code loaded afresh, next to the old one.
     pub(super) fn reload(&mut self) -> Result<ReloadId, ReloadRefused> {
         if self.core.is_draining() {
             return Err(ReloadRefused::Stopping);
         }
         tracing::info!("reloading: starting new workers");
-        let reload = self.reloads.request();
+        let reload = self.loading.reloads.request();
         self.tell(Event::Reload);
         Ok(reload)
     }

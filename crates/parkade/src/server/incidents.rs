@@ -43,7 +43,7 @@ impl Server {
     /// Its process is gone. `announced`: that was to be expected.
     pub(super) fn worker_exited(&mut self, worker: WorkerId, how: &str, announced: bool) {
         let pid = self.upstream.pid(worker);
-        self.reloads.note_death(&format!("a worker has exited: {how}"));
+        self.loading.reloads.note_death(&format!("a worker has exited: {how}"));
         self.casualties = Some(Casualties::default());
         self.tell(Event::WorkerExited { worker });
         let Casualties { names, count } = self.casualties.take().unwrap_or_default();

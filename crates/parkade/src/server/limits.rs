@@ -22,9 +22,3 @@ pub const CPU_MARK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// How often long turns are logged.
 pub const TOLD_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Reloads whose outcome is kept for those who ask later. Then: the oldest is forgotten.
-pub const RELOADS_KEPT_MAX: usize = 8;
-
-/// Why a reload was aborted: room for a traceback of some hundred frames. Then: its end, which says what is wrong.
-pub const RELOAD_ERROR_BYTES_MAX: usize = 64 * 1024;

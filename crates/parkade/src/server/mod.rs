@@ -4,7 +4,6 @@ mod backlog;
 mod checking;
 mod commits;
 mod cpu;
-mod development;
 mod effects;
 mod event_loop;
 mod events;
@@ -13,9 +12,7 @@ mod incidents;
 mod limits;
 mod payloads;
 mod publishing;
-mod reloads;
 mod report;
-mod service_manager;
 mod snapshot;
 mod turns;
 
@@ -32,18 +29,17 @@ use crate::clock::Clock;
 use crate::databases::Databases;
 use crate::http::Http;
 use crate::jobs::{CancelFailed, Context, Jobs, TransactionJobs, Waited};
+use crate::loading::Loading;
 use crate::log::AccessLog;
 use crate::queries::Queries;
 use crate::share::Share;
 use crate::statistics::Load;
 use crate::upstream::Upstream;
 use backlog::Backlog;
-use development::Development;
 use held_output::HeldOutput;
 use incidents::Casualties;
 use payloads::{Payload, Payloads};
 use publishing::Unpublished;
-use reloads::Reloads;
 
 pub use event_loop::{EventLoop, Failed, Input};
 pub use report::About;
@@ -63,9 +59,7 @@ pub struct Server {
     payloads: Payloads,
     backlog: Backlog,
     held_output: HeldOutput,
-    reloads: Reloads,
-    /// Only for `parkade dev`.
-    development: Option<Development>,
+    loading: Loading,
     /// Reused for the effects of each event.
     effects: Vec<Effect>,
     clock: Clock,
@@ -107,8 +101,7 @@ impl Server {
             payloads: Payloads::default(),
             backlog: Backlog::default(),
             held_output: HeldOutput::default(),
-            reloads: Reloads::default(),
-            development: parts.about.is_dev.then(Development::default),
+            loading: Loading::new(parts.about.is_dev),
             effects: Vec::new(),
             clock: Clock::start(),
             now: Moment::default(),

@@ -47,7 +47,7 @@ pub fn readiness(core: &Core, databases: &Databases, now: Instant) -> Readiness 
 }
 
 pub fn report(server: &mut Server, turns: &Turns) -> Report {
-    let Server { core, clients, upstream, databases, jobs, queries, routes, clock, about, reloads, .. } = server;
+    let Server { core, clients, upstream, databases, jobs, queries, routes, clock, about, loading, .. } = server;
     let now = clock.now();
     let status = core.status(now);
     let pids: HashMap<_, _> =
@@ -80,7 +80,7 @@ pub fn report(server: &mut Server, turns: &Turns) -> Report {
         jobs_enqueued: jobs.store.enqueued(),
         connections_count_max: about.connections_count_max,
         body_bytes_max: about.body_bytes_max,
-        reload_error: reloads.last_error().map(str::to_owned),
+        reload_error: loading.reloads.last_error().map(str::to_owned),
     };
     shell.report(status, core.counts())
 }

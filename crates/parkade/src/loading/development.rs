@@ -1,6 +1,7 @@
-//! What `parkade dev` shows in a browser while the application does not load. (Workers show other errors, and the routes.)
+//! The page that `parkade dev` shows in a browser while the application does not load. Workers show other errors, and
+//! the routes.
 //!
-//! The page asks now and then whether anything has changed, and loads itself anew when it has.
+//! The page asks regularly whether anything has changed, and reloads itself when it has.
 
 use bytes::Bytes;
 use parkade_model::Refusal;
@@ -8,18 +9,18 @@ use parkade_model::Refusal;
 use crate::http::Head;
 use crate::http::page::{document, escaped};
 
-/// The field with which a page asks whether anything has changed; the answer is [`Development::stamp`].
+/// The header with which a page asks whether anything has changed; the answer is [`Development::stamp`].
 const ASKING_FIELD: &str = "x-parkade-dev";
 
 #[derive(Debug, Default)]
 pub struct Development {
-    /// Why the code that is in the files now does not load.
+    /// Why the current code does not load.
     error: Option<String>,
-    /// How often it has loaded, or failed to.
+    /// How often code has loaded, or failed to.
     stamp: u64,
 }
 
-/// An answer instead of that of the core.
+/// A response that replaces the core's.
 pub struct DevPage {
     pub status: u16,
     pub content_type: &'static [u8],
@@ -37,12 +38,12 @@ impl Development {
         self.stamp += 1;
     }
 
-    /// Whether this request is answered here, whatever its route is: old code may serve still, and would hide the error.
+    /// Whether this request gets a page, whatever its route is: old code may still serve, and would hide the error.
     pub fn takes(&self, head: &Head) -> bool {
         asks(head) || self.error.is_some() && is_page(head)
     }
 
-    /// The page instead of this refusal, if a browser shows it.
+    /// The page that replaces this refusal, if a browser shows it.
     pub fn page(&self, head: &Head, refusal: Refusal) -> Option<DevPage> {
         if asks(head) {
             let body = self.stamp.to_string().into();
@@ -69,7 +70,7 @@ impl Development {
     }
 }
 
-/// Until its answer is another one than when the page was made.
+/// Reloads the page when the stamp is no longer that of the page.
 const SCRIPT: &str = "\
 setInterval(async () => {
   try {
@@ -82,7 +83,7 @@ fn asks(head: &Head) -> bool {
     head.field(ASKING_FIELD).is_some()
 }
 
-/// What a browser shows: it asks for HTML by name, programs do not.
+/// Whether a browser shows the response: it asks for HTML by name, programs do not.
 fn is_page(head: &Head) -> bool {
     matches!(head.method(), "GET" | "HEAD") && head.field("accept").is_some_and(|accept| accept.contains("text/html"))
 }

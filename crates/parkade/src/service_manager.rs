@@ -1,6 +1,6 @@
-//! What systemd, or another service manager, is told (`sd_notify(3)`): that the server is ready, reloads, stops, and is alive.
+//! Reports to systemd, or another service manager (`sd_notify(3)`): the server is ready, reloads, stops, and is alive.
 //!
-//! It is told from the thread that decides, so a core that hangs misses its watchdog.
+//! The thread that decides sends the reports, so a core that hangs misses its watchdog.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use sd_notify::NotifyState;
 
 #[derive(Debug)]
 pub struct ServiceManager {
-    /// `None`: nobody listens.
+    /// The phase that was reported last; `None` if there is no service manager.
     told: Option<ServicePhase>,
     watchdog: Option<Watchdog>,
 }
 
-/// Where the server is.
+/// What the server is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServicePhase {
     Starting,
@@ -30,19 +30,19 @@ struct Watchdog {
 }
 
 impl ServiceManager {
-    /// As the environment says (`NOTIFY_SOCKET`, `WATCHDOG_USEC`).
+    /// As configured in the environment (`NOTIFY_SOCKET`, `WATCHDOG_USEC`).
     #[must_use]
     pub fn from_environment() -> Self {
         let is_there = std::env::var_os("NOTIFY_SOCKET").is_some();
         let allowed = sd_notify::watchdog_enabled().filter(|allowed| is_there && !allowed.is_zero());
         Self {
             told: is_there.then_some(ServicePhase::Starting),
-            // Twice as often as demanded, as systemd advises.
+            // Twice as often as required, as systemd advises.
             watchdog: allowed.map(|allowed| Watchdog { interval: allowed / 2, due: Moment::default() }),
         }
     }
 
-    /// When it must be told that the server is alive.
+    /// When the next report that the server is alive is due.
     #[must_use]
     pub fn due(&self) -> Option<Moment> {
         self.watchdog.map(|watchdog| watchdog.due)
@@ -53,14 +53,14 @@ impl ServiceManager {
         self.told.is_some()
     }
 
-    /// Tells what has changed. `status`: in words, asked for only if they are needed.
+    /// Reports what has changed. `status`: in words, called only if it is needed.
     pub fn tell(&mut self, phase: ServicePhase, now: Moment, status: impl FnOnce() -> String) {
         let Some(told) = self.told else { return };
         if phase != told {
             let status = one_line(&status());
             let status = NotifyState::Status(&status);
             match phase {
-                // It has been told to wait for this since it started the server.
+                // The service manager has been waiting for this since it started the server.
                 ServicePhase::Starting => {}
                 ServicePhase::Serving => send(&[NotifyState::Ready, status]),
                 ServicePhase::Reloading => match NotifyState::monotonic_usec_now() {
@@ -78,14 +78,14 @@ impl ServiceManager {
     }
 }
 
-/// A service manager that cannot be told decides by itself what follows.
+/// A service manager that cannot be reached decides by itself what follows.
 fn send(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!("the service manager cannot be told how the server is: {error}");
+        tracing::warn!("cannot report to the service manager: {error}");
     }
 }
 
-/// A line end would begin another assignment.
+/// A line break would begin another assignment.
 fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }

@@ -1,7 +1,7 @@
-//! Reloads, their outcomes, and who waits for them.
+//! Reloads, their outcomes, and the operators who wait for them.
 //!
-//! The core carries them out, one after the other. A request during a reload causes one more, because the code may have
-//! changed since the current one began; further requests in the meantime wait for that one.
+//! The core carries them out one after the other. If a reload is requested during another one, one more follows, because
+//! the code may have changed since the current one began. Further requests in the meantime wait for that one.
 
 use std::collections::VecDeque;
 
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_during_a_reload_waits_for_the_next_one() {
+    fn a_request_during_a_reload_waits_for_the_next_one() {
         let mut reloads = Reloads::default();
         let first = reloads.request();
         let (second, third) = (reloads.request(), reloads.request());
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_worker_said_counts_more_than_that_one_is_gone() {
+    fn the_message_of_a_worker_counts_more_than_the_death_of_one() {
         let mut reloads = Reloads::default();
         let reload = reloads.request();
         reloads.note_death("signal 9");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_reloads_that_nobody_knows() {
+    fn nothing_is_known_of_reloads_that_are_not_kept() {
         let mut reloads = Reloads::default();
         reloads.note_error("a first start that fails is no reload");
         assert_eq!(end_of(&mut reloads, ReloadId(1)), Ok(None));
@@ -179,13 +179,13 @@ mod tests {
             reloads.request();
             reloads.end(ReloadOutcome::Done, 2);
         }
-        assert_eq!(end_of(&mut reloads, ReloadId(1)), Ok(None), "so many are not kept");
+        assert_eq!(end_of(&mut reloads, ReloadId(1)), Ok(None), "only the latest are kept");
         assert!(end_of(&mut reloads, ReloadId(2)).unwrap().is_some());
         assert_eq!(reloads.last_error(), None);
     }
 
     #[test]
-    fn of_a_long_text_the_end_is_kept() {
+    fn the_end_of_a_long_text_is_kept() {
         let text = format!("é{}{}", "x".repeat(RELOAD_ERROR_BYTES_MAX - 1), "é");
         let short = shortened(&text);
         assert!(short.len() <= RELOAD_ERROR_BYTES_MAX && short.ends_with('é'));
