@@ -8,6 +8,7 @@ use parkade_core::Publisher;
 use parkade_model::{ChannelName, Cursor, MessageId};
 use parkade_wire::WaitOutcome;
 
+use super::publishing::RefusedMessages;
 use crate::http::answer::{BadAnswer, Prepared};
 
 /// The cost of a message in a history in addition to its bytes: its entry, its map node, its content type.
@@ -29,6 +30,8 @@ pub struct Event {
 
 #[derive(Debug, Default)]
 pub struct Messages {
+    /// Those that the core has refused to publish.
+    pub refused: RefusedMessages,
     held: HashMap<MessageId, Message>,
     minted: u64,
 }

@@ -7,6 +7,7 @@ mod client_text;
 pub mod exchange;
 mod limits;
 mod messages;
+pub mod publishing;
 mod put_off;
 mod recent;
 mod refusal;

@@ -208,7 +208,10 @@ impl Server {
                     self.hear_worker(event);
                 }
             }
-            ServerEffect::NotPublished { message } => self.not_published(message),
+            ServerEffect::NotPublished { message } => {
+                self.messages.refused.add(message);
+                self.log_refused_messages();
+            }
             ServerEffect::DropMessage { message } => self.messages.drop(message),
             ServerEffect::Reloaded { outcome } => {
                 self.loading.end_reload(outcome, self.core.status(self.now).generation);

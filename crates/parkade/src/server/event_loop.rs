@@ -268,7 +268,12 @@ impl EventLoop {
             self.did(Part::Links, events.len());
         }
         let count = events.len();
-        let left = self.server.hear(events, Share::of(SHARE), Server::hear_in_turn);
+        let left = self.server.hear(events, Share::of(SHARE), |server, event| {
+            // The frames of a worker that is held back wait.
+            if let Some(event) = server.backlog.hold(event) {
+                server.hear_worker(event);
+            }
+        });
         self.did(Part::Frames, count - left.len());
         self.server.backlog.put_back(left);
         Ok(())

@@ -4,8 +4,8 @@
 //! its effects concern.
 
 use bytes::Bytes;
-use parkade_core::{Destination, Event, Manner, State, WorkerError};
-use parkade_model::{ChannelName, QueryId, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
+use parkade_core::{Destination, Event, Manner, PressureEvent, Publisher, State, WorkerError};
+use parkade_model::{ChannelName, Cursor, QueryId, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
 use parkade_sql::QueryEnd;
 use parkade_wire::{Application, ErrorReason, Response, ThenRequest, WaitRequest};
 
@@ -15,6 +15,7 @@ use super::{Server, held_output, report, snapshot};
 use crate::admin::{Ask, CancelRefused, PublishRefused, ReloadId, ReloadRefused};
 use crate::application::{self, surroundings, waits, worker_error};
 use crate::clients::exchange::{Arrival, Exchange, JobAsked};
+use crate::clients::publishing;
 use crate::databases::DatabaseEvent;
 use crate::http::HttpEvent;
 use crate::http::answer::BadAnswer;
@@ -193,7 +194,7 @@ impl Server {
                 self.tell(Event::Errored { worker, request, error: WorkerError::Cancelled });
             }
             WorkerEvent::Published { worker, request, channel, content_type, body } => {
-                self.worker_published(worker, request, &channel, &content_type, &body);
+                self.worker_published(worker, request, &channel, (&content_type, &body));
             }
             WorkerEvent::Credit { worker, delta } => self.tell(Event::Credit { worker, delta: delta.into() }),
             WorkerEvent::Pong { worker, token } => self.tell(Event::Pong { worker, token }),
@@ -274,6 +275,54 @@ impl Server {
         }
         if !more {
             self.tell(Event::AnswerEnded { worker, request });
+        }
+    }
+
+    /// `PUBLISH`. If it fails, the request that it belongs to gets an error, because its response must not report
+    /// success.
+    fn worker_published(
+        &mut self,
+        worker: WorkerId,
+        request: Option<RequestId>,
+        channel: &str,
+        (content_type, body): (&str, &[u8]),
+    ) {
+        let by = request.map(|request| Publisher { worker, request });
+        match publishing::check(channel, content_type) {
+            Ok(name) => {
+                let _ = self.publish(&name, content_type, body, by);
+                self.slow_down(worker);
+            }
+            Err(fault) => {
+                tracing::error!(worker = worker.0, channel, "a message was not published: {fault}");
+                if let Some(by) = by {
+                    self.tell(Event::PublishedNothing { by });
+                }
+            }
+        }
+    }
+
+    /// Publishes a message. Returns the channel's cursor after it.
+    fn publish(
+        &mut self,
+        channel: &ChannelName,
+        content_type: &str,
+        body: &[u8],
+        by: Option<Publisher>,
+    ) -> Result<Cursor, PublishRefused> {
+        let (message, event) = self.messages.published(channel.clone(), content_type, body, by);
+        self.tell(event);
+        if self.messages.refused.is_last(message) {
+            return Err(PublishRefused::ChannelsFull);
+        }
+        // A channel without history and without waiting clients is forgotten at once: any cursor will do.
+        Ok(self.core.cursor(channel).unwrap_or(Cursor::NOWHERE))
+    }
+
+    /// A worker that publishes to more clients than can be served at once is held back until most of them have been.
+    fn slow_down(&mut self, worker: WorkerId) {
+        if self.clients.are_behind() && self.backlog.hold_back(worker) {
+            self.tell(Event::Pressure(PressureEvent::ClientsBehind { worker }));
         }
     }
 
@@ -389,8 +438,20 @@ impl Server {
             DatabaseEvent::Query(parkade_sql::QueryEvent::Started { query }) => self.queries.started(query, self.now),
             DatabaseEvent::Query(parkade_sql::QueryEvent::Piece { query, bytes }) => self.rows_came(query, bytes),
             DatabaseEvent::Query(parkade_sql::QueryEvent::Ended { query, end }) => self.query_ended(query, end),
-            DatabaseEvent::Notified { channel, payload } => self.publish_notification(&channel, &payload),
-            DatabaseEvent::ListeningAgain => self.messages_may_be_lost(),
+            DatabaseEvent::Notified { channel, payload } => match ChannelName::parse(&channel) {
+                Ok(name) => {
+                    let _ = self.publish(&name, publishing::content_type(&payload), payload.as_bytes(), None);
+                }
+                Err(error) => tracing::error!(channel, "a notification was not published: {error}"),
+            },
+            DatabaseEvent::ListeningAgain => {
+                tracing::warn!(
+                    "LISTEN is active again; notifications may have been missed, so waiting clients are told about a gap"
+                );
+                for channel in self.databases.listened().to_vec() {
+                    self.tell(Event::MessagesLost { channel });
+                }
+            }
         }
     }
 
@@ -416,26 +477,6 @@ impl Server {
         }
         let Some((completed, bytes)) = self.queries.ended(query, end, self.now) else { return };
         self.tell(Event::QueryEnded { query, completed, bytes });
-    }
-
-    /// A notification of PostgreSQL becomes a message on the channel of the same name.
-    fn publish_notification(&mut self, channel: &str, payload: &str) {
-        let name = match ChannelName::parse(channel) {
-            Ok(name) => name,
-            Err(error) => return tracing::error!(channel, "a notification was not published: {error}"),
-        };
-        let is_json = payload.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(payload).is_ok();
-        let content_type = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
-        let _ = self.publish(&name, content_type, payload.as_bytes(), None);
-    }
-
-    fn messages_may_be_lost(&mut self) {
-        tracing::warn!(
-            "LISTEN is active again; notifications may have been missed, so waiting clients are told about a gap"
-        );
-        for channel in self.databases.listened().to_vec() {
-            self.tell(Event::MessagesLost { channel });
-        }
     }
 
     /// Answers a question of operators or scripts.

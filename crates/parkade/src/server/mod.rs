@@ -11,14 +11,13 @@ mod held_output;
 mod incidents;
 mod limits;
 mod payloads;
-mod publishing;
 mod report;
 mod snapshot;
 mod turns;
 
 use std::io;
 
-use parkade_core::{CancelEvent, Core, Effect, Event, ExitReason, Moment, WorkerEffect};
+use parkade_core::{CancelEvent, Core, Effect, Event, ExitReason, Moment, PressureEvent, WorkerEffect};
 use parkade_jobs::Reply;
 use parkade_jobs::sqlite::OpenError;
 use parkade_model::PayloadId;
@@ -39,7 +38,6 @@ use backlog::Backlog;
 use held_output::HeldOutput;
 use incidents::Casualties;
 use payloads::{Payload, Payloads};
-use publishing::Unpublished;
 
 pub use event_loop::{EventLoop, Failed, Input};
 pub use report::About;
@@ -54,7 +52,6 @@ pub struct Server {
     transaction_jobs: TransactionJobs,
     queries: Queries,
     messages: Messages,
-    unpublished: Unpublished,
     routes: Routes,
     payloads: Payloads,
     backlog: Backlog,
@@ -96,7 +93,6 @@ impl Server {
             transaction_jobs: TransactionJobs::default(),
             queries: Queries::new(parts.result_bytes_max, parts.about.is_dev),
             messages: Messages::default(),
-            unpublished: Unpublished::default(),
             routes: Routes::default(),
             payloads: Payloads::default(),
             backlog: Backlog::default(),
@@ -241,9 +237,16 @@ impl Server {
             }
         }
         if self.clients.have_caught_up() {
-            self.let_publishers_on();
+            for worker in self.backlog.let_on() {
+                self.tell(Event::Pressure(PressureEvent::ClientsCaughtUp { worker }));
+            }
         }
         count
+    }
+
+    /// Logs messages that the core has refused, at most once a second.
+    fn log_refused_messages(&mut self) {
+        self.messages.refused.log(self.now, self.core.config().channels_count_max);
     }
 
     /// Once a second: rates, the memory of workers, retries of the job store, throttled log lines.
@@ -251,7 +254,7 @@ impl Server {
         self.look_at_clock();
         self.clients.sample(self.now, load(&self.core));
         self.with_jobs(Jobs::tick);
-        self.tell_unpublished();
+        self.log_refused_messages();
         for (worker, resident_bytes) in self.upstream.resident_bytes() {
             self.tell(Event::Measured { worker, resident_bytes });
         }
