@@ -141,7 +141,7 @@ def test_without_a_service_manager_nothing_is_told(serve: Serve, tmp_path: Path)
     file.write_text(APP)
     server = serve(file, environment={"NOTIFY_SOCKET": str(tmp_path / "nobody")})
     assert server.get("/hola/you").text == "Hola you", "one that cannot be told does not hold it up"
-    server.until_logged("the service manager cannot be told")
+    server.until_logged("cannot report to the service manager")
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
