@@ -38,7 +38,7 @@ impl World {
         assert!(lost.is_none(), "acknowledged and lost: {lost:?}");
         let seen = std::mem::take(&mut self.model.seen);
         let commits = self.model.commits.anew();
-        self.model = Model { seen, commits, ..Model::default() };
+        self.model = Model { commits, seen, ..Model::default() };
         self.model.jobs.store = store;
         self.core = core;
         self.slots.clear();

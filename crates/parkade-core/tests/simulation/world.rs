@@ -14,6 +14,7 @@ use crate::promises;
 use crate::settings::{config, declared};
 use crate::tables::Tables;
 
+#[expect(clippy::struct_excessive_bools, reason = "what differs from world to world has nothing to do with each other")]
 pub struct World {
     pub core: Core,
     pub(crate) tables: Tables,
