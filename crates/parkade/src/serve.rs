@@ -11,7 +11,7 @@ use parkade_model::{ChannelName, HistoryLimits};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::admin::access::{Token, Writes};
+use crate::admin::access::{TokenDigest, WritePolicy};
 use crate::admin::{self, AdminDoor};
 use crate::cli::ApplicationArgs;
 use crate::config::{
@@ -192,12 +192,12 @@ fn listen(settings: &ListenSettings) -> Result<Vec<HttpListener>, Error> {
 }
 
 /// Who may change something at the admin addresses.
-pub fn writes(listen: &ListenSettings) -> Result<Writes, Error> {
+pub fn writes(listen: &ListenSettings) -> Result<WritePolicy, Error> {
     let token = config::admin_token(listen.admin_token.as_deref(), listen.admin_token_file.as_deref())?;
     match (listen.admin_writes, token) {
-        (AdminWrites::Off, None) => Ok(Writes::Off),
-        (AdminWrites::Local, None) => Ok(Writes::Local),
-        (AdminWrites::Token, Some(token)) => Ok(Writes::Token(Token::new(&token))),
+        (AdminWrites::Off, None) => Ok(WritePolicy::Off),
+        (AdminWrites::Local, None) => Ok(WritePolicy::Local),
+        (AdminWrites::Token, Some(token)) => Ok(WritePolicy::Token(TokenDigest::new(&token))),
         (AdminWrites::Token, None) => Err(TokenError::Missing.into()),
         (AdminWrites::Off | AdminWrites::Local, Some(_)) => Err(TokenError::Unused.into()),
     }

@@ -80,7 +80,7 @@ pub enum CommitEffect {
     /// The role of this database may not see where the jobs are: they are stored after its transactions. Told once.
     TablesClosed { database: DatabaseId },
     /// The transaction has stored the job of this request itself.
-    Stored { request: RequestId, job: JobId, id: JobId },
+    Enqueued { request: RequestId, job: JobId, id: JobId },
     /// The transaction has committed: its jobs go to the store.
     Give { lease: LeaseId, worker: WorkerId, request: RequestId },
     /// The transaction is over: its jobs are not needed any more.

@@ -76,7 +76,7 @@ pub struct CommittedJobs {
 #[derive(Debug)]
 pub enum JobsAfterCommit {
     /// The transaction has stored them.
-    Stored(Vec<PlacedJob>),
+    Placed(Vec<PlacedJob>),
     /// So many are for the store.
     ForTheStore(usize),
 }
@@ -99,14 +99,14 @@ struct Commit {
     database: DatabaseId,
     jobs: Vec<JobId>,
     placed: HashMap<JobId, PlacedJob>,
-    stage: Stage,
+    stage: CommitStage,
     /// How often its jobs were enqueued and looked up.
     tries: u32,
     is_cancelled: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum CommitStage {
     AwaitsStore,
     Asks(QueryId),
     /// `has_stored`: the transaction has stored its jobs.
@@ -147,7 +147,7 @@ impl Commits {
         let transaction = self.transactions.get_mut(&lease)?;
         let (worker, jobs, are_too_many) =
             (transaction.worker, std::mem::take(&mut transaction.jobs), transaction.are_too_many);
-        let (placed, stage) = (HashMap::new(), Stage::AwaitsStore);
+        let (placed, stage) = (HashMap::new(), CommitStage::AwaitsStore);
         let begun = Commit { request, worker, lease, database, jobs, placed, stage, tries: 0, is_cancelled: false };
         self.under_way.insert(commit, begun);
         cx.effects.push(Effect::Commit(CommitEffect::Begin { commit, request, lease, database }));
@@ -224,14 +224,14 @@ impl Commits {
         }
         let Some(commit) = self.under_way.get_mut(&id) else { return CommitCancel::AsAQuery };
         match commit.stage {
-            Stage::Commits { .. } | Stage::Failed => CommitCancel::AsAQuery,
-            Stage::Asks(statement) => {
+            CommitStage::Commits { .. } | CommitStage::Failed => CommitCancel::AsAQuery,
+            CommitStage::Asks(statement) => {
                 commit.is_cancelled = true;
                 let database = commit.database;
                 cx.effects.push(Effect::Commit(CommitEffect::Cancel { commit: id, statement, database }));
                 CommitCancel::Ends
             }
-            Stage::AwaitsStore => {
+            CommitStage::AwaitsStore => {
                 self.early.retain(|early| *early != id);
                 self.fail(id, CommitFault::Cancelled).map_or(CommitCancel::Ends, CommitCancel::Failed)
             }
@@ -246,11 +246,11 @@ impl Commits {
         let Commit { request, worker, lease, jobs, mut placed, stage, .. } = self.under_way.remove(&id)?;
         self.transactions.remove(&lease);
         let jobs = match stage {
-            Stage::Commits { has_stored: true } if completed => {
-                JobsAfterCommit::Stored(jobs.iter().filter_map(|job| placed.remove(job)).collect())
+            CommitStage::Commits { has_stored: true } if completed => {
+                JobsAfterCommit::Placed(jobs.iter().filter_map(|job| placed.remove(job)).collect())
             }
-            Stage::Commits { has_stored: false } if completed => JobsAfterCommit::ForTheStore(jobs.len()),
-            Stage::Commits { .. } | Stage::Failed | Stage::Asks(_) | Stage::AwaitsStore => {
+            CommitStage::Commits { has_stored: false } if completed => JobsAfterCommit::ForTheStore(jobs.len()),
+            CommitStage::Commits { .. } | CommitStage::Failed | CommitStage::Asks(_) | CommitStage::AwaitsStore => {
                 cx.effects.push(Effect::Commit(CommitEffect::Drop { lease }));
                 return None;
             }
@@ -280,7 +280,7 @@ impl Commits {
     }
 
     fn await_store(&mut self, id: QueryId) -> Option<FailedCommit> {
-        self.under_way.get_mut(&id)?.stage = Stage::AwaitsStore;
+        self.under_way.get_mut(&id)?.stage = CommitStage::AwaitsStore;
         self.early.push(id);
         None
     }
@@ -299,7 +299,7 @@ impl Commits {
         }
         let commit = self.under_way.get_mut(&id)?;
         let statement = ids.mint();
-        commit.stage = Stage::Asks(statement);
+        commit.stage = CommitStage::Asks(statement);
         self.statements.insert(statement, id);
         let (lease, database) = (commit.lease, commit.database);
         cx.effects.push(Effect::Commit(CommitEffect::Ask { statement, lease, database, ask }));
@@ -308,7 +308,7 @@ impl Commits {
 
     fn commit(&mut self, cx: &mut Context, id: QueryId, has_stored: bool) -> Option<FailedCommit> {
         let commit = self.under_way.get_mut(&id)?;
-        commit.stage = Stage::Commits { has_stored };
+        commit.stage = CommitStage::Commits { has_stored };
         let (lease, database) = (commit.lease, commit.database);
         cx.effects.push(Effect::Commit(CommitEffect::Commit { commit: id, lease, database }));
         None
@@ -316,7 +316,7 @@ impl Commits {
 
     fn fail(&mut self, id: QueryId, why: CommitFault) -> Option<FailedCommit> {
         let commit = self.under_way.get_mut(&id)?;
-        commit.stage = Stage::Failed;
+        commit.stage = CommitStage::Failed;
         Some(FailedCommit { commit: id, request: commit.request, lease: commit.lease, why })
     }
 }

@@ -95,9 +95,13 @@ fn enqueue_within(requests: &mut Requests, with: &mut Components<'_>, request: R
 fn jobs_committed(requests: &Requests, with: &mut Components<'_>, committed: CommittedJobs) {
     let CommittedJobs { lease, worker, request, jobs } = committed;
     match jobs {
-        JobsAfterCommit::Stored(placed) => {
+        JobsAfterCommit::Placed(placed) => {
             for placed in placed {
-                with.cx.effects.push(Effect::Commit(CommitEffect::Stored { request, job: placed.job, id: placed.id }));
+                with.cx.effects.push(Effect::Commit(CommitEffect::Enqueued {
+                    request,
+                    job: placed.job,
+                    id: placed.id,
+                }));
                 runs::expect(with, with.cx.now + placed.wait.unwrap_or_default());
             }
         }

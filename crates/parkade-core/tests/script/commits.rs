@@ -67,7 +67,7 @@ impl Script {
                 format!("fail:{}:{why}", self.query_name(*commit))
             }
             CommitEffect::TablesClosed { .. } => "tablesclosed".into(),
-            CommitEffect::Stored { job, id, .. } => format!("stored:{}:{}", jobs::name(*job), jobs::name(*id)),
+            CommitEffect::Enqueued { job, id, .. } => format!("stored:{}:{}", jobs::name(*job), jobs::name(*id)),
             CommitEffect::Give { request, .. } => format!("give:{}", self.name(*request)),
             CommitEffect::Drop { lease } => format!("dropjobs:{}", self.name(self.leases[lease])),
         }

@@ -185,7 +185,7 @@ impl Model {
                 assert!(self.commits.closed.insert(*database), "told twice");
                 self.seen.insert("tables closed");
             }
-            CommitEffect::Stored { request, job, id } => self.stored_itself(*request, *job, *id),
+            CommitEffect::Enqueued { request, job, id } => self.stored_itself(*request, *job, *id),
             CommitEffect::Give { lease, worker, request } => self.give_committed(*lease, *worker, *request),
             CommitEffect::Drop { lease } => self.drop_jobs(*lease),
         }

@@ -16,19 +16,19 @@ use super::answers::{AdminAnswer, fault};
 
 /// Which requests over TCP may change something.
 #[derive(Debug, Clone, Default)]
-pub enum Writes {
+pub enum WritePolicy {
     /// None.
     Off,
     /// Those of programs on this machine.
     #[default]
     Local,
     /// Those that have the token, from anywhere, also from the admin page.
-    Token(Token),
+    Token(TokenDigest),
 }
 
 /// What an operator has to know. Only its digest is kept, and it is never printed.
 #[derive(Clone)]
-pub struct Token(Arc<[u8; 32]>);
+pub struct TokenDigest(Arc<[u8; 32]>);
 
 /// The way by which a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum Via {
     Tcp { address: IpAddr },
 }
 
-impl Token {
+impl TokenDigest {
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(Arc::new(Sha256::digest(text).into()))
@@ -52,13 +52,13 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for TokenDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(***)")
+        f.write_str("TokenDigest(***)")
     }
 }
 
-impl Writes {
+impl WritePolicy {
     /// The word of `--admin-writes`.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -128,7 +128,7 @@ mod tests {
 
     const TOKEN: &str = "0123456789abcdef";
 
-    fn status(writes: &Writes, via: Via, fields: &[(&'static str, &str)]) -> u16 {
+    fn status(writes: &WritePolicy, via: Via, fields: &[(&'static str, &str)]) -> u16 {
         let headers = fields.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
         writes.refusal(via, &Method::POST, &headers).map_or(200, |refused| refused.status().as_u16())
     }
@@ -139,22 +139,22 @@ mod tests {
 
     #[test]
     fn by_default_programs_of_this_machine_change_things_and_pages_do_not() {
-        let local = Writes::default();
+        let local = WritePolicy::default();
         assert_eq!(status(&local, Via::Unix, &[]), 200);
         for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
             assert_eq!(status(&local, tcp(address), &[]), 200);
             assert_eq!(status(&local, tcp(address), &[("origin", "http://127.0.0.1:9000")]), 403);
-            assert_eq!(status(&Writes::Off, tcp(address), &[]), 403);
+            assert_eq!(status(&WritePolicy::Off, tcp(address), &[]), 403);
         }
         assert_eq!(status(&local, tcp("10.0.0.7"), &[]), 403);
-        assert_eq!(status(&Writes::Off, Via::Unix, &[]), 200);
+        assert_eq!(status(&WritePolicy::Off, Via::Unix, &[]), 200);
         assert_eq!(status(&local, Via::Unix, &[("origin", "null")]), 403);
         assert!(local.refusal(tcp("10.0.0.7"), &Method::GET, &HeaderMap::new()).is_none(), "everybody may read");
     }
 
     #[test]
     fn with_a_token_only_that_counts() {
-        let writes = Writes::Token(Token::new(TOKEN));
+        let writes = WritePolicy::Token(TokenDigest::new(TOKEN));
         let right = ("authorization", "Bearer 0123456789abcdef");
         for via in [tcp("127.0.0.1"), tcp("10.0.0.7")] {
             assert_eq!(status(&writes, via, &[right]), 200);
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_page_of_another_site_has_no_way_in_even_with_the_token() {
-        let writes = Writes::Token(Token::new(TOKEN));
+        let writes = WritePolicy::Token(TokenDigest::new(TOKEN));
         let (right, host) = (("authorization", "Bearer 0123456789abcdef"), ("host", "127.0.0.1:9000"));
         for (origin, expected) in [
             ("http://127.0.0.1:9000", 200),

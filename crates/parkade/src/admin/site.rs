@@ -7,7 +7,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
-use super::access::{Via, Writes};
+use super::access::{Via, WritePolicy};
 use super::answers::{self, AdminAnswer, allow, fault};
 use super::body;
 use super::door::AdminDoor;
@@ -21,7 +21,7 @@ pub struct Site {
     door: AdminDoor,
     feed: Feed,
     settings: Bytes,
-    writes: Writes,
+    writes: WritePolicy,
 }
 
 /// A response whose end is known, or a stream of events.
@@ -29,7 +29,7 @@ pub type SiteAnswer = Response<Either<Full<Bytes>, EventStream>>;
 
 impl Site {
     #[must_use]
-    pub fn new(door: AdminDoor, settings: &[SettingView], writes: Writes) -> Self {
+    pub fn new(door: AdminDoor, settings: &[SettingView], writes: WritePolicy) -> Self {
         let settings = json!({ "settings": settings, "writes": writes.word() });
         let settings = serde_json::to_vec(&settings).expect("settings are JSON").into();
         Self { feed: Feed::new(door.clone()), door, settings, writes }

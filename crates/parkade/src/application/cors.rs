@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use parkade_wire::CorsPolicy;
 
-use crate::clients::added::{Added, Field};
+use crate::clients::added::{AddedHeaders, OwnedHeader};
 use crate::http::Head;
 use crate::http::answer::is_token;
 
@@ -15,16 +15,16 @@ use crate::http::answer::is_token;
 pub struct Policy {
     said: CorsPolicy,
     /// For any origin, or for one that is not permitted, or for none.
-    otherwise: Rc<Added>,
+    otherwise: Rc<AddedHeaders>,
     /// The permitted origins that are written out.
-    exact: Vec<(Box<str>, Rc<Added>)>,
+    exact: Vec<(Box<str>, Rc<AddedHeaders>)>,
     /// `https://` and `.example.com`.
     under: Vec<(Box<str>, Box<str>)>,
 }
 
 impl Policy {
     /// `usual`: what is added to all responses of the application.
-    pub fn new(said: CorsPolicy, usual: &Rc<Added>) -> Self {
+    pub fn new(said: CorsPolicy, usual: &Rc<AddedHeaders>) -> Self {
         let mut policy = Self { said, otherwise: Rc::clone(usual), exact: Vec::new(), under: Vec::new() };
         if policy.permits_any() {
             policy.otherwise = policy.added(usual, Some("*"));
@@ -43,7 +43,7 @@ impl Policy {
     }
 
     /// What is added to the response of a request with this `Origin`.
-    pub fn for_origin(&self, origin: Option<&str>, usual: &Added) -> Rc<Added> {
+    pub fn for_origin(&self, origin: Option<&str>, usual: &AddedHeaders) -> Rc<AddedHeaders> {
         let Some(origin) = origin else { return Rc::clone(&self.otherwise) };
         if let Some((_, added)) = self.exact.iter().find(|(known, _)| **known == *origin) {
             return Rc::clone(added);
@@ -52,7 +52,7 @@ impl Policy {
     }
 
     /// The fields of the response to a preflight: none of those that permit something if the origin is not permitted.
-    pub fn preflight(&self, head: &Head) -> Vec<Field> {
+    pub fn preflight(&self, head: &Head) -> Vec<OwnedHeader> {
         let asked = |name: &str| head.field(name).unwrap_or_default();
         let mut fields = Vec::new();
         if let Some(origin) = self.permitted(asked("origin")) {
@@ -107,8 +107,8 @@ impl Policy {
         })
     }
 
-    fn added(&self, usual: &Added, permitted: Option<&str>) -> Rc<Added> {
-        let mut added = Added { varies: !self.permits_any(), ..usual.clone() };
+    fn added(&self, usual: &AddedHeaders, permitted: Option<&str>) -> Rc<AddedHeaders> {
+        let mut added = AddedHeaders { varies: !self.permits_any(), ..usual.clone() };
         if let Some(origin) = permitted {
             added.usual.push(field("access-control-allow-origin", origin));
             if self.said.credentials {
@@ -128,7 +128,7 @@ pub fn asks(head: &Head) -> Option<&str> {
     head.field("origin").map(|_| asked)
 }
 
-fn field(name: &str, value: &str) -> Field {
+fn field(name: &str, value: &str) -> OwnedHeader {
     (name.as_bytes().into(), value.as_bytes().into())
 }
 
@@ -151,13 +151,13 @@ mod tests {
         CorsPolicy { origins: origins.iter().map(ToString::to_string).collect(), ..CorsPolicy::default() }
     }
 
-    fn shown(fields: &[Field]) -> Vec<String> {
+    fn shown(fields: &[OwnedHeader]) -> Vec<String> {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         fields.iter().map(|(name, value)| format!("{}: {}", text(name), text(value))).collect()
     }
 
     fn answered(policy: &Policy, origin: Option<&str>) -> (Vec<String>, bool) {
-        let added = policy.for_origin(origin, &Added::default());
+        let added = policy.for_origin(origin, &AddedHeaders::default());
         (shown(&added.usual), added.varies)
     }
 

@@ -11,7 +11,7 @@ use parkade_wire::{Application, Response, Route, RouteKind, ThenRequest};
 
 use super::surroundings::{self, Declared, Surroundings};
 use super::{called, check, waits};
-use crate::clients::added::{Added, Field};
+use crate::clients::added::{AddedHeaders, OwnedHeader};
 use crate::databases::Databases;
 use crate::http::{Head, answer};
 use crate::queries::WorkRequest;
@@ -47,7 +47,7 @@ struct Ready {
 #[derive(Debug)]
 struct RouteAdded {
     status: Option<u16>,
-    fields: Vec<Field>,
+    fields: Vec<OwnedHeader>,
 }
 
 /// The route tables of the applications that serve, or that a parked request still refers to.
@@ -95,7 +95,7 @@ impl Routes {
     }
 
     /// What is added to the response of a request that goes there; `None`: nothing.
-    pub fn added(&self, table: Option<TableId>, destination: &Destination, head: &Head) -> Option<Rc<Added>> {
+    pub fn added(&self, table: Option<TableId>, destination: &Destination, head: &Head) -> Option<Rc<AddedHeaders>> {
         let usual = self.surroundings(table).map(|around| match destination {
             Destination::Preflight => Rc::clone(around.usual()),
             _ => around.added(destination, head),
@@ -105,11 +105,11 @@ impl Routes {
         else {
             return usual;
         };
-        Some(Rc::new(usual.as_deref().unwrap_or(&Added::default()).with(*status, fields.clone())))
+        Some(Rc::new(usual.as_deref().unwrap_or(&AddedHeaders::default()).with(*status, fields.clone())))
     }
 
     /// The fields that answer this request, if it is a preflight and the application has a policy for what it asks.
-    pub fn preflight(&self, table: Option<TableId>, core: &Core, head: &Head) -> Option<Vec<Field>> {
+    pub fn preflight(&self, table: Option<TableId>, core: &Core, head: &Head) -> Option<Vec<OwnedHeader>> {
         let around = self.surroundings(table)?;
         let method = around.asked_method(head)?;
         around.preflight(&self.find_in(table, core, method, head.path()).destination, head)

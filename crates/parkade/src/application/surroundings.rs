@@ -8,7 +8,7 @@ use parkade_wire::{CorsPolicy, Headers};
 
 use super::cors::{self, Policy};
 use super::routes::BadApplication;
-use crate::clients::added::{Added, Field};
+use crate::clients::added::{AddedHeaders, OwnedHeader};
 use crate::http::Head;
 use crate::http::answer::{self, BadAnswer};
 use crate::http::limits::ADDED_COUNT_MAX;
@@ -17,7 +17,7 @@ use crate::http::limits::ADDED_COUNT_MAX;
 #[derive(Debug)]
 pub struct Surroundings {
     table: TableId,
-    usual: Rc<Added>,
+    usual: Rc<AddedHeaders>,
     policies: Vec<Policy>,
     /// The policy of each route, by its index.
     of_routes: Vec<Option<u32>>,
@@ -41,7 +41,7 @@ impl Declared {
             return Ok(None);
         }
         let fields = fields(&self.headers).map_err(BadApplication::Headers)?;
-        let usual = Rc::new(Added { usual: fields, ..Added::default() });
+        let usual = Rc::new(AddedHeaders { usual: fields, ..AddedHeaders::default() });
         let policies: Vec<Policy> = self.policies.into_iter().map(|said| Policy::new(said, &usual)).collect();
         if policies.iter().any(|policy| !policy.is_sendable()) {
             return Err(BadApplication::Cors);
@@ -57,7 +57,7 @@ impl Surroundings {
     }
 
     /// What is added to the response of a request that goes there.
-    pub fn added(&self, destination: &Destination, head: &Head) -> Rc<Added> {
+    pub fn added(&self, destination: &Destination, head: &Head) -> Rc<AddedHeaders> {
         match self.policy(destination) {
             Some(policy) => policy.for_origin(head.field("origin"), &self.usual),
             None => Rc::clone(&self.usual),
@@ -65,12 +65,12 @@ impl Surroundings {
     }
 
     /// What is added to the response of a preflight.
-    pub fn usual(&self) -> &Rc<Added> {
+    pub fn usual(&self) -> &Rc<AddedHeaders> {
         &self.usual
     }
 
     /// The fields that answer a preflight; `destination`: where the request that it asks about would go.
-    pub fn preflight(&self, destination: &Destination, head: &Head) -> Option<Vec<Field>> {
+    pub fn preflight(&self, destination: &Destination, head: &Head) -> Option<Vec<OwnedHeader>> {
         Some(self.policy(destination)?.preflight(head))
     }
 
@@ -99,7 +99,7 @@ impl Surroundings {
 }
 
 /// Header fields that are added, in their own memory. A length would be wrong.
-pub fn fields(headers: &Headers) -> Result<Vec<Field>, BadAnswer> {
+pub fn fields(headers: &Headers) -> Result<Vec<OwnedHeader>, BadAnswer> {
     if headers.len() > ADDED_COUNT_MAX {
         return Err(BadAnswer::Count);
     }

@@ -7,24 +7,24 @@ use std::rc::Rc;
 use crate::http::answer::HeaderField;
 
 /// Name and value.
-pub type Field = (Box<[u8]>, Box<[u8]>);
+pub type OwnedHeader = (Box<[u8]>, Box<[u8]>);
 
 /// Nobody looks for unused sets before there are so many.
 const SWEPT_COUNT_MIN: usize = 64;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Added {
+pub struct AddedHeaders {
     /// Takes the place of 200.
     pub status: Option<u16>,
     /// For this request: they take the place of the response's own fields of that name.
-    pub given: Vec<Field>,
+    pub given: Vec<OwnedHeader>,
     /// For all requests: only if the response has no field of that name.
-    pub usual: Vec<Field>,
+    pub usual: Vec<OwnedHeader>,
     /// The response differs with the `Origin` of its request.
     pub varies: bool,
 }
 
-impl Added {
+impl AddedHeaders {
     /// The status that is sent instead of this one.
     pub fn status(&self, status: u16) -> u16 {
         if status == 200 { self.status.unwrap_or(status) } else { status }
@@ -49,12 +49,12 @@ impl Added {
 
     /// The same with what a worker gave.
     #[must_use]
-    pub fn with(&self, status: Option<u16>, given: Vec<Field>) -> Self {
+    pub fn with(&self, status: Option<u16>, given: Vec<OwnedHeader>) -> Self {
         Self { status, given, usual: self.usual.clone(), varies: self.varies }
     }
 }
 
-fn borrowed(field: &Field) -> HeaderField<'_> {
+fn borrowed(field: &OwnedHeader) -> HeaderField<'_> {
     (&field.0, &field.1)
 }
 
@@ -78,7 +78,7 @@ fn is_about_content(name: &[u8]) -> bool {
 /// What is added to requests now; equal sets are one. Thousands of requests are parked with the same fields.
 #[derive(Debug)]
 pub struct AddedSets {
-    known: HashSet<Rc<Added>>,
+    known: HashSet<Rc<AddedHeaders>>,
     sweep_at: usize,
 }
 
@@ -89,7 +89,7 @@ impl Default for AddedSets {
 }
 
 impl AddedSets {
-    pub fn shared(&mut self, added: Added) -> Rc<Added> {
+    pub fn shared(&mut self, added: AddedHeaders) -> Rc<AddedHeaders> {
         if let Some(known) = self.known.get(&added) {
             return Rc::clone(known);
         }
@@ -107,11 +107,11 @@ impl AddedSets {
 mod tests {
     use super::*;
 
-    fn fields(pairs: &[(&str, &str)]) -> Vec<Field> {
+    fn fields(pairs: &[(&str, &str)]) -> Vec<OwnedHeader> {
         pairs.iter().map(|(name, value)| (name.as_bytes().into(), value.as_bytes().into())).collect()
     }
 
-    fn sent(added: &Added, status: u16, own: &[(&str, &str)]) -> Vec<String> {
+    fn sent(added: &AddedHeaders, status: u16, own: &[(&str, &str)]) -> Vec<String> {
         let own = own.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let shown = |(name, value)| format!("{}: {}", String::from_utf8_lossy(name), String::from_utf8_lossy(value));
         added.fields(status, own).map(shown).collect()
@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn what_a_worker_gave_takes_the_place_of_the_cores_own() {
-        let added = Added { given: fields(&[("Cache-Control", "max-age=60"), ("x-a", "1")]), ..Added::default() };
+        let added =
+            AddedHeaders { given: fields(&[("Cache-Control", "max-age=60"), ("x-a", "1")]), ..AddedHeaders::default() };
         let own = [("cache-control", "no-store"), ("etag", "7")];
         assert_eq!(sent(&added, 200, &own), ["etag: 7", "Cache-Control: max-age=60", "x-a: 1"]);
     }
@@ -128,17 +129,18 @@ mod tests {
     fn what_is_said_about_the_content_is_not_said_about_an_error() {
         let given =
             [("cache-control", "max-age=60"), ("Content-Type", "text/csv"), ("set-cookie", "a=1"), ("x-a", "1")];
-        let added = Added { given: fields(&given), ..Added::default() };
+        let added = AddedHeaders { given: fields(&given), ..AddedHeaders::default() };
         let own = [("content-type", "application/json")];
         assert_eq!(sent(&added, 503, &own), ["content-type: application/json", "set-cookie: a=1", "x-a: 1"]);
-        let policy = Added { given: fields(&[("Content-Security-Policy", "x")]), ..Added::default() };
+        let policy = AddedHeaders { given: fields(&[("Content-Security-Policy", "x")]), ..AddedHeaders::default() };
         assert_eq!(sent(&policy, 404, &[]), ["Content-Security-Policy: x"]);
     }
 
     #[test]
     fn the_usual_ones_stand_back_and_lists_grow() {
         let usual = fields(&[("x-frame-options", "DENY"), ("x-b", "2")]);
-        let added = Added { given: fields(&[("Vary", "Accept"), ("x-b", "1")]), usual, varies: true, status: None };
+        let added =
+            AddedHeaders { given: fields(&[("Vary", "Accept"), ("x-b", "1")]), usual, varies: true, status: None };
         let own = [("X-Frame-Options", "SAMEORIGIN"), ("vary", "Prefer")];
         assert_eq!(
             sent(&added, 200, &own),
@@ -148,15 +150,16 @@ mod tests {
 
     #[test]
     fn only_200_becomes_another_status() {
-        let added = Added { status: Some(201), ..Added::default() };
+        let added = AddedHeaders { status: Some(201), ..AddedHeaders::default() };
         assert_eq!([200, 204, 404].map(|status| added.status(status)), [201, 204, 404]);
-        assert_eq!(Added::default().status(200), 200);
+        assert_eq!(AddedHeaders::default().status(200), 200);
     }
 
     #[test]
     fn equal_sets_are_one_and_unused_ones_are_dropped() {
         let mut sets = AddedSets::default();
-        let added = |number: usize| Added { given: fields(&[("x", &number.to_string())]), ..Added::default() };
+        let added =
+            |number: usize| AddedHeaders { given: fields(&[("x", &number.to_string())]), ..AddedHeaders::default() };
         let kept = sets.shared(added(0));
         assert!(Rc::ptr_eq(&kept, &sets.shared(added(0))));
         (1..1_000).for_each(|number| drop(sets.shared(added(number))));

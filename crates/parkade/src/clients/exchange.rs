@@ -11,7 +11,7 @@ use parkade_wire::Response;
 use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
-use super::added::Added;
+use super::added::AddedHeaders;
 use crate::http::answer::HeaderField;
 use crate::http::budget::Reservation;
 use crate::http::forwarded::RequestOrigin;
@@ -48,7 +48,7 @@ pub struct Exchange {
     /// Its relation to jobs; most requests have none.
     pub jobs: Option<Box<WithJobs>>,
     /// What is added to its response.
-    pub added: Option<Rc<Added>>,
+    pub added: Option<Rc<AddedHeaders>>,
 }
 
 /// There may be a million parked requests.
@@ -410,7 +410,7 @@ impl Exchanges {
         self.peek(request)?.given_id()
     }
 
-    pub fn added(&self, request: RequestId) -> Option<&Added> {
+    pub fn added(&self, request: RequestId) -> Option<&AddedHeaders> {
         self.peek(request)?.added.as_deref()
     }
 

@@ -31,8 +31,8 @@ use crate::http::{Head, Http, HttpEvent, RefusedRequest, StreamedContent};
 use crate::log::{AccessLog, LineThrottle};
 use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
-use crate::statistics::{EndedRequests, Load, NamedRoutes as _, Recent, RouteName, RouteNumber};
-use added::{Added, AddedSets};
+use crate::statistics::{EndedRequests, NamedRoutes as _, OpenRequests, Recent, RouteName, RouteNumber};
+use added::{AddedHeaders, AddedSets};
 use client_text::ClientText;
 use exchange::{Arrival, Exchange, Exchanges, Kept};
 use messages::Event as StreamEvent;
@@ -124,7 +124,7 @@ impl Clients {
     }
 
     /// Whatever answers this request, this is added to it.
-    pub fn add(&mut self, request: RequestId, added: Added) {
+    pub fn add(&mut self, request: RequestId, added: AddedHeaders) {
         let added = self.added.shared(added);
         if let Some(exchange) = self.exchanges.of(request) {
             exchange.added = Some(added);
@@ -173,7 +173,7 @@ impl Clients {
     }
 
     /// Answers which requests of other origins the application permits.
-    pub fn answer_preflight(&mut self, request: RequestId, fields: &[added::Field]) {
+    pub fn answer_preflight(&mut self, request: RequestId, fields: &[added::OwnedHeader]) {
         self.answer(request, 204, fields.iter().map(|(name, value)| (&name[..], &value[..])), &Bytes::new());
     }
 
@@ -483,7 +483,7 @@ impl Clients {
     }
 
     /// Looks at the sums; once a second.
-    pub fn sample(&mut self, now: Moment, load: Load) {
+    pub fn sample(&mut self, now: Moment, load: OpenRequests) {
         self.log.sample(now, load);
     }
 

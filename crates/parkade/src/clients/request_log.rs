@@ -6,7 +6,7 @@ use parkade_model::Ending;
 use super::exchange::Exchange;
 use crate::http::RefusedRequest;
 use crate::log::{AccessEntry, AccessLog};
-use crate::statistics::{EndedRequests, Load, Recent, RouteNumber};
+use crate::statistics::{EndedRequests, OpenRequests, Recent, RouteNumber};
 
 pub struct RequestLog {
     counts: EndedRequests,
@@ -33,7 +33,7 @@ impl RequestLog {
     }
 
     /// Looks at the counts; once a second.
-    pub fn sample(&mut self, now: Moment, load: Load) {
+    pub fn sample(&mut self, now: Moment, load: OpenRequests) {
         self.recent.sample(now, &self.counts, load);
     }
 

@@ -5,14 +5,14 @@ use parkade_jobs::{JobEnding, JobState};
 use parkade_model::JobId;
 use serde_json::{Value, json};
 
-use super::context::Context;
+use super::context::JobContext;
 use super::results::Results;
 use crate::clients::Clients;
 use crate::http::answer::HeaderField;
 use crate::http::problem::Problem;
 
 /// The job has ended, and its result is the response.
-pub fn result(cx: &mut Context<'_>, request: RequestId, job: JobId, results: &mut Results) {
+pub fn result(cx: &mut JobContext<'_>, request: RequestId, job: JobId, results: &mut Results) {
     match results.of(job) {
         Some(JobEnding::Completed { .. }) => completed(cx, request, job, results),
         Some(JobEnding::Dead { .. }) => {
@@ -43,7 +43,7 @@ pub fn pending(clients: &mut Clients, request: RequestId, job: JobId, state: Opt
 }
 
 /// The client wanted to cancel the job, which has ended.
-pub fn too_late_to_cancel(cx: &mut Context<'_>, request: RequestId, job: JobId, results: &Results) {
+pub fn too_late_to_cancel(cx: &mut JobContext<'_>, request: RequestId, job: JobId, results: &Results) {
     match results.of(job) {
         Some(JobEnding::Completed { .. }) => error(cx.clients, request, 409, "client", "the job has completed"),
         Some(JobEnding::Dead { .. }) => {
@@ -68,7 +68,7 @@ pub fn missing(clients: &mut Clients, request: RequestId) {
 }
 
 /// The headers of the result replace ours, so that it can say itself how it may be cached.
-fn completed(cx: &mut Context<'_>, request: RequestId, job: JobId, results: &mut Results) {
+fn completed(cx: &mut JobContext<'_>, request: RequestId, job: JobId, results: &mut Results) {
     match results.response(job) {
         Some(Ok(made)) => {
             let mut fields: Vec<HeaderField<'_>> =
@@ -86,7 +86,7 @@ fn completed(cx: &mut Context<'_>, request: RequestId, job: JobId, results: &mut
     }
 }
 
-fn lost(cx: &mut Context<'_>, request: RequestId) {
+fn lost(cx: &mut JobContext<'_>, request: RequestId) {
     tracing::error!("a bug in parkade: the result of a job was dropped before it was delivered");
     cx.refuse(request, Refusal::BadAnswer);
 }

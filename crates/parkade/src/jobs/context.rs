@@ -5,7 +5,7 @@ use parkade_core::{Core, Event, Moment, RequestId};
 use crate::clients::{Clients, Messages};
 use crate::clock::Clock;
 
-pub struct Context<'a> {
+pub struct JobContext<'a> {
     pub core: &'a Core,
     pub clients: &'a mut Clients,
     pub messages: &'a mut Messages,
@@ -16,7 +16,7 @@ pub struct Context<'a> {
     pub events: &'a mut Vec<Event>,
 }
 
-impl Context<'_> {
+impl JobContext<'_> {
     pub fn tell(&mut self, event: Event) {
         self.events.push(event);
     }

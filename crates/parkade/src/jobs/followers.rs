@@ -5,7 +5,7 @@ use parkade_jobs::{JobEnding, JobRecord, JobState};
 use parkade_model::JobId;
 use serde_json::{Value, json};
 
-use super::context::Context;
+use super::context::JobContext;
 use super::runs::Runs;
 use crate::clients::exchange::{Exchange, Exchanges, JobAsked};
 
@@ -15,7 +15,7 @@ pub fn channel(job: JobId) -> ChannelName {
 }
 
 /// Whether any client here follows the job.
-pub fn are_there(cx: &Context<'_>, job: JobId) -> bool {
+pub fn are_there(cx: &JobContext<'_>, job: JobId) -> bool {
     cx.core.cursor(&channel(job)).is_some()
 }
 
@@ -31,7 +31,7 @@ pub fn state(runs: &Runs, job: &JobRecord) -> Value {
 }
 
 /// Tells all followers of the job its state.
-pub fn tell(cx: &mut Context<'_>, job: JobId, state: &Value) {
+pub fn tell(cx: &mut JobContext<'_>, job: JobId, state: &Value) {
     let channel = channel(job);
     // Without a follower there is no channel, and none is made.
     if cx.core.cursor(&channel).is_some() {
@@ -41,14 +41,14 @@ pub fn tell(cx: &mut Context<'_>, job: JobId, state: &Value) {
 }
 
 /// Tells only this follower the state of the job: the others know it.
-pub fn tell_one(cx: &mut Context<'_>, request: RequestId, job: JobId, state: &Value) {
+pub fn tell_one(cx: &mut JobContext<'_>, request: RequestId, job: JobId, state: &Value) {
     if let Some(cursor) = cx.core.cursor(&channel(job)) {
         cx.clients.feed_alone(request, cursor, state.to_string().as_bytes());
     }
 }
 
 /// Tells all followers how the job ended.
-pub fn tell_ending(cx: &mut Context<'_>, job: JobId, ending: &JobEnding) {
+pub fn tell_ending(cx: &mut JobContext<'_>, job: JobId, ending: &JobEnding) {
     let state = match ending {
         JobEnding::Completed { .. } => JobState::Completed,
         JobEnding::Dead { .. } => JobState::Dead,
@@ -58,12 +58,12 @@ pub fn tell_ending(cx: &mut Context<'_>, job: JobId, ending: &JobEnding) {
 }
 
 /// Tells all followers that there is no such job.
-pub fn tell_missing(cx: &mut Context<'_>, job: JobId) {
+pub fn tell_missing(cx: &mut JobContext<'_>, job: JobId) {
     tell_last(cx, job, &json!({ "state": "missing" }));
 }
 
 /// The state of the job will not change again: the streams end.
-pub fn tell_last(cx: &mut Context<'_>, job: JobId, state: &Value) {
+pub fn tell_last(cx: &mut JobContext<'_>, job: JobId, state: &Value) {
     tell(cx, job, state);
     if are_there(cx, job) {
         cx.tell(Event::ChannelEnded { channel: channel(job) });

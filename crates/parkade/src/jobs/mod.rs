@@ -42,7 +42,7 @@ use runs::{AttemptRecord, Runs};
 use store_link::OpenResult;
 
 pub use address::{destination, timeout};
-pub use context::Context;
+pub use context::JobContext;
 pub use declarations::JobDeclarations;
 pub use opening::WaitingWorker;
 pub use store_link::{StoreLink, Waited};
@@ -116,7 +116,7 @@ impl Jobs {
     }
 
     /// After the replies of a turn. Returns the workers that have waited for the store.
-    pub fn end_turn(&mut self, cx: &mut Context<'_>, opened: Option<OpenResult>) -> Option<Waited> {
+    pub fn end_turn(&mut self, cx: &mut JobContext<'_>, opened: Option<OpenResult>) -> Option<Waited> {
         let news = self.store.take_news();
         if news.has_jobs {
             cx.tell(Event::JobsReady { after: None });
@@ -145,7 +145,7 @@ impl Jobs {
     }
 
     /// About once a second: repeats what the store could not answer, and has it count its jobs.
-    pub fn tick(&mut self, cx: &mut Context<'_>) {
+    pub fn tick(&mut self, cx: &mut JobContext<'_>) {
         if self.store.is_open() {
             self.check_clock(cx);
         } else if self.store.has_failed() {
@@ -179,7 +179,7 @@ impl Jobs {
         !waits && self.store.end()
     }
 
-    fn check_clock(&mut self, cx: &mut Context<'_>) {
+    fn check_clock(&mut self, cx: &mut JobContext<'_>) {
         if let Some(jump) = self.store.clock_jump(cx.now) {
             tracing::info!("the wall clock has jumped by {jump} ms; the times of waiting jobs are checked again");
             cx.tell(Event::JobsReady { after: None });
@@ -188,7 +188,7 @@ impl Jobs {
     }
 
     /// Logs each pause of all runs once. Short ones are over before anyone could look.
-    fn log_pause(&mut self, cx: &Context<'_>) {
+    fn log_pause(&mut self, cx: &JobContext<'_>) {
         let left = cx.core.jobs_put_off(cx.now).filter(|left| *left >= PAUSE_LOGGED_MIN);
         if let Some(left) = left
             && !self.is_paused
@@ -199,7 +199,7 @@ impl Jobs {
     }
 
     /// Handles a reply of the store. If it could not cancel a job, the reason has to go with the event of the core.
-    pub fn hear(&mut self, cx: &mut Context<'_>, reply: Reply) -> Option<CancelFailed> {
+    pub fn hear(&mut self, cx: &mut JobContext<'_>, reply: Reply) -> Option<CancelFailed> {
         match self.store.take_question(&reply, cx.now)? {
             Question::Enqueue { id, request, by } => enqueued(cx, id, request, by, reply),
             Question::Claim => self.claimed(cx, reply),
@@ -238,7 +238,7 @@ impl Jobs {
     // What the application declares.
 
     /// A worker is about to be ready. If its code serves from now on, these declarations take effect.
-    pub fn take_over(&mut self, cx: &mut Context<'_>, worker: WorkerId, mut new: JobDeclarations) {
+    pub fn take_over(&mut self, cx: &mut JobContext<'_>, worker: WorkerId, mut new: JobDeclarations) {
         let Some(generation) = cx.core.generation_served_with(worker, new.declared()) else { return };
         let may_know_more = self.declarations.replace(generation, &mut new);
         let bounds = |DeclaredQueue { name, concurrency, rate }| QueueBounds {
@@ -270,7 +270,7 @@ impl Jobs {
     /// `ENQUEUE`.
     pub fn worker_enqueued(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobContext<'_>,
         worker: WorkerId,
         request: Option<RequestId>,
         job: Enqueued,
@@ -291,7 +291,7 @@ impl Jobs {
     /// Gives the job to the store. It is durable only when the store has replied.
     pub fn enqueue_for_worker(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobContext<'_>,
         worker: WorkerId,
         request: Option<RequestId>,
         job: NewJob,
@@ -307,7 +307,7 @@ impl Jobs {
 
     // Runs.
 
-    pub fn claim(&mut self, cx: &mut Context<'_>, count: u32, limited: &[Allowance<QueueId>]) {
+    pub fn claim(&mut self, cx: &mut JobContext<'_>, count: u32, limited: &[Allowance<QueueId>]) {
         if !self.store.is_open() {
             return cx.tell(Event::JobsNotClaimed);
         }
@@ -321,13 +321,13 @@ impl Jobs {
         self.store.ask(Question::Claim, |tag| Command::Claim { tag, count, limited });
     }
 
-    fn claimed(&mut self, cx: &mut Context<'_>, reply: Reply) {
+    fn claimed(&mut self, cx: &mut JobContext<'_>, reply: Reply) {
         let Reply::Claimed { jobs, more, next, .. } = reply else { return cx.tell(Event::JobsNotClaimed) };
         let jobs = jobs.into_iter().map(|job| self.begin_run(cx, job)).collect();
         cx.tell(Event::JobsClaimed { jobs, more, next: next.map(until) });
     }
 
-    fn begin_run(&mut self, cx: &mut Context<'_>, job: Claimed) -> ClaimedJob {
+    fn begin_run(&mut self, cx: &mut JobContext<'_>, job: Claimed) -> ClaimedJob {
         let request = cx.clients.http.insert_clientless();
         let queue = self.queues.number(&job.queue);
         let policy = self.declarations.policy(&job.name);
@@ -358,7 +358,7 @@ impl Jobs {
         self.store.ask(question, |tag| Command::End { tag, job, claim, verdict, is_again });
     }
 
-    fn recorded(&mut self, cx: &mut Context<'_>, request: RequestId, record: AttemptRecord, reply: Reply) {
+    fn recorded(&mut self, cx: &mut JobContext<'_>, request: RequestId, record: AttemptRecord, reply: Reply) {
         let Reply::AttemptEnded { ended, is_stale, due, .. } = reply else {
             self.runs.keep_unrecorded(request, record);
             return cx.tell(Event::RunNotNoted { request });
@@ -382,7 +382,13 @@ impl Jobs {
     }
 
     /// `PROGRESS`.
-    pub fn worker_progressed(&mut self, cx: &mut Context<'_>, request: RequestId, fraction: Option<f64>, text: &str) {
+    pub fn worker_progressed(
+        &mut self,
+        cx: &mut JobContext<'_>,
+        request: RequestId,
+        fraction: Option<f64>,
+        text: &str,
+    ) {
         if let Some((job, state)) = self.runs.keep_progress(request, fraction, text) {
             followers::tell(cx, job, &state);
         }
@@ -391,7 +397,7 @@ impl Jobs {
     // Jobs that others wait for.
 
     /// A job has ended for good, and the store has recorded that.
-    fn ended(&mut self, cx: &mut Context<'_>, EndedJob { id: job, ending }: EndedJob) {
+    fn ended(&mut self, cx: &mut JobContext<'_>, EndedJob { id: job, ending }: EndedJob) {
         followers::tell_ending(cx, job, &ending);
         if cx.core.is_watched(job) {
             self.results.keep(job, ending);
@@ -401,13 +407,13 @@ impl Jobs {
 
     /// A job has ended for good in another server, or was dropped there. It is looked up only if a client here waits
     /// for it or follows it.
-    fn ended_elsewhere(&mut self, cx: &Context<'_>, job: JobId) {
+    fn ended_elsewhere(&mut self, cx: &JobContext<'_>, job: JobId) {
         if followers::are_there(cx, job) || cx.core.is_watched(job) {
             self.store.find(Question::EndedElsewhere { job }, job);
         }
     }
 
-    fn ending_found(&mut self, cx: &mut Context<'_>, job: JobId, reply: Reply) {
+    fn ending_found(&mut self, cx: &mut JobContext<'_>, job: JobId, reply: Reply) {
         match reply {
             Reply::Found { job: Some(found), .. } => {
                 let id = found.id;
@@ -433,7 +439,7 @@ impl Jobs {
         }
     }
 
-    fn found(&mut self, cx: &mut Context<'_>, request: RequestId, caller: JobCaller, reply: Reply) {
+    fn found(&mut self, cx: &mut JobContext<'_>, request: RequestId, caller: JobCaller, reply: Reply) {
         let Reply::Found { job, .. } = reply else { return cx.tell(Event::JobNotLookedUp { request }) };
         let visibility = job.as_ref().map_or(Visibility::Hidden, |job| self.declarations.visibility(caller, &job.name));
         let job = match (visibility, job) {
@@ -468,7 +474,7 @@ impl Jobs {
     }
 
     /// The response to a client that asked for the state of a job, or its result.
-    pub fn answer(&mut self, cx: &mut Context<'_>, request: RequestId, job: JobId, standing: JobLookup) {
+    pub fn answer(&mut self, cx: &mut JobContext<'_>, request: RequestId, job: JobId, standing: JobLookup) {
         match standing {
             JobLookup::Ended => answers::result(cx, request, job, &mut self.results),
             JobLookup::Pending => {
@@ -482,7 +488,7 @@ impl Jobs {
     /// The response to a client that wanted to cancel a job.
     pub fn answer_cancel(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobContext<'_>,
         request: RequestId,
         (job, standing): (JobId, JobLookup),
         will_end: bool,
@@ -496,7 +502,7 @@ impl Jobs {
 
     /// A stream of events has been opened. If it is that of a job, it begins with the current state: nobody knows when
     /// that will change.
-    pub fn stream_opened(&mut self, cx: &Context<'_>, request: RequestId) {
+    pub fn stream_opened(&mut self, cx: &JobContext<'_>, request: RequestId) {
         if let Some(JobAsked::Events(job)) = cx.clients.exchanges.peek(request).map(Exchange::job_asked) {
             self.announce(job, request);
         }
@@ -506,7 +512,7 @@ impl Jobs {
         self.store.find(Question::Announce { job, request }, job);
     }
 
-    fn announced(&mut self, cx: &mut Context<'_>, job: JobId, request: RequestId, reply: Reply) {
+    fn announced(&mut self, cx: &mut JobContext<'_>, job: JobId, request: RequestId, reply: Reply) {
         // Its client may have left, or have been told that the job has ended.
         if !followers::is_one(&cx.clients.exchanges, request, job) {
             return;
@@ -540,7 +546,7 @@ impl Jobs {
         }
     }
 
-    fn cancelled(&mut self, cx: &mut Context<'_>, job: JobId, reply: Reply) -> Option<CancelFailed> {
+    fn cancelled(&mut self, cx: &mut JobContext<'_>, job: JobId, reply: Reply) -> Option<CancelFailed> {
         let answer = match reply {
             Reply::Changed { changed: true, .. } => {
                 self.ended(cx, EndedJob { id: job, ending: JobEnding::Cancelled });
@@ -556,7 +562,7 @@ impl Jobs {
 
     // Recurring jobs.
 
-    pub fn recur(&mut self, cx: &mut Context<'_>, effect: RecurringEffect) {
+    pub fn recur(&mut self, cx: &mut JobContext<'_>, effect: RecurringEffect) {
         match effect {
             RecurringEffect::ReadSchedules if self.store.is_open() => {
                 self.store.ask(Question::Schedules, |tag| Command::Schedules { tag });
@@ -583,7 +589,7 @@ impl Jobs {
     // Operators.
 
     /// Answers an operator or a script; nearly always with the store's reply.
-    pub fn answer_operator(&mut self, cx: &mut Context<'_>, ask: JobAsk, back: Back) {
+    pub fn answer_operator(&mut self, cx: &mut JobContext<'_>, ask: JobAsk, back: Back) {
         if let JobAsk::EnqueueKnown(job) = &ask
             && self.declarations.lack(&job.name)
         {
@@ -613,7 +619,7 @@ impl Jobs {
 
     /// The store does not take commands. Only an enqueued job opens it: if there had been any jobs, it would have been
     /// opened at the start.
-    fn answer_without_store(&mut self, cx: &mut Context<'_>, ask: &JobAsk) -> Option<JobAnswer> {
+    fn answer_without_store(&mut self, cx: &mut JobContext<'_>, ask: &JobAsk) -> Option<JobAnswer> {
         match ask {
             JobAsk::Enqueue(_) | JobAsk::EnqueueKnown(_) => {}
             _ if self.store.has_failed() => {}
@@ -626,7 +632,7 @@ impl Jobs {
 }
 
 /// The store has the job, or could not store it.
-fn enqueued(cx: &mut Context<'_>, id: JobId, request: Option<RequestId>, by: Enqueuer, reply: Reply) {
+fn enqueued(cx: &mut JobContext<'_>, id: JobId, request: Option<RequestId>, by: Enqueuer, reply: Reply) {
     let fault = match &reply {
         Reply::Enqueued { job, due, .. } => {
             if let Some(request) = request {
@@ -650,13 +656,13 @@ fn enqueued(cx: &mut Context<'_>, id: JobId, request: Option<RequestId>, by: Enq
 }
 
 /// A job was dropped: clients that wait for it would wait for ever.
-fn dropped(cx: &mut Context<'_>, job: JobId) {
+fn dropped(cx: &mut JobContext<'_>, job: JobId) {
     followers::tell_missing(cx, job);
     cx.tell(Event::JobDropped { job });
 }
 
 /// The state of a job that is to be cancelled, does not wait in the store, and does not run here.
-fn cancelled_found(cx: &mut Context<'_>, job: JobId, reply: Reply) -> Option<CancelFailed> {
+fn cancelled_found(cx: &mut JobContext<'_>, job: JobId, reply: Reply) -> Option<CancelFailed> {
     let found = match reply {
         Reply::Found { job, .. } => job,
         Reply::Refused { fault, .. } => return Some(CancelFailed { job, fault }),
@@ -671,7 +677,7 @@ fn cancelled_found(cx: &mut Context<'_>, job: JobId, reply: Reply) -> Option<Can
 }
 
 /// Jobs may have become ready.
-fn hint(cx: &mut Context<'_>, reply: &Reply) {
+fn hint(cx: &mut JobContext<'_>, reply: &Reply) {
     if has_changed(reply) {
         cx.tell(Event::JobsReady { after: None });
     }

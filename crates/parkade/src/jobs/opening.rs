@@ -14,7 +14,7 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
-pub struct Opening {
+pub struct StoreOpening {
     outage: Option<Outage>,
     waiting: Vec<WaitingWorker>,
 }
@@ -35,7 +35,7 @@ pub struct WaitingWorker {
     pub application: Application,
 }
 
-impl Opening {
+impl StoreOpening {
     /// Whether the last attempt to open the store failed.
     pub fn has_failed(&self) -> bool {
         self.outage.is_some()

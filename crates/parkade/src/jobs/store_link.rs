@@ -9,8 +9,8 @@ use parkade_jobs::{Command, Fault, JobCounts, NewJob, Reply, Tag, Wall, postgres
 use parkade_model::{JobId, WorkerId};
 use parkade_wire::Application;
 
-use super::context::Context;
-use super::opening::{Opening, WaitingWorker};
+use super::context::JobContext;
+use super::opening::{StoreOpening, WaitingWorker};
 use super::questions::Question;
 use crate::log::LineThrottle;
 use crate::store::Store;
@@ -20,7 +20,7 @@ const JUMP_MS_MIN: u64 = 1_000;
 
 pub struct StoreLink {
     store: Store,
-    opening: Opening,
+    opening: StoreOpening,
     /// What commands without a reply were for.
     questions: HashMap<Tag, Question>,
     tags: u64,
@@ -40,7 +40,7 @@ pub type OpenResult = Result<(), OpenError>;
 
 /// What other servers that share the store have done.
 #[derive(Debug)]
-pub struct News {
+pub struct StoreNews {
     /// They have enqueued jobs.
     pub has_jobs: bool,
     /// These jobs have ended for good.
@@ -61,7 +61,7 @@ impl StoreLink {
     pub fn new(store: Store) -> Self {
         Self {
             store,
-            opening: Opening::default(),
+            opening: StoreOpening::default(),
             questions: HashMap::new(),
             tags: 0,
             replies: Vec::new(),
@@ -138,8 +138,8 @@ impl StoreLink {
         self.replies = replies;
     }
 
-    pub fn take_news(&mut self) -> News {
-        News {
+    pub fn take_news(&mut self) -> StoreNews {
+        StoreNews {
             has_jobs: self.store.take_hint(),
             ended: self.store.take_ended(),
             cancelled: self.store.take_cancelled(),
@@ -174,7 +174,7 @@ impl StoreLink {
 
     /// Opens the store while nobody is served: at the start, or for the first worker. A failure that may pass does not
     /// count. After one, only [`Self::ensure_open`] opens the store, because it reports that, and keeps the pauses.
-    pub fn open(&mut self, cx: &mut Context<'_>) -> OpenResult {
+    pub fn open(&mut self, cx: &mut JobContext<'_>) -> OpenResult {
         if self.opening.has_failed() {
             return Ok(());
         }
@@ -189,7 +189,7 @@ impl StoreLink {
 
     /// The store is open from now on, or is being opened, and commands wait for that; otherwise the reason why not. A
     /// disk is tried again after a pause, not by every caller, and in a thread, because it may take any time.
-    pub fn ensure_open(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+    pub fn ensure_open(&mut self, cx: &mut JobContext<'_>) -> Result<(), Fault> {
         if self.takes_commands() {
             return Ok(());
         }
@@ -208,7 +208,7 @@ impl StoreLink {
 
     /// A worker whose code brings the first jobs is ready when their store is open: while other workers serve, nobody
     /// waits for a disk. Returns the application if it need not wait.
-    pub fn wait_until_open(&mut self, cx: &Context<'_>, waiting: WaitingWorker) -> Option<WaitingWorker> {
+    pub fn wait_until_open(&mut self, cx: &JobContext<'_>, waiting: WaitingWorker) -> Option<WaitingWorker> {
         let Application { jobs, queues, recurring, .. } = &waiting.application;
         let has_jobs = !(jobs.is_empty() && queues.is_empty() && recurring.is_empty());
         let waits = self.store.is_opening() || cx.core.ready() && self.store.needs_a_disk();
@@ -221,7 +221,7 @@ impl StoreLink {
     }
 
     /// The store has been opened, or could not be.
-    pub fn hear_opened(&mut self, cx: &mut Context<'_>, opened: OpenResult) -> Waited {
+    pub fn hear_opened(&mut self, cx: &mut JobContext<'_>, opened: OpenResult) -> Waited {
         let mut waiting = self.opening.take_waiting();
         waiting.retain(|waiting| cx.core.role(waiting.worker).is_some());
         match opened {
@@ -237,13 +237,13 @@ impl StoreLink {
         Waited::Ready(waiting)
     }
 
-    fn open_now(&mut self, cx: &mut Context<'_>) -> OpenResult {
+    fn open_now(&mut self, cx: &mut JobContext<'_>) -> OpenResult {
         self.store.open()?;
         self.begin(cx);
         Ok(())
     }
 
-    fn begin(&mut self, cx: &mut Context<'_>) {
+    fn begin(&mut self, cx: &mut JobContext<'_>) {
         if cx.core.config().job_workers == 0 {
             tracing::info!(
                 "this server stores jobs but runs none (--job-workers 0); other servers with the same --jobs run them"

@@ -14,14 +14,14 @@ use crate::store::wall;
 #[derive(Debug, Default)]
 pub struct TransactionJobs {
     kept: IdMap<LeaseId, Vec<NewJob>>,
-    statements: IdMap<QueryId, Statement>,
+    statements: IdMap<QueryId, CommitStatement>,
     /// How the store stands, as last told.
     told: StoreStanding,
 }
 
 /// A statement that has not ended.
 #[derive(Debug)]
-struct Statement {
+struct CommitStatement {
     lease: LeaseId,
     database: DatabaseId,
     ask: CommitAsk,
@@ -57,7 +57,7 @@ impl TransactionJobs {
             CommitAsk::Enqueue(ids) => within.enqueue(wall(), &self.jobs(lease, ids)),
             CommitAsk::LookUp(ids) => within.look_up(&self.jobs(lease, ids)),
         };
-        self.statements.insert(statement, Statement { lease, database, ask, rows: Vec::new() });
+        self.statements.insert(statement, CommitStatement { lease, database, ask, rows: Vec::new() });
         query
     }
 
@@ -76,7 +76,7 @@ impl TransactionJobs {
 
     /// A statement has ended: what it has returned, or how it failed.
     pub fn end(&mut self, statement: QueryId, end: QueryEnd) -> Option<Result<CommitAnswer, QueryEnd>> {
-        let Statement { lease, ask, rows, .. } = self.statements.remove(&statement)?;
+        let CommitStatement { lease, ask, rows, .. } = self.statements.remove(&statement)?;
         if !matches!(end, QueryEnd::Completed(_)) {
             return Some(Err(end));
         }

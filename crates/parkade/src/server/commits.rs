@@ -106,7 +106,7 @@ impl Server {
                     "jobs are enqueued after its transactions have committed, not within them: its role has no access to the schema parkade (see docs/jobs.md)"
                 );
             }
-            CommitEffect::Stored { request, job, id } => {
+            CommitEffect::Enqueued { request, job, id } => {
                 self.jobs.store.add_enqueued(u64::from(job == id));
                 self.clients.exchanges.note_stored(request, job, id);
             }

@@ -27,12 +27,12 @@ use crate::clients::{Clients, Messages, Step};
 use crate::clock::Clock;
 use crate::databases::Databases;
 use crate::http::Http;
-use crate::jobs::{CancelFailed, Context, Jobs, TransactionJobs, Waited};
+use crate::jobs::{CancelFailed, JobContext, Jobs, TransactionJobs, Waited};
 use crate::loading::Loading;
 use crate::log::AccessLog;
 use crate::queries::Queries;
 use crate::share::Share;
-use crate::statistics::Load;
+use crate::statistics::OpenRequests;
 use crate::upstream::Upstream;
 use backlog::Backlog;
 use held_output::HeldOutput;
@@ -183,10 +183,10 @@ impl Server {
     }
 
     /// Has jobs handle something, and tells the core what follows.
-    fn with_jobs<T>(&mut self, handle: impl FnOnce(&mut Jobs, &mut Context<'_>) -> T) -> T {
+    fn with_jobs<T>(&mut self, handle: impl FnOnce(&mut Jobs, &mut JobContext<'_>) -> T) -> T {
         let mut events = Vec::new();
         let Self { core, clients, messages, clock, now, .. } = self;
-        let mut cx = Context { core, clients, messages, clock: *clock, now: *now, events: &mut events };
+        let mut cx = JobContext { core, clients, messages, clock: *clock, now: *now, events: &mut events };
         let handled = handle(&mut self.jobs, &mut cx);
         for event in events {
             self.tell(event);
@@ -262,7 +262,7 @@ impl Server {
 }
 
 /// What the core holds at this moment, runs of jobs included.
-fn load(core: &Core) -> Load {
+fn load(core: &Core) -> OpenRequests {
     let lives = core.lives();
-    Load { queued: lives.routed, running: lives.running, parked: lives.parked }
+    OpenRequests { queued: lives.routed, running: lives.running, parked: lives.parked }
 }

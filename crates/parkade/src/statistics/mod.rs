@@ -13,7 +13,7 @@ mod runs;
 
 pub use histogram::{BUCKETS, Histogram};
 pub use latency::LatencyCounts;
-pub use recent::{Graph, Load, Percentiles, Rates, Recent};
+pub use recent::{Graph, OpenRequests, Percentiles, Rates, Recent};
 pub use requests::EndedRequests;
 pub use routes::{NamedRoutes, RouteCounts, RouteName, RouteNames, RouteNumber};
 pub use runs::{RunOutcome, RunStatistics};

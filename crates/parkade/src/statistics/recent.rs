@@ -30,7 +30,7 @@ pub struct Recent {
 
 /// Requests that have not ended, at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Load {
+pub struct OpenRequests {
     pub queued: usize,
     pub running: usize,
     pub parked: usize,
@@ -64,7 +64,7 @@ struct Point {
     requests: f64,
     errors: f64,
     latency: Option<Percentiles>,
-    load: Load,
+    load: OpenRequests,
 }
 
 /// The last minutes, a number for each second, the oldest first. A second without requests has no latency.
@@ -81,7 +81,7 @@ pub struct Graph {
 
 impl Recent {
     /// Looks at the counters; once a second.
-    pub fn sample(&mut self, now: Moment, ended: &EndedRequests, load: Load) {
+    pub fn sample(&mut self, now: Moment, ended: &EndedRequests, load: OpenRequests) {
         let (latency, work) = (ended.latency.clone(), ended.work.clone());
         let sample = Sample { at: now, requests: ended.count(), errors: ended.errors(), latency, work };
         if let Some(last) = self.samples.back() {
@@ -108,7 +108,7 @@ impl Recent {
     pub fn graph(&self) -> Graph {
         let points = &self.points;
         let latency = |of: fn(Percentiles) -> f64| points.iter().map(|point| point.latency.map(of)).collect();
-        let load = |of: fn(Load) -> usize| points.iter().map(|point| of(point.load)).collect();
+        let load = |of: fn(OpenRequests) -> usize| points.iter().map(|point| of(point.load)).collect();
         Graph {
             requests: points.iter().map(|point| point.requests).collect(),
             errors: points.iter().map(|point| point.errors).collect(),
@@ -161,13 +161,13 @@ mod tests {
         for _ in 0..500 {
             ended.record(RouteNumber::default(), 503, slow);
         }
-        recent.sample(at(0), &ended, Load::default());
+        recent.sample(at(0), &ended, OpenRequests::default());
         for second in 1..=400 {
             for _ in 0..9 {
                 ended.record(RouteNumber::default(), 200, Times::default());
             }
             ended.record(RouteNumber::default(), 500, slow);
-            recent.sample(at(second), &ended, Load { parked: 7, ..Load::default() });
+            recent.sample(at(second), &ended, OpenRequests { parked: 7, ..OpenRequests::default() });
         }
         let rates = recent.rates();
         assert_eq!((rates.seconds, rates.requests, rates.errors), (60.0, 10.0, 1.0));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use parkade_model::Cursor;
 
 use super::*;
-use crate::admin::access::Writes;
+use crate::admin::access::WritePolicy;
 use crate::admin::{AdminDoor, Ask, Readiness, Site, serve_private};
 
 /// Runs `operator` against admin endpoints whose server answers with `state`.
@@ -14,7 +14,7 @@ fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&AdminAddress)
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (door, mut asks) = AdminDoor::new();
-        let (_serving, socket) = serve_private(&folder, &Site::new(door, &[], Writes::default()));
+        let (_serving, socket) = serve_private(&folder, &Site::new(door, &[], WritePolicy::default()));
         let address = AdminAddress::Unix(socket);
         let server = async {
             while let Some(ask) = asks.recv().await {

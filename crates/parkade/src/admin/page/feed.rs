@@ -17,13 +17,13 @@ use super::super::limits::{SNAPSHOT_INTERVAL, SNAPSHOT_SHARE, STREAM_TIME_MAX, W
 #[derive(Debug, Clone)]
 pub struct Feed {
     door: AdminDoor,
-    last: Arc<Mutex<Last>>,
+    last: Arc<Mutex<LastSnapshot>>,
     places: Arc<Semaphore>,
 }
 
 /// The last snapshot.
 #[derive(Debug, Default)]
-struct Last {
+struct LastSnapshot {
     /// 0 before the first.
     number: u64,
     event: Bytes,
@@ -78,7 +78,7 @@ impl Feed {
                         Ok(snapshot) => snapshot,
                         Err(silent) => (format!("event: silent\ndata: \"{silent}\"\n\n").into(), SNAPSHOT_INTERVAL),
                     };
-                    *last = Last { number: last.number + 1, event, due: Some(Instant::now() + pause) };
+                    *last = LastSnapshot { number: last.number + 1, event, due: Some(Instant::now() + pause) };
                     return (last.number, last.event.clone());
                 }
             }
