@@ -11,6 +11,7 @@ use crate::admin;
 use crate::cli::ApplicationArgs;
 use crate::error::Error;
 use crate::serve;
+use crate::server::EventLoop;
 use crate::share::Share;
 use crate::terminal;
 use crate::upstream::{Upstream, WorkerEvent};
@@ -37,11 +38,12 @@ pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Erro
             return load.await.map_err(too_slow)?;
         }
         // Everything that `serve` would set up, in the same order, so that the same is refused with the same words.
-        let mut server = serve::assemble(application, None, &guard)?;
+        let server = serve::assemble(application, None, &guard)?;
         serve::writes(&application.settings.listen)?;
         admin::probe(&application.settings.listen.admin)?;
         let told = load.await.map_err(too_slow)??;
-        server.check(told.clone()).await?.map_err(|why| Error::Unfit { why })?;
+        let event_loop = EventLoop::new(server, application.settings.workers.grace);
+        event_loop.check(told.clone()).await?.map_err(|why| Error::Unfit { why })?;
         Ok(told)
     })?;
     match show {

@@ -26,13 +26,13 @@ use parkade_core::{
 };
 use parkade_jobs::{AttemptEnd, Claimed, Command, EndedJob, Fault, JobEnding, JobState, NewJob, Reply, Wall};
 use parkade_model::{JobId, PayloadId};
-use parkade_wire::Enqueued;
+use parkade_wire::{Application, Enqueued};
 use tokio::time::Instant;
 
 use crate::admin::{JobAnswer, JobAsk};
 use crate::clients::exchange::{Exchange, JobAsked, Pending};
 use crate::store::{Store, wall};
-use declarations::{Declarations, DeclaredQueue, Visibility};
+use declarations::{Declarations, DeclaredQueue, JobDeclarations, Visibility};
 use operators::{Back, Operators};
 use questions::{Enqueuer, Question};
 use queues::QueueNames;
@@ -43,7 +43,6 @@ use store_link::OpenResult;
 
 pub use address::{destination, timeout};
 pub use context::JobContext;
-pub use declarations::JobDeclarations;
 pub use opening::WaitingWorker;
 pub use store_link::{StoreLink, Waited};
 pub use transaction_jobs::{TransactionJobs, refused};
@@ -236,6 +235,15 @@ impl Jobs {
     }
 
     // What the application declares.
+
+    /// What an application declares about jobs. If that is anything, the store is opened.
+    pub fn read(&mut self, cx: &mut JobContext<'_>, application: &mut Application) -> Result<JobDeclarations, String> {
+        let declarations = JobDeclarations::read(application)?;
+        if !declarations.are_empty() && !self.store.is_open() {
+            self.store.open(cx).map_err(|error| error.to_string())?;
+        }
+        Ok(declarations)
+    }
 
     /// A worker is about to be ready. If its code serves from now on, these declarations take effect.
     pub fn take_over(&mut self, cx: &mut JobContext<'_>, worker: WorkerId, mut new: JobDeclarations) {

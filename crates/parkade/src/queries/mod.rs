@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_core::Moment;
+use parkade_core::{Moment, Outcome};
 use parkade_model::{DatabaseId, LeaseId, QueryId, QueryWork, Reason, RequestId, Shape};
 use parkade_sql::{DatabaseWork, QueryEnd, QueryFailure};
 use parkade_wire::WaitOutcome;
@@ -217,8 +217,9 @@ impl Queries {
         Some(self.results.get(&query)?.outcome(late))
     }
 
-    /// Its rows, if they are too large for the frame of the outcome.
-    pub fn rows_after_outcome(&self, query: QueryId) -> Option<Bytes> {
+    /// The rows that follow an outcome because they are too large for its frame.
+    pub fn rows_after(&self, outcome: Outcome) -> Option<Bytes> {
+        let Outcome::Queried { query, completed: true, late: None } = outcome else { return None };
         let rows = self.results.get(&query)?.rows();
         (rows.len() > INLINE_BODY_BYTES_MAX).then(|| rows.clone())
     }

@@ -1,20 +1,19 @@
 //! Passes the effects of the core to the parts that carry them out.
 //!
-//! Methods of the server alone, on purpose: one match for each group of effects, whose arms need different fields of it.
+//! Only methods of the server, on purpose: one match for each group of effects, whose arms need different parts.
 
-use bytes::Bytes;
 use parkade_core::{
-    DatabaseEffect, Effect, Event, HttpEffect, KillReason, Outcome, RouteId, ServerEffect, StatementSource,
-    StoreEffect, Times, WorkerEffect,
+    DatabaseEffect, Effect, Event, HttpEffect, KillReason, Outcome, ServerEffect, StatementSource, StoreEffect,
+    WorkerEffect,
 };
-use parkade_model::{DatabaseId, Ending, QueryId, Refusal, RequestId, Role, WorkerId};
+use parkade_model::{Refusal, RequestId, Role, WorkerId};
 use parkade_sql::QueryEnd;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::Server;
 use crate::application::{Routes, StaticRoute, waits};
-use crate::clients::IdText;
 use crate::clients::exchange::{Exchange, Kept};
+use crate::clients::{Clients, IdText};
 use crate::queries::Start;
 
 impl Server {
@@ -35,8 +34,12 @@ impl Server {
         let clients = &mut self.clients;
         match effect {
             HttpEffect::Refuse { request, refusal } => self.refuse(request, refusal),
-            HttpEffect::Constant { request, route } => self.answer_standing(request, route),
-            HttpEffect::Preflight { request } => self.answer_preflight(request),
+            HttpEffect::Constant { request, route } => answer_static(clients, request, self.routes.standing(route)),
+            HttpEffect::Preflight { request } => {
+                let head = clients.head(request);
+                let fields = head.and_then(|head| self.routes.preflight(self.core.table(), &self.core, head));
+                clients.answer_preflight(request, &fields.unwrap_or_default());
+            }
             HttpEffect::Relay { request, payload, whole } => {
                 if let Some(response) = self.payloads.take_response(payload) {
                     clients.relay(request, &response, whole);
@@ -47,7 +50,7 @@ impl Server {
             HttpEffect::Keep { request, payload } => clients.keep(request, self.payloads.take_kept(payload)),
             HttpEffect::Release { request } => {
                 if let Some(route) = clients.release(request) {
-                    self.answer_standing(request, route);
+                    answer_static(clients, request, self.routes.standing(route));
                 }
             }
             HttpEffect::Deliver { message, cursor, gap, requests } => {
@@ -66,7 +69,14 @@ impl Server {
             }
             HttpEffect::FeedGap { cursor, requests } => clients.feed_gap(cursor, &requests),
             HttpEffect::EndStream { request } => clients.end_stream(request),
-            HttpEffect::BeginRows { request, query } => self.begin_rows(request, query),
+            HttpEffect::BeginRows { request, query } => {
+                let rows = self.queries.flow(query);
+                if !clients.begin_rows(request) {
+                    self.tell(Event::Left { request });
+                } else if let Some(rows) = rows {
+                    self.flow().send_rows(request, &rows);
+                }
+            }
             HttpEffect::AnswerQuery { request, query, .. } if self.jobs.runs.contains(request) => {
                 let failure = self.queries.failure(query).map(|failure| &*failure.message);
                 self.jobs.runs.keep_error(request, failure.unwrap_or("its query was cancelled"));
@@ -100,32 +110,15 @@ impl Server {
         self.clients.refuse(request, refusal, || self.core.queue_wait(self.now));
     }
 
-    fn answer_preflight(&mut self, request: RequestId) {
-        let head = self.clients.head(request);
-        let fields = head.and_then(|head| self.routes.preflight(self.core.table(), &self.core, head));
-        self.clients.answer_preflight(request, &fields.unwrap_or_default());
-    }
-
-    /// Answers with the route's constant response.
-    fn answer_standing(&mut self, request: RequestId, route: RouteId) {
-        match self.routes.standing(route) {
-            StaticRoute::Answer(response) => self.clients.send(request, response),
-            StaticRoute::None | StaticRoute::Function { .. } | StaticRoute::Job => self.clients.answer_nothing(request),
-        }
-    }
-
-    fn begin_rows(&mut self, request: RequestId, query: QueryId) {
-        let held = self.queries.flow(query);
-        if !self.clients.begin_rows(request) {
-            self.tell(Event::Left { request });
-        } else if let Some(rows) = held {
-            self.send_rows(request, &rows);
-        }
-    }
-
     fn act_on_worker(&mut self, effect: WorkerEffect) {
         match effect {
-            WorkerEffect::Assign { request, worker, route } => self.assign(request, worker, route),
+            WorkerEffect::Assign { request, worker, route } => {
+                let mut buffer = IdText::default();
+                if let Some((arrival, client, id)) = self.clients.arrival(request, &mut buffer) {
+                    let parts = arrival.parts(client, id, route.map(|route| route.index));
+                    self.upstream.request(worker, request, parts, arrival.worker_body());
+                }
+            }
             WorkerEffect::Call { request, worker, outcome } => self.call(worker, outcome, &[request]),
             WorkerEffect::Resume { worker, outcome, requests } if waits::differs(outcome) => {
                 for request in requests {
@@ -135,7 +128,7 @@ impl Server {
                 }
             }
             WorkerEffect::Resume { worker, outcome, requests } => {
-                let behind = self.rows_after(outcome);
+                let behind = self.queries.rows_after(outcome);
                 let job = |job, lookup| self.jobs.results.wire_outcome(job, lookup);
                 if let Some(outcome) = waits::wire_outcome(outcome, &self.messages, &self.queries, job) {
                     self.upstream.resume(worker, &outcome, &requests, behind.as_ref());
@@ -160,7 +153,8 @@ impl Server {
             }
             WorkerEffect::DumpStack { worker, why } => {
                 let pid = self.upstream.pid(worker);
-                tracing::warn!(worker = worker.0, pid, "{}; its worker's stack follows", self.why_shown(worker, why));
+                let why = dump_reason(why, self.core.role(worker));
+                tracing::warn!(worker = worker.0, pid, "{why}; its worker's stack follows");
                 self.upstream.dump_stack(worker);
             }
             WorkerEffect::PauseReading { worker } => self.upstream.pause_reading(worker),
@@ -179,7 +173,10 @@ impl Server {
             DatabaseEffect::StartQuery { query, request, source, database, work, lease, collect } => {
                 self.start_query(&Start { query, request, database, work, lease, collect }, source);
             }
-            DatabaseEffect::CancelQuery { query, database } => self.cancel_query(query, database),
+            DatabaseEffect::CancelQuery { query, database } => {
+                self.queries.cancelled(query, self.now);
+                self.databases.cancel(database, self.clock.at(self.now), query);
+            }
             DatabaseEffect::EndLease { lease, database } => {
                 self.databases.release(database, self.clock.at(self.now), lease);
             }
@@ -202,7 +199,11 @@ impl Server {
     fn act_on_server(&mut self, effect: ServerEffect) {
         match effect {
             ServerEffect::LookUpRoute { request, table } => self.look_up_route(request, table),
-            ServerEffect::Forget { request, ending, times } => self.forget(request, ending, times),
+            ServerEffect::Forget { request, ending, times } => {
+                self.queries.stop_flow(request);
+                self.held_output.forget(request);
+                self.clients.forget(request, ending, times);
+            }
             ServerEffect::ReleaseOutput { request } => {
                 for event in self.held_output.take(request) {
                     self.hear_worker(event);
@@ -210,7 +211,7 @@ impl Server {
             }
             ServerEffect::NotPublished { message } => {
                 self.messages.refused.add(message);
-                self.log_refused_messages();
+                self.messages.refused.log(self.now, self.core.config().channels_count_max);
             }
             ServerEffect::DropMessage { message } => self.messages.drop(message),
             ServerEffect::Reloaded { outcome } => {
@@ -224,32 +225,8 @@ impl Server {
         }
     }
 
-    fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
-        self.queries.stop_flow(request);
-        self.held_output.forget(request);
-        self.clients.forget(request, ending, times);
-    }
-
-    /// Why the stack of a worker is logged before it is killed.
-    fn why_shown(&self, worker: WorkerId, why: KillReason) -> &'static str {
-        match (why, self.core.role(worker)) {
-            (KillReason::Deadline, Some(Role::Jobs)) => "a job passed its deadline and is still running",
-            (KillReason::Deadline, _) => "a request passed its deadline and is still running",
-            (KillReason::Stuck, _) => "an event loop is blocked",
-            (why, _) => kill_reason(why),
-        }
-    }
-
-    fn assign(&mut self, request: RequestId, worker: WorkerId, route: Option<RouteId>) {
-        let mut buffer = IdText::default();
-        if let Some((arrival, client, id)) = self.clients.arrival(request, &mut buffer) {
-            let parts = arrival.parts(client, id, route.map(|route| route.index));
-            self.upstream.request(worker, request, parts, arrival.worker_body());
-        }
-    }
-
     pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {
-        let behind = self.rows_after(outcome);
+        let behind = self.queries.rows_after(outcome);
         let job = |job, lookup| self.jobs.results.wire_outcome(job, lookup);
         let Some(outcome) = waits::wire_outcome(outcome, &self.messages, &self.queries, job) else { return };
         let (exchanges, routes) = (&self.clients.exchanges, &self.routes);
@@ -259,14 +236,6 @@ impl Server {
         for same in functions.chunk_by(|(_, (name, _)), (_, (next, _))| name == next) {
             let calls: Vec<_> = same.iter().map(|(request, (_, state))| (*request, *state)).collect();
             self.upstream.call(worker, &outcome, same[0].1.0, &calls, behind.as_ref());
-        }
-    }
-
-    /// The rows that follow an outcome because they are too large for its frame.
-    fn rows_after(&self, outcome: Outcome) -> Option<Bytes> {
-        match outcome {
-            Outcome::Queried { query, completed: true, late: None } => self.queries.rows_after_outcome(query),
-            _ => None,
         }
     }
 
@@ -285,11 +254,6 @@ impl Server {
         };
         self.databases.submit(database, self.clock.at(self.now), query, work);
     }
-
-    fn cancel_query(&mut self, query: QueryId, database: DatabaseId) {
-        self.queries.cancelled(query, self.now);
-        self.databases.cancel(database, self.clock.at(self.now), query);
-    }
 }
 
 /// The function that a waiting request continues with, and its state.
@@ -301,6 +265,24 @@ fn function<'a>(exchange: &'a Exchange, routes: &'a Routes) -> Option<(&'a str, 
             StaticRoute::None | StaticRoute::Answer(_) | StaticRoute::Job => None,
         },
         (Some(Kept::Response(_)) | None, _) => None,
+    }
+}
+
+/// Answers with the constant response of a route.
+fn answer_static(clients: &mut Clients, request: RequestId, route: &StaticRoute) {
+    match route {
+        StaticRoute::Answer(response) => clients.send(request, response),
+        StaticRoute::None | StaticRoute::Function { .. } | StaticRoute::Job => clients.answer_nothing(request),
+    }
+}
+
+/// Why the stack of a worker is logged before it is killed.
+fn dump_reason(why: KillReason, role: Option<Role>) -> &'static str {
+    match (why, role) {
+        (KillReason::Deadline, Some(Role::Jobs)) => "a job passed its deadline and is still running",
+        (KillReason::Deadline, _) => "a request passed its deadline and is still running",
+        (KillReason::Stuck, _) => "an event loop is blocked",
+        (why, _) => kill_reason(why),
     }
 }
 

@@ -3,20 +3,26 @@
 use std::io;
 use std::time::Duration;
 
-use parkade_core::{Event, ExitReason, Moment};
+use parkade_core::{CancelEvent, Core, Event, ExitReason, Moment, PressureEvent, QueryStatus, State};
 use parkade_model::Refusal;
+use parkade_wire::Application;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::{Instant, MissedTickBehavior, timeout};
 
 use super::Server;
 use super::limits::{ANSWERS_SHARE, SHARE};
+use super::payloads::Payload;
 use super::turns::{Part, Turns};
-use crate::admin::Ask;
+use super::{report, snapshot};
+use crate::admin::{Ask, CancelRefused, PublishRefused, ReloadId, ReloadRefused};
+use crate::clients::Step;
 use crate::clock::Clock;
 use crate::databases::DatabaseEvent;
 use crate::http::{FIRST_REQUEST_TIME, HttpEvent, SWEEP_INTERVAL};
+use crate::jobs::{CancelFailed, Jobs, Waited};
 use crate::service_manager::{ServiceManager, ServicePhase};
 use crate::share::Share;
+use crate::statistics::OpenRequests;
 
 /// Turns before the rest of the runtime (admin, HTTP/2, signals) gets its turn.
 const TURNS_WITHOUT_YIELD: u32 = 8;
@@ -32,6 +38,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// If the store turns out to be unusable within this time, the start fails. Later, clients depend on the server: it
 /// continues, and refuses only jobs.
 const START: Duration = Duration::from_secs(5);
+/// While an application is checked: the pause between two looks at the store.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Input that comes from neither clients nor workers.
 #[derive(Debug)]
@@ -178,7 +186,7 @@ impl EventLoop {
                 Part::Sweep
             }
             Woken::Measure => {
-                self.server.measure();
+                self.measure();
                 Part::Sweep
             }
         };
@@ -193,9 +201,9 @@ impl EventLoop {
                 let _ = reply.send(());
                 self.hear_input(if at_once { Input::Stop } else { Input::Drain });
             }
-            Input::Ask(ask) => self.server.reply(ask, &self.turns),
+            Input::Ask(ask) => self.reply(ask),
             Input::Reload => {
-                if let Err(refused) = self.server.reload() {
+                if let Err(refused) = self.reload() {
                     tracing::info!("{refused}");
                 }
             }
@@ -237,13 +245,12 @@ impl EventLoop {
         self.turn_clients()?;
         self.turn_workers()?;
         self.turn_databases()?;
-        let count = self.server.turn_jobs(Share::of(SHARE))?;
-        self.did(Part::Jobs, count);
+        self.turn_jobs(Share::of(SHARE))?;
         self.turn_timers();
         self.server.upstream.flush();
         if self.server.clients.has_put_off() {
             self.did(Part::Sending, 1);
-            let count = self.server.go_on(Share::of(ANSWERS_SHARE));
+            let count = self.send_deferred(Share::of(ANSWERS_SHARE));
             self.did(Part::Answers, count);
         }
         Ok(())
@@ -256,7 +263,7 @@ impl EventLoop {
             self.did(Part::Sockets, events.len());
         }
         let count = events.len();
-        self.from_clients = self.server.hear(events, Share::of(SHARE), Server::hear_http);
+        self.from_clients = hear(&mut self.server, events, Share::of(SHARE), Server::hear_http);
         self.did(Part::Requests, count - self.from_clients.len());
         Ok(())
     }
@@ -268,7 +275,7 @@ impl EventLoop {
             self.did(Part::Links, events.len());
         }
         let count = events.len();
-        let left = self.server.hear(events, Share::of(SHARE), |server, event| {
+        let left = hear(&mut self.server, events, Share::of(SHARE), |server, event| {
             // The frames of a worker that is held back wait.
             if let Some(event) = server.backlog.hold(event) {
                 server.hear_worker(event);
@@ -292,7 +299,7 @@ impl EventLoop {
             server.databases.turn(server.clock.at(server.now), &mut events)?;
         }
         let count = events.len();
-        self.from_databases = server.hear(events, Share::of(SHARE), Server::hear_database);
+        self.from_databases = hear(server, events, Share::of(SHARE), Server::hear_database);
         self.did(Part::Databases, count);
         Ok(())
     }
@@ -308,6 +315,157 @@ impl EventLoop {
             self.drain_at = None;
             server.tell(Event::Drain { grace: self.grace });
         }
+    }
+
+    /// Handles replies of the job store until the share is over.
+    fn turn_jobs(&mut self, share: Share) -> io::Result<()> {
+        let server = &mut self.server;
+        let (replies, opened) = server.jobs.store.turn()?;
+        let count = replies.len();
+        let left = hear(server, replies, share, |server, reply| {
+            if let Some(CancelFailed { job, fault }) = server.with_jobs(|jobs, cx| jobs.hear(cx, reply)) {
+                let event = |payload| Event::Cancel(CancelEvent::Refused { job, payload });
+                server.tell_with(Payload::Fault(fault), event);
+            }
+        });
+        server.jobs.store.put_back(left);
+        server.tell_standing();
+        match server.with_jobs(|jobs, cx| jobs.end_turn(cx, opened)) {
+            Some(Waited::Ready(workers)) => workers.into_iter().for_each(|waiting| server.worker_ready(waiting)),
+            Some(Waited::Unfit(workers, why)) => workers.into_iter().for_each(|worker| server.unfit(worker, &why)),
+            None => {}
+        }
+        self.did(Part::Jobs, count);
+        Ok(())
+    }
+
+    /// Continues with deferred responses. Returns the number of steps.
+    fn send_deferred(&mut self, mut share: Share) -> usize {
+        let server = &mut self.server;
+        let mut count = 0;
+        while let Some(step) = server.clients.go_on() {
+            if let Step::Effect(effect) = step {
+                server.act(effect);
+            }
+            count += 1;
+            if share.is_over() {
+                break;
+            }
+        }
+        if server.clients.have_caught_up() {
+            for worker in server.backlog.let_on() {
+                server.tell(Event::Pressure(PressureEvent::ClientsCaughtUp { worker }));
+            }
+        }
+        count
+    }
+
+    /// Once a second: rates, the memory of workers, retries of the job store, throttled log lines.
+    fn measure(&mut self) {
+        let server = &mut self.server;
+        server.look_at_clock();
+        server.clients.sample(server.now, open_requests(&server.core));
+        server.with_jobs(Jobs::tick);
+        server.messages.refused.log(server.now, server.core.config().channels_count_max);
+        for (worker, resident_bytes) in server.upstream.resident_bytes() {
+            server.tell(Event::Measured { worker, resident_bytes });
+        }
+    }
+
+    /// Answers a question of operators or scripts.
+    fn reply(&mut self, ask: Ask) {
+        let server = &mut self.server;
+        // The client may be gone: then nobody receives the reply.
+        match ask {
+            Ask::Ready { reply } => {
+                let now = server.clock.at(server.clock.now());
+                let _ = reply.send(report::readiness(&server.core, &server.databases, now));
+            }
+            Ask::Status { reply } => {
+                let _ = reply.send(Box::new(report::report(server, &self.turns)));
+            }
+            Ask::Snapshot { reply } => {
+                let _ = reply.send(Box::new(snapshot::snapshot(server, &self.turns)));
+            }
+            Ask::CancelRequest { request, reply } => {
+                let is_run = server.jobs.runs.contains(request);
+                let cancelled = check_request_cancellable(server.core.state(request), is_run);
+                if cancelled.is_ok() {
+                    server.tell(Event::CancelledByOperator { request });
+                }
+                let _ = reply.send(cancelled);
+            }
+            Ask::CancelQuery { query, reply } => {
+                let cancelled = check_cancellable(server.core.query(query));
+                if cancelled.is_ok() {
+                    server.tell(Event::QueryCancelledByOperator { query });
+                }
+                let _ = reply.send(cancelled);
+            }
+            Ask::Jobs { ask, reply } => server.with_jobs(|jobs, cx| jobs.answer_operator(cx, ask, reply)),
+            Ask::Reload { reply } => {
+                let _ = reply.send(self.reload());
+            }
+            Ask::ReloadEnd { reload, reply } => server.loading.reloads.tell_end(reload, reply),
+            // It has been handled: see `hear_input`.
+            Ask::Stop { .. } => {}
+            Ask::Publish { channel, content_type, body, reply } => {
+                let outcome = if server.clients.are_behind() {
+                    Err(PublishRefused::TooFast)
+                } else {
+                    server.publish(&channel, &content_type, &body, None)
+                };
+                let _ = reply.send(outcome);
+            }
+        }
+    }
+
+    /// Has the code loaded again, next to the old one.
+    fn reload(&mut self) -> Result<ReloadId, ReloadRefused> {
+        let server = &mut self.server;
+        if server.core.is_draining() {
+            return Err(ReloadRefused::Stopping);
+        }
+        tracing::info!("reloading: starting new workers");
+        let reload = server.loading.reloads.request();
+        server.tell(Event::Reload);
+        Ok(reload)
+    }
+
+    /// A step of stopping. Returns whether the store of jobs is closed. `began`: the time of the first step.
+    fn settle_jobs(&mut self, began: Instant) -> io::Result<bool> {
+        if !self.server.jobs.store.is_open() {
+            return Ok(true);
+        }
+        self.turn_jobs(Share::endless())?;
+        Ok(self.server.jobs.settle(began))
+    }
+
+    /// For `parkade serve --check`: why this application could not be served, if it could not. Nothing is started.
+    pub async fn check(mut self, mut application: Application) -> io::Result<Result<(), String>> {
+        let server = &mut self.server;
+        if let Err(why) = server.with_jobs(|jobs, cx| jobs.read(cx, &mut application)) {
+            return Ok(Err(why));
+        }
+        if let Err(why) = server.routes.learn(&server.core, application, &server.databases) {
+            return Ok(Err(why.to_string()));
+        }
+        let end = Instant::now() + START;
+        let mut verdict = Ok(());
+        while self.server.jobs.store.is_connecting() && Instant::now() < end {
+            self.server.look_at_clock();
+            self.turn_jobs(Share::endless())?;
+            if let Some(why) = self.server.jobs.store.unusable() {
+                verdict = Err(format!("--jobs: {why}"));
+                break;
+            }
+            let _ = timeout(CHECK_INTERVAL, self.server.jobs.ready()).await;
+        }
+        let began = Instant::now();
+        while !self.settle_jobs(began)? && Instant::now() < end {
+            let _ = timeout(CHECK_INTERVAL, self.server.jobs.ready()).await;
+        }
+        Ok(verdict)
     }
 
     /// Stops accepting without resetting a connection. A client in a backlog considers itself connected, and may have
@@ -336,10 +494,11 @@ impl EventLoop {
         server.databases.end(server.clock.at(server.clock.now()));
         let (mut are_jobs_settled, mut hurries) = (false, false);
         loop {
-            server.look_at_clock();
-            self.service_manager.tell(ServicePhase::Stopping, server.now, || "Closing connections".into());
-            server.go_on(Share::of(SHARE));
-            are_jobs_settled = are_jobs_settled || server.settle_jobs(began)?;
+            self.server.look_at_clock();
+            self.service_manager.tell(ServicePhase::Stopping, self.server.now, || "Closing connections".into());
+            self.send_deferred(Share::of(SHARE));
+            are_jobs_settled = are_jobs_settled || self.settle_jobs(began)?;
+            let server = &mut self.server;
             let has_put_off = server.clients.has_put_off();
             // A client with a deferred response is still connected.
             let is_unsent = (server.clients.http.has_unsent() || has_put_off) && Instant::now() < last;
@@ -377,6 +536,45 @@ impl EventLoop {
             tokio::task::yield_now().await;
         }
     }
+}
+
+/// Handles one event after the other until the share is over; returns the rest.
+fn hear<T>(server: &mut Server, mut events: Vec<T>, mut share: Share, handle: impl Fn(&mut Server, T)) -> Vec<T> {
+    if events.is_empty() {
+        return events;
+    }
+    let mut rest = events.drain(..);
+    for event in rest.by_ref() {
+        handle(server, event);
+        if share.is_over() {
+            break;
+        }
+    }
+    let left: Vec<T> = rest.collect();
+    if left.is_empty() { events } else { left }
+}
+
+fn check_cancellable(query: Option<QueryStatus>) -> Result<(), CancelRefused> {
+    match query {
+        None => Err(CancelRefused::Unknown),
+        Some(known) if !known.is_cancellable => Err(CancelRefused::EndsATransaction),
+        Some(_) => Ok(()),
+    }
+}
+
+/// `is_run`: it is a run of a job, which is cancelled as a job.
+fn check_request_cancellable(state: Option<State>, is_run: bool) -> Result<(), CancelRefused> {
+    match state {
+        None | Some(State::Done | State::Cancelled) => Err(CancelRefused::UnknownRequest),
+        Some(_) if is_run => Err(CancelRefused::RunOfAJob),
+        Some(_) => Ok(()),
+    }
+}
+
+/// What the core holds at this moment, runs of jobs included.
+fn open_requests(core: &Core) -> OpenRequests {
+    let lives = core.lives();
+    OpenRequests { queued: lives.routed, running: lives.running, parked: lives.parked }
 }
 
 async fn sleep_until(clock: Clock, due: Option<Moment>) {

@@ -1,25 +1,23 @@
 //! Converts the events of clients, workers and databases into events of the core.
 //!
-//! Methods of the server alone, on purpose: each event takes only a few lines, which need the core and the parts that
-//! its effects concern.
+//! Only methods of the server, on purpose: each event takes a few lines, which need the core and the parts that its
+//! effects concern.
 
-use bytes::Bytes;
-use parkade_core::{Destination, Event, Manner, PressureEvent, Publisher, State, WorkerError};
-use parkade_model::{ChannelName, Cursor, QueryId, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
-use parkade_sql::QueryEnd;
-use parkade_wire::{Application, ErrorReason, Response, ThenRequest, WaitRequest};
+use parkade_core::{Core, Destination, Event, Manner, PressureEvent, Publisher, WorkerError};
+use parkade_model::{ChannelName, Cursor, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
+use parkade_sql::QueryEvent;
+use parkade_wire::{ErrorReason, Response, ThenRequest, WaitRequest};
 
 use super::payloads::Payload;
-use super::turns::Turns;
-use super::{Server, held_output, report, snapshot};
-use crate::admin::{Ask, CancelRefused, PublishRefused, ReloadId, ReloadRefused};
-use crate::application::{self, surroundings, waits, worker_error};
+use super::{Server, held_output};
+use crate::admin::PublishRefused;
+use crate::application::{self, Routes, surroundings, waits, worker_error};
 use crate::clients::exchange::{Arrival, Exchange, JobAsked};
 use crate::clients::publishing;
 use crate::databases::DatabaseEvent;
 use crate::http::HttpEvent;
 use crate::http::answer::BadAnswer;
-use crate::jobs::{self, JobDeclarations, WaitingWorker};
+use crate::jobs::{self, WaitingWorker};
 use crate::queries::Rows;
 use crate::routing::RouteMatch;
 use crate::upstream::WorkerEvent;
@@ -45,17 +43,13 @@ impl Server {
                 let is_shown = self.loading.takes(&arrival.head);
                 self.clients.arrived(request, route_number, arrival);
                 // A page about the code is shown instead: `Server::refuse`.
-                let destination = if is_shown {
-                    Destination::NotFound
-                } else {
-                    self.directed(request, self.core.table(), found.destination)
-                };
+                let exchange = self.clients.exchanges.of(request).filter(|_| !is_shown);
+                let destination = exchange.map_or(Destination::NotFound, |exchange| {
+                    directed((&self.routes, &self.core), self.core.table(), exchange, found.destination)
+                });
                 self.tell(Event::Arrived { request, destination });
             }
-            HttpEvent::Taken { request, bytes } => {
-                let taken = self.clients.took(request, bytes);
-                self.client_took(request, taken);
-            }
+            HttpEvent::Taken { request, bytes } => self.flow().taken(request, bytes),
             HttpEvent::Left { request } => self.tell(Event::Left { request }),
             HttpEvent::Refused(refused) => self.clients.refused(&refused, self.now),
         }
@@ -74,53 +68,8 @@ impl Server {
         if let Some(jobs) = &mut exchange.jobs {
             jobs.asks = JobAsked::Nothing;
         }
-        let destination = self.directed(request, Some(table), destination);
+        let destination = directed((&self.routes, &self.core), Some(table), exchange, destination);
         self.tell(Event::RouteFound { request, destination });
-    }
-
-    /// Records what will be needed for a destination, and gives a wait its client's cursor.
-    fn directed(&mut self, request: RequestId, table: Option<TableId>, destination: Destination) -> Destination {
-        let destination = self.surrounded(request, table, destination);
-        if let Destination::Wait { route, deadline, .. } = destination
-            && self.routes.is_for_jobs(route)
-        {
-            let exchange = self.clients.exchanges.of(request);
-            return exchange
-                .map_or(Destination::NotFound, |exchange| jobs::destination(exchange, &self.routes, route, deadline));
-        }
-        let Some(exchange) = self.clients.exchanges.of(request) else { return destination };
-        match destination {
-            Destination::Handler { deadline, .. } => {
-                if let Some(arrival) = &mut exchange.arrival {
-                    arrival.deadline = deadline;
-                }
-                destination
-            }
-            Destination::Wait { route, wait, then, deadline } => {
-                exchange.route = self.routes.hold(route);
-                // The core parks it at once, and no worker will get it, so nothing else of it is kept.
-                let cursor = exchange.take_arrival().and_then(|arrival| arrival.cursor());
-                Destination::Wait { route, wait: waits::with_cursor(wait, cursor), then, deadline }
-            }
-            Destination::Constant { .. }
-            | Destination::Fallback { .. }
-            | Destination::Preflight
-            | Destination::NotFound
-            | Destination::MethodNotAllowed
-            | Destination::Unknown => destination,
-        }
-    }
-
-    /// Records what the application adds to the response. A preflight goes nowhere else.
-    fn surrounded(&mut self, request: RequestId, table: Option<TableId>, destination: Destination) -> Destination {
-        let Some(head) = self.clients.head(request) else { return destination };
-        let is_preflight = self.routes.preflight(table, &self.core, head).is_some();
-        let destination = if is_preflight { Destination::Preflight } else { destination };
-        let added = self.routes.added(table, &destination, head);
-        if let Some(exchange) = self.clients.exchanges.of(request) {
-            exchange.added = added;
-        }
-        destination
     }
 
     pub(super) fn hear_worker(&mut self, event: WorkerEvent) {
@@ -157,7 +106,11 @@ impl Server {
             WorkerEvent::Response { worker, request, response, more } => {
                 self.worker_answered(worker, request, response, more);
             }
-            WorkerEvent::Data { worker, request, bytes, more } => self.worker_went_on(worker, request, &bytes, more),
+            WorkerEvent::Data { worker, request, bytes, more } => match self.flow().send(request, &bytes) {
+                Err(fault) => self.bad_answer(worker, request, fault, more),
+                Ok(()) if more => {}
+                Ok(()) => self.tell(Event::AnswerEnded { worker, request }),
+            },
             WorkerEvent::Enqueued { worker, request, job } if job.options.within => {
                 self.worker_enqueued_within(worker, request, *job);
             }
@@ -205,7 +158,7 @@ impl Server {
         let WaitingWorker { worker, credit, mut application } = ready;
         let manner =
             if application.concurrent { Manner::Loop { threads: application.threads } } else { Manner::OneByOne };
-        let jobs = match self.read_jobs(&mut application) {
+        let jobs = match self.with_jobs(|jobs, cx| jobs.read(cx, &mut application)) {
             Ok(jobs) => jobs,
             Err(fault) => return self.unfit(worker, &fault),
         };
@@ -227,15 +180,6 @@ impl Server {
             }
             Err(fault) => self.unfit(worker, &fault.to_string()),
         }
-    }
-
-    /// What the application declares about jobs. If there are any, the store is opened.
-    pub(super) fn read_jobs(&mut self, application: &mut Application) -> Result<JobDeclarations, String> {
-        let declarations = JobDeclarations::read(application)?;
-        if !declarations.are_empty() && !self.jobs.store.is_open() {
-            self.begin_jobs().map_err(|error| error.to_string())?;
-        }
-        Ok(declarations)
     }
 
     pub(super) fn unfit(&mut self, worker: WorkerId, fault: &str) {
@@ -268,16 +212,6 @@ impl Server {
         });
     }
 
-    fn worker_went_on(&mut self, worker: WorkerId, request: RequestId, bytes: &Bytes, more: bool) {
-        match self.clients.piece(request, bytes) {
-            Ok(taken) => self.client_took(request, taken),
-            Err(fault) => return self.bad_answer(worker, request, fault, more),
-        }
-        if !more {
-            self.tell(Event::AnswerEnded { worker, request });
-        }
-    }
-
     /// `PUBLISH`. If it fails, the request that it belongs to gets an error, because its response must not report
     /// success.
     fn worker_published(
@@ -303,7 +237,7 @@ impl Server {
     }
 
     /// Publishes a message. Returns the channel's cursor after it.
-    fn publish(
+    pub(super) fn publish(
         &mut self,
         channel: &ChannelName,
         content_type: &str,
@@ -323,21 +257,6 @@ impl Server {
     fn slow_down(&mut self, worker: WorkerId) {
         if self.clients.are_behind() && self.backlog.hold_back(worker) {
             self.tell(Event::Pressure(PressureEvent::ClientsBehind { worker }));
-        }
-    }
-
-    pub(super) fn send_rows(&mut self, request: RequestId, rows: &Bytes) {
-        if let Ok(taken) = self.clients.piece(request, rows) {
-            self.client_took(request, taken);
-        }
-    }
-
-    /// Its worker, or its database, may send this many more bytes.
-    fn client_took(&mut self, request: RequestId, bytes: usize) {
-        match self.queries.flowing_to(request) {
-            _ if bytes == 0 => {}
-            Some((query, database)) => self.databases.taken(database, query, bytes),
-            None => self.upstream.grant(request, bytes),
         }
     }
 
@@ -415,9 +334,7 @@ impl Server {
             exchange.forget_arrival(then == Then::Await);
         }
     }
-}
 
-impl Server {
     /// Records what a worker adds to the response that the core will give.
     fn read_answer(&mut self, request: RequestId, then: &ThenRequest) -> Result<(), BadAnswer> {
         let ThenRequest::Answer { response, added } = then else { return Ok(()) };
@@ -435,9 +352,7 @@ impl Server {
     pub(super) fn hear_database(&mut self, event: DatabaseEvent) {
         match event {
             DatabaseEvent::Query(event) if self.transaction_jobs.is_about(&event) => self.hear_statement(event),
-            DatabaseEvent::Query(parkade_sql::QueryEvent::Started { query }) => self.queries.started(query, self.now),
-            DatabaseEvent::Query(parkade_sql::QueryEvent::Piece { query, bytes }) => self.rows_came(query, bytes),
-            DatabaseEvent::Query(parkade_sql::QueryEvent::Ended { query, end }) => self.query_ended(query, end),
+            DatabaseEvent::Query(event) => self.hear_query(event),
             DatabaseEvent::Notified { channel, payload } => match ChannelName::parse(&channel) {
                 Ok(name) => {
                     let _ = self.publish(&name, publishing::content_type(&payload), payload.as_bytes(), None);
@@ -455,97 +370,78 @@ impl Server {
         }
     }
 
-    fn rows_came(&mut self, query: QueryId, rows: Bytes) {
-        let count = rows.len();
-        match self.queries.take(query, rows) {
-            Rows::Nowhere => {}
-            Rows::Collected { database } => self.databases.taken(database, query, count),
-            Rows::NoRoom { database } => self.databases.cancel(database, self.clock.at(self.now), query),
-            Rows::Flow { request, rows } => self.send_rows(request, &rows),
-            Rows::Begin(rows) => {
-                self.tell(Event::QueryBegan { query });
-                if let Some(request) = self.queries.taker(query) {
-                    self.send_rows(request, &rows);
+    fn hear_query(&mut self, event: QueryEvent) {
+        match event {
+            QueryEvent::Started { query } => self.queries.started(query, self.now),
+            QueryEvent::Piece { query, bytes } => {
+                let count = bytes.len();
+                match self.queries.take(query, bytes) {
+                    Rows::Nowhere => {}
+                    Rows::Collected { database } => self.databases.taken(database, query, count),
+                    Rows::NoRoom { database } => self.databases.cancel(database, self.clock.at(self.now), query),
+                    Rows::Flow { request, rows } => self.flow().send_rows(request, &rows),
+                    Rows::Begin(rows) => {
+                        self.tell(Event::QueryBegan { query });
+                        if let Some(request) = self.queries.taker(query) {
+                            self.flow().send_rows(request, &rows);
+                        }
+                    }
                 }
             }
+            QueryEvent::Ended { query, end } => {
+                if let Some(failed) = self.queries.failed(query, &end) {
+                    self.log_failure(&failed, &end);
+                }
+                let Some((completed, bytes)) = self.queries.ended(query, end, self.now) else { return };
+                self.tell(Event::QueryEnded { query, completed, bytes });
+            }
         }
     }
+}
 
-    fn query_ended(&mut self, query: QueryId, end: QueryEnd) {
-        if let Some(failed) = self.queries.failed(query, &end) {
-            self.log_failure(&failed, &end);
+/// Where a request goes. What will be needed there is recorded in its exchange, and a wait gets its client's cursor.
+fn directed(
+    (routes, core): (&Routes, &Core),
+    table: Option<TableId>,
+    exchange: &mut Exchange,
+    destination: Destination,
+) -> Destination {
+    let destination = surrounded((routes, core), table, exchange, destination);
+    match destination {
+        Destination::Wait { route, deadline, .. } if routes.is_for_jobs(route) => {
+            jobs::destination(exchange, routes, route, deadline)
         }
-        let Some((completed, bytes)) = self.queries.ended(query, end, self.now) else { return };
-        self.tell(Event::QueryEnded { query, completed, bytes });
+        Destination::Wait { route, wait, then, deadline } => {
+            exchange.route = routes.hold(route);
+            // The core parks it at once, and no worker will get it, so nothing else of it is kept.
+            let cursor = exchange.take_arrival().and_then(|arrival| arrival.cursor());
+            Destination::Wait { route, wait: waits::with_cursor(wait, cursor), then, deadline }
+        }
+        Destination::Handler { deadline, .. } => {
+            if let Some(arrival) = &mut exchange.arrival {
+                arrival.deadline = deadline;
+            }
+            destination
+        }
+        Destination::Constant { .. }
+        | Destination::Fallback { .. }
+        | Destination::Preflight
+        | Destination::NotFound
+        | Destination::MethodNotAllowed
+        | Destination::Unknown => destination,
     }
+}
 
-    /// Answers a question of operators or scripts.
-    pub(super) fn reply(&mut self, ask: Ask, turns: &Turns) {
-        // The client may be gone: then nobody receives the reply.
-        match ask {
-            Ask::Ready { reply } => {
-                let _ = reply.send(report::readiness(&self.core, &self.databases, self.clock.at(self.clock.now())));
-            }
-            Ask::Status { reply } => {
-                let _ = reply.send(Box::new(report::report(self, turns)));
-            }
-            Ask::Snapshot { reply } => {
-                let _ = reply.send(Box::new(snapshot::snapshot(self, turns)));
-            }
-            Ask::CancelQuery { query, reply } => {
-                let _ = reply.send(self.cancel_by_operator(query));
-            }
-            Ask::CancelRequest { request, reply } => {
-                let _ = reply.send(self.cancel_request_by_operator(request));
-            }
-            Ask::Jobs { ask, reply } => self.with_jobs(|jobs, cx| jobs.answer_operator(cx, ask, reply)),
-            Ask::Reload { reply } => {
-                let _ = reply.send(self.reload());
-            }
-            Ask::ReloadEnd { reload, reply } => self.loading.reloads.tell_end(reload, reply),
-            // The event loop has taken it: only it can stop.
-            Ask::Stop { .. } => {}
-            Ask::Publish { channel, content_type, body, reply } => {
-                let outcome = if self.clients.are_behind() {
-                    Err(PublishRefused::TooFast)
-                } else {
-                    self.publish(&channel, &content_type, &body, None)
-                };
-                let _ = reply.send(outcome);
-            }
-        }
-    }
-
-    /// Has the code loaded afresh, next to the old one.
-    pub(super) fn reload(&mut self) -> Result<ReloadId, ReloadRefused> {
-        if self.core.is_draining() {
-            return Err(ReloadRefused::Stopping);
-        }
-        tracing::info!("reloading: starting new workers");
-        let reload = self.loading.reloads.request();
-        self.tell(Event::Reload);
-        Ok(reload)
-    }
-
-    fn cancel_request_by_operator(&mut self, request: RequestId) -> Result<(), CancelRefused> {
-        match self.core.state(request) {
-            None | Some(State::Done | State::Cancelled) => Err(CancelRefused::UnknownRequest),
-            Some(_) if self.jobs.runs.contains(request) => Err(CancelRefused::RunOfAJob),
-            Some(_) => {
-                self.tell(Event::CancelledByOperator { request });
-                Ok(())
-            }
-        }
-    }
-
-    fn cancel_by_operator(&mut self, query: QueryId) -> Result<(), CancelRefused> {
-        match self.core.query(query) {
-            None => Err(CancelRefused::Unknown),
-            Some(known) if !known.is_cancellable => Err(CancelRefused::EndsATransaction),
-            Some(_) => {
-                self.tell(Event::QueryCancelledByOperator { query });
-                Ok(())
-            }
-        }
-    }
+/// Records what the application adds to the response. A preflight goes nowhere else.
+fn surrounded(
+    (routes, core): (&Routes, &Core),
+    table: Option<TableId>,
+    exchange: &mut Exchange,
+    destination: Destination,
+) -> Destination {
+    let Some(head) = exchange.arrival.as_ref().map(|arrival| &arrival.head) else { return destination };
+    let is_preflight = routes.preflight(table, core, head).is_some();
+    let destination = if is_preflight { Destination::Preflight } else { destination };
+    exchange.added = routes.added(table, &destination, head);
+    destination
 }

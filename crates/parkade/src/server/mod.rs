@@ -1,12 +1,12 @@
 //! The server: owns all mutable state. It passes events to the core, and effects to the parts that carry them out.
 
 mod backlog;
-mod checking;
 mod commits;
 mod cpu;
 mod effects;
 mod event_loop;
 mod events;
+mod flow;
 mod held_output;
 mod incidents;
 mod limits;
@@ -15,26 +15,22 @@ mod report;
 mod snapshot;
 mod turns;
 
-use std::io;
-
-use parkade_core::{CancelEvent, Core, Effect, Event, ExitReason, Moment, PressureEvent, WorkerEffect};
-use parkade_jobs::Reply;
+use parkade_core::{Core, Effect, Event, ExitReason, Moment, WorkerEffect};
 use parkade_jobs::sqlite::OpenError;
 use parkade_model::PayloadId;
 
 use crate::application::Routes;
-use crate::clients::{Clients, Messages, Step};
+use crate::clients::{Clients, Messages};
 use crate::clock::Clock;
 use crate::databases::Databases;
 use crate::http::Http;
-use crate::jobs::{CancelFailed, JobContext, Jobs, TransactionJobs, Waited};
+use crate::jobs::{JobContext, Jobs, TransactionJobs};
 use crate::loading::Loading;
 use crate::log::AccessLog;
 use crate::queries::Queries;
-use crate::share::Share;
-use crate::statistics::OpenRequests;
 use crate::upstream::Upstream;
 use backlog::Backlog;
+use flow::Flow;
 use held_output::HeldOutput;
 use incidents::Casualties;
 use payloads::{Payload, Payloads};
@@ -129,22 +125,6 @@ impl Server {
         self.now = self.clock.now();
     }
 
-    /// Handles one event after the other until the share is over; returns the rest.
-    fn hear<T>(&mut self, mut events: Vec<T>, mut share: Share, hear: impl Fn(&mut Self, T)) -> Vec<T> {
-        if events.is_empty() {
-            return events;
-        }
-        let mut rest = events.drain(..);
-        for event in rest.by_ref() {
-            hear(self, event);
-            if share.is_over() {
-                break;
-            }
-        }
-        let left: Vec<T> = rest.collect();
-        if left.is_empty() { events } else { left }
-    }
-
     /// Passes an event to the core and carries out its effects.
     fn tell(&mut self, event: Event) {
         let mut effects = std::mem::take(&mut self.effects);
@@ -194,75 +174,8 @@ impl Server {
         handled
     }
 
-    /// Handles replies of the job store until the share is over. Returns how many there were.
-    fn turn_jobs(&mut self, share: Share) -> io::Result<usize> {
-        let (replies, opened) = self.jobs.store.turn()?;
-        let count = replies.len();
-        let left = self.hear(replies, share, Self::hear_store);
-        self.jobs.store.put_back(left);
-        self.tell_standing();
-        match self.with_jobs(|jobs, cx| jobs.end_turn(cx, opened)) {
-            Some(Waited::Ready(workers)) => workers.into_iter().for_each(|waiting| self.worker_ready(waiting)),
-            Some(Waited::Unfit(workers, why)) => workers.into_iter().for_each(|worker| self.unfit(worker, &why)),
-            None => {}
-        }
-        Ok(count)
+    fn flow(&mut self) -> Flow<'_> {
+        let Self { clients, queries, databases, upstream, .. } = self;
+        Flow { clients, queries, databases, upstream }
     }
-
-    fn hear_store(&mut self, reply: Reply) {
-        if let Some(CancelFailed { job, fault }) = self.with_jobs(|jobs, cx| jobs.hear(cx, reply)) {
-            self.tell_with(Payload::Fault(fault), |payload| Event::Cancel(CancelEvent::Refused { job, payload }));
-        }
-    }
-
-    /// A step of stopping. Returns whether the store of jobs is closed. `began`: the time of the first step.
-    fn settle_jobs(&mut self, began: tokio::time::Instant) -> io::Result<bool> {
-        if !self.jobs.store.is_open() {
-            return Ok(true);
-        }
-        self.turn_jobs(Share::endless())?;
-        Ok(self.jobs.settle(began))
-    }
-
-    /// Continues with deferred responses. Returns the number of steps.
-    fn go_on(&mut self, mut share: Share) -> usize {
-        let mut count = 0;
-        while let Some(step) = self.clients.go_on() {
-            if let Step::Effect(effect) = step {
-                self.act(effect);
-            }
-            count += 1;
-            if share.is_over() {
-                break;
-            }
-        }
-        if self.clients.have_caught_up() {
-            for worker in self.backlog.let_on() {
-                self.tell(Event::Pressure(PressureEvent::ClientsCaughtUp { worker }));
-            }
-        }
-        count
-    }
-
-    /// Logs messages that the core has refused, at most once a second.
-    fn log_refused_messages(&mut self) {
-        self.messages.refused.log(self.now, self.core.config().channels_count_max);
-    }
-
-    /// Once a second: rates, the memory of workers, retries of the job store, throttled log lines.
-    fn measure(&mut self) {
-        self.look_at_clock();
-        self.clients.sample(self.now, load(&self.core));
-        self.with_jobs(Jobs::tick);
-        self.log_refused_messages();
-        for (worker, resident_bytes) in self.upstream.resident_bytes() {
-            self.tell(Event::Measured { worker, resident_bytes });
-        }
-    }
-}
-
-/// What the core holds at this moment, runs of jobs included.
-fn load(core: &Core) -> OpenRequests {
-    let lives = core.lives();
-    OpenRequests { queued: lives.routed, running: lives.running, parked: lives.parked }
 }

@@ -46,7 +46,7 @@ pub fn readiness(core: &Core, databases: &Databases, now: Instant) -> Readiness 
     }
 }
 
-pub fn report(server: &mut Server, turns: &Turns) -> Report {
+pub fn report(server: &Server, turns: &Turns) -> Report {
     let Server { core, clients, upstream, databases, jobs, queries, routes, clock, about, loading, .. } = server;
     let now = clock.now();
     let status = core.status(now);

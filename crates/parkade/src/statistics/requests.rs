@@ -2,7 +2,7 @@
 
 use parkade_core::Times;
 
-use super::routes::{RouteNumber, RouteStatistics};
+use super::routes::{CLASSES_COUNT, RouteNumber, RouteStatistics};
 use super::{Histogram, LatencyCounts};
 
 /// Sums over all requests that have ended.
@@ -19,8 +19,6 @@ pub struct EndedRequests {
     pub work: LatencyCounts,
     pub routes: RouteStatistics,
 }
-
-pub const CLASSES_COUNT: usize = 6;
 
 impl EndedRequests {
     /// Counts one request. `status` is 0 if it got no response.

@@ -8,7 +8,9 @@ use parkade_core::Times;
 
 use super::Histogram;
 use super::limits::ROUTES_COUNT_MAX;
-use super::requests::CLASSES_COUNT;
+
+/// The first digits of a status: 1 to 5, and 0 without a response.
+pub const CLASSES_COUNT: usize = 6;
 
 /// A route in the statistics. It stays the same when another generation of code declares the route again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

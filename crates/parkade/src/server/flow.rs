@@ -1,0 +1,46 @@
+//! Bytes on their way from a worker or a database to a client: as the client takes them, their source may send more.
+
+use bytes::Bytes;
+use parkade_model::RequestId;
+
+use crate::clients::Clients;
+use crate::databases::Databases;
+use crate::http::answer::BadAnswer;
+use crate::queries::Queries;
+use crate::upstream::Upstream;
+
+pub struct Flow<'a> {
+    pub clients: &'a mut Clients,
+    pub queries: &'a Queries,
+    pub databases: &'a mut Databases,
+    pub upstream: &'a mut Upstream,
+}
+
+impl Flow<'_> {
+    /// Sends a piece of a response that has begun.
+    pub fn send(&mut self, request: RequestId, bytes: &Bytes) -> Result<(), BadAnswer> {
+        let taken = self.clients.piece(request, bytes)?;
+        self.grant(request, taken);
+        Ok(())
+    }
+
+    /// Sends rows. If they do not fit the response, the core ends it.
+    pub fn send_rows(&mut self, request: RequestId, rows: &Bytes) {
+        let _ = self.send(request, rows);
+    }
+
+    /// The client's socket has accepted this many bytes.
+    pub fn taken(&mut self, request: RequestId, bytes: usize) {
+        let taken = self.clients.took(request, bytes);
+        self.grant(request, taken);
+    }
+
+    /// The source of the response may send this many more bytes.
+    fn grant(&mut self, request: RequestId, bytes: usize) {
+        match self.queries.flowing_to(request) {
+            _ if bytes == 0 => {}
+            Some((query, database)) => self.databases.taken(database, query, bytes),
+            None => self.upstream.grant(request, bytes),
+        }
+    }
+}
