@@ -10,8 +10,7 @@ use parkade_jobs::NewJob;
 use parkade_model::{JobId, Wall};
 use parkade_wire::{Application, CallKind, Enqueued, JobAccess, RouteKind};
 
-use super::recurring::{RecurringEntry, Timetables};
-use crate::job_id::minted;
+use super::timetable::{RecurringEntry, Timetables};
 use crate::seconds::duration;
 use crate::store::wall;
 
@@ -163,38 +162,25 @@ impl Declarations {
         Some(format!("{before}{job}{after}"))
     }
 
+    /// The queue and the priority of a job for which none are given.
+    pub fn defaults(&self, name: &str) -> (Box<str>, i16) {
+        self.specs.get(name).map_or_else(|| (QUEUE_DEFAULT.into(), 0), |spec| (spec.queue.clone(), spec.priority))
+    }
+
     /// A job for the store. Options that were not given are those of the application's function. `store_time`: the
     /// time by the store's clock.
     pub fn new_job(&self, job: Enqueued, store_time: Wall) -> NewJob {
-        let spec = self.specs.get(job.name.as_str());
+        let (queue, priority) = self.defaults(&job.name);
         let options = job.options;
         NewJob {
             id: job.id,
-            queue: match (options.queue, spec) {
-                (Some(queue), _) => queue.into(),
-                (None, Some(spec)) => spec.queue.clone(),
-                (None, None) => QUEUE_DEFAULT.into(),
-            },
+            queue: options.queue.map_or(queue, Into::into),
             name: job.name.into(),
             // Copied, because the buffer that they were read into holds many more frames.
             arguments: Bytes::copy_from_slice(&job.arguments),
-            priority: options.priority.or_else(|| spec.map(|spec| spec.priority)).unwrap_or(0),
+            priority: options.priority.unwrap_or(priority),
             due: due(options.delay, options.at, store_time),
             key: options.key.map(Into::into),
-        }
-    }
-
-    /// The next job of a timetable.
-    pub fn recurring_job(&self, entry: &RecurringEntry) -> NewJob {
-        let spec = self.specs.get(&entry.job);
-        NewJob {
-            id: JobId::new(minted()),
-            name: entry.job.clone(),
-            queue: spec.map_or_else(|| QUEUE_DEFAULT.into(), |spec| spec.queue.clone()),
-            arguments: entry.arguments.clone(),
-            priority: spec.map_or(0, |spec| spec.priority),
-            due: None,
-            key: entry.key.clone(),
         }
     }
 }

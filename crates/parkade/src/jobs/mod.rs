@@ -3,9 +3,11 @@
 
 mod address;
 mod answers;
+mod cancelling;
 mod context;
 mod declarations;
 mod followers;
+mod observers;
 mod opening;
 mod operators;
 mod questions;
@@ -15,33 +17,34 @@ mod response;
 mod results;
 mod runs;
 mod store_link;
+mod timetable;
 mod transaction_jobs;
 
-use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use parkade_core::{
-    Allowance, CancelAnswer, CancelEffect, CancelEvent, ClaimedJob, Event, JobCaller, JobLookup, Moment, PressureEvent,
-    QueueBounds, QueueId, RecurringEffect, RecurringEvent, RecurringJob, RequestId, StoreFault, Verdict, WorkerId,
+    Allowance, CancelEffect, CancelEvent, ClaimedJob, Event, JobCaller, JobLookup, Moment, PressureEvent, QueueBounds,
+    QueueId, RecurringEffect, RecurringEvent, RequestId, StoreFault, Verdict, WorkerId,
 };
-use parkade_jobs::{AttemptEnd, Claimed, Command, EndedJob, Fault, JobEnding, JobState, NewJob, Reply, Wall};
+use parkade_jobs::{AttemptEnd, Claimed, Command, Fault, NewJob, Reply, Wall};
 use parkade_model::{JobId, PayloadId};
 use parkade_wire::{Application, Enqueued};
 use tokio::time::Instant;
 
 use crate::admin::{JobAnswer, JobAsk};
-use crate::clients::exchange::{Exchange, JobAsked, Pending};
+use crate::clients::exchange::{Exchange, JobAsked};
 use crate::store::{Store, wall};
-use declarations::{Declarations, DeclaredQueue, JobDeclarations, Visibility};
+use declarations::{Declarations, DeclaredQueue, JobDeclarations};
+use observers::Observers;
 use operators::{Back, Operators};
 use questions::{Enqueuer, Question};
 use queues::QueueNames;
-use recurring::Timetables;
-use results::{Results, ending};
+use recurring::RecurringJobs;
 use runs::{AttemptRecord, Runs};
 use store_link::OpenResult;
 
 pub use address::{destination, timeout};
+pub use cancelling::CancelFailed;
 pub use context::JobContext;
 pub use opening::WaitingWorker;
 pub use store_link::{StoreLink, Waited};
@@ -55,35 +58,15 @@ const PAUSE_LOGGED_MIN: Duration = Duration::from_secs(1);
 pub struct Jobs {
     pub store: StoreLink,
     pub runs: Runs,
-    /// How jobs ended.
-    pub results: Results,
+    pub observers: Observers,
     declarations: Declarations,
     queues: QueueNames,
-    timetables: Timetables,
+    recurring: RecurringJobs,
     operators: Operators,
-    lost: LostReplies,
-    /// Requests for the state of a job while the store does not take commands.
-    unasked: Vec<RequestId>,
-    /// The current pause of all runs has been logged.
-    is_paused: bool,
-}
-
-/// What the store could not say, and is asked again within a second.
-#[derive(Debug, Default)]
-struct LostReplies {
-    /// The state of jobs for requests that follow them.
-    states: HashMap<RequestId, JobId>,
-    /// How jobs ended in other servers.
-    endings: HashSet<JobId>,
     /// Jobs were found unknown, perhaps by code that no longer serves.
     are_unknown: bool,
-}
-
-/// The store could not cancel a job.
-#[derive(Debug)]
-pub struct CancelFailed {
-    pub job: JobId,
-    pub fault: Fault,
+    /// The current pause of all runs has been logged.
+    is_paused: bool,
 }
 
 impl Jobs {
@@ -92,13 +75,12 @@ impl Jobs {
         Self {
             store: StoreLink::new(store),
             runs: Runs::default(),
-            results: Results::default(),
+            observers: Observers::default(),
             declarations: Declarations::new(deadline),
             queues: QueueNames::default(),
-            timetables: Timetables::default(),
+            recurring: RecurringJobs::default(),
             operators: Operators::default(),
-            lost: LostReplies::default(),
-            unasked: Vec::new(),
+            are_unknown: false,
             is_paused: false,
         }
     }
@@ -107,7 +89,7 @@ impl Jobs {
 
     /// Waits until there is something to do. Cancel safe.
     pub async fn ready(&self) -> std::io::Result<()> {
-        if !self.unasked.is_empty() {
+        if self.observers.has_unasked() {
             tokio::task::yield_now().await;
             return Ok(());
         }
@@ -121,18 +103,12 @@ impl Jobs {
             cx.tell(Event::JobsReady { after: None });
         }
         for job in news.ended {
-            self.ended_elsewhere(cx, job);
+            observers::ended_elsewhere(cx, &mut self.store, job);
         }
         for job in news.cancelled {
             cx.tell(Event::JobCancelled { job });
         }
-        for request in std::mem::take(&mut self.unasked) {
-            cx.tell(if self.store.has_failed() {
-                Event::JobNotLookedUp { request }
-            } else {
-                Event::JobFound { request, standing: JobLookup::Missing }
-            });
-        }
+        self.observers.answer_unasked(cx, &self.store);
         // Last: requests that asked before the store was open have had their answer.
         let had_failed = self.store.has_failed();
         let waited = self.store.hear_opened(cx, opened?);
@@ -152,18 +128,10 @@ impl Jobs {
         }
         self.queues.forget(|queue| cx.core.knows_queue(queue));
         self.log_pause(cx);
-        let lost = std::mem::take(&mut self.lost);
-        if lost.are_unknown {
+        if std::mem::take(&mut self.are_unknown) {
             self.recognise();
         }
-        for (request, job) in lost.states {
-            if followers::is_one(&cx.clients.exchanges, request, job) {
-                self.announce(job, request);
-            }
-        }
-        for job in lost.endings {
-            self.ended_elsewhere(cx, job);
-        }
+        self.observers.ask_again(cx, &mut self.store);
         self.store.count_jobs();
     }
 
@@ -203,11 +171,13 @@ impl Jobs {
             Question::Enqueue { id, request, by } => enqueued(cx, id, request, by, reply),
             Question::Claim => self.claimed(cx, reply),
             Question::End { request, record } => self.recorded(cx, request, *record, reply),
-            Question::LookUp { request, caller } => self.found(cx, request, caller, reply),
-            Question::EndedElsewhere { job } => self.ending_found(cx, job, reply),
-            Question::Announce { job, request } => self.announced(cx, job, request, reply),
-            Question::Cancel { job } => return self.cancelled(cx, job, reply),
-            Question::Cancelled { job } => return cancelled_found(cx, job, reply),
+            Question::LookUp { request, caller } => {
+                self.observers.found(cx, (&self.runs, &self.declarations), (request, caller), reply);
+            }
+            Question::EndedElsewhere { job } => self.observers.ending_found(cx, job, reply),
+            Question::Announce { job, request } => self.observers.announced(cx, &self.runs, (job, request), reply),
+            Question::Cancel { job } => return cancelling::cancelled(cx, &mut self.observers, job, reply),
+            Question::Cancelled { job } => return cancelling::found(cx, job, reply),
             Question::Operator(back) => operators::pass_on(back, reply),
             Question::Retry(back) => {
                 hint(cx, &reply);
@@ -215,7 +185,7 @@ impl Jobs {
             }
             Question::Drop { job, back } => {
                 if has_changed(&reply) {
-                    dropped(cx, job);
+                    observers::dropped(cx, job);
                 }
                 operators::pass_on(back, reply);
             }
@@ -259,10 +229,7 @@ impl Jobs {
         if may_know_more {
             self.recognise();
         }
-        self.timetables = new.recurring;
-        let entries = self.timetables.iter();
-        let jobs = entries.map(|(name, entry)| RecurringJob { name: name.clone(), missed: entry.missed }).collect();
-        cx.tell(Event::Recurring(RecurringEvent::Configured { jobs }));
+        self.recurring.replace(cx, new.recurring);
     }
 
     /// Jobs that were unknown become ready if they are known now.
@@ -376,7 +343,7 @@ impl Jobs {
             tracing::warn!(job = %record.job, "a job run finished after it had been marked lost; its outcome is ignored");
         }
         match record.end {
-            AttemptEnd::Unknown => self.lost.are_unknown = true,
+            AttemptEnd::Unknown => self.are_unknown = true,
             // It is ready for other workers: those of the new code, during a reload.
             AttemptEnd::HandedBack => cx.tell(Event::JobsReady { after: None }),
             _ => {}
@@ -385,7 +352,7 @@ impl Jobs {
             cx.tell(Event::JobsReady { after: Some(until(due)) });
         }
         if let Some(ended) = ended {
-            self.ended(cx, ended);
+            self.observers.ended(cx, ended);
         }
     }
 
@@ -404,87 +371,15 @@ impl Jobs {
 
     // Jobs that others wait for.
 
-    /// A job has ended for good, and the store has recorded that.
-    fn ended(&mut self, cx: &mut JobContext<'_>, EndedJob { id: job, ending }: EndedJob) {
-        followers::tell_ending(cx, job, &ending);
-        if cx.core.is_watched(job) {
-            self.results.keep(job, ending);
-            cx.tell(Event::JobEnded { job });
-        }
-    }
-
-    /// A job has ended for good in another server, or was dropped there. It is looked up only if a client here waits
-    /// for it or follows it.
-    fn ended_elsewhere(&mut self, cx: &JobContext<'_>, job: JobId) {
-        if followers::are_there(cx, job) || cx.core.is_watched(job) {
-            self.store.find(Question::EndedElsewhere { job }, job);
-        }
-    }
-
-    fn ending_found(&mut self, cx: &mut JobContext<'_>, job: JobId, reply: Reply) {
-        match reply {
-            Reply::Found { job: Some(found), .. } => {
-                let id = found.id;
-                if let Ok(ending) = ending(*found) {
-                    self.ended(cx, EndedJob { id, ending });
-                }
-            }
-            Reply::Found { job: None, .. } => dropped(cx, job),
-            Reply::Refused { .. } => {
-                self.lost.endings.insert(job);
-            }
-            _ => {}
-        }
-    }
-
-    /// Asks the store for the state of a job. A store that was never opened has no jobs: the core hears that in the next
-    /// turn, because it has not finished with the current event.
+    /// Asks the store for the state of a job.
     pub fn look_up(&mut self, request: RequestId, job: JobId, caller: JobCaller) {
-        if self.store.takes_commands() {
-            self.store.find(Question::LookUp { request, caller }, job);
-        } else {
-            self.unasked.push(request);
-        }
-    }
-
-    fn found(&mut self, cx: &mut JobContext<'_>, request: RequestId, caller: JobCaller, reply: Reply) {
-        let Reply::Found { job, .. } = reply else { return cx.tell(Event::JobNotLookedUp { request }) };
-        let visibility = job.as_ref().map_or(Visibility::Hidden, |job| self.declarations.visibility(caller, &job.name));
-        let job = match (visibility, job) {
-            (Visibility::Guarded(kind), Some(job)) => {
-                let event = address::guard(&mut cx.clients.exchanges, request, *job, kind);
-                return cx.tell(event);
-            }
-            (Visibility::Visible, job) => job,
-            (Visibility::Hidden | Visibility::Guarded(_), _) => None,
-        };
-        let mut exchange = cx.clients.exchanges.of(request);
-        if let Some(exchange) = exchange.as_mut().filter(|_| caller != JobCaller::Application) {
-            // Its client waits from now on, perhaps for long: the request itself is not needed.
-            exchange.take_arrival();
-        }
-        let standing = match job.map(|job| (job.id, ending(*job))) {
-            None => JobLookup::Missing,
-            Some((_, Err(job))) => {
-                if let Some(exchange) = exchange {
-                    let told = followers::state(&self.runs, &job);
-                    let pending = Pending { told, has_address: self.declarations.has_address(&job.name) };
-                    exchange.jobs.get_or_insert_default().pending = Some(pending);
-                }
-                JobLookup::Pending
-            }
-            Some((job, Ok(ending))) => {
-                self.results.keep(job, ending);
-                JobLookup::Ended
-            }
-        };
-        cx.tell(Event::JobFound { request, standing });
+        self.observers.look_up(&mut self.store, request, job, caller);
     }
 
     /// The response to a client that asked for the state of a job, or its result.
     pub fn answer(&mut self, cx: &mut JobContext<'_>, request: RequestId, job: JobId, standing: JobLookup) {
         match standing {
-            JobLookup::Ended => answers::result(cx, request, job, &mut self.results),
+            JobLookup::Ended => answers::result(cx, request, job, &mut self.observers.results),
             JobLookup::Pending => {
                 let (state, location) = (self.runs.state_of(job), self.declarations.location(job));
                 answers::pending(cx.clients, request, job, state, location);
@@ -502,7 +397,7 @@ impl Jobs {
         will_end: bool,
     ) {
         match standing {
-            JobLookup::Ended => answers::too_late_to_cancel(cx, request, job, &self.results),
+            JobLookup::Ended => answers::too_late_to_cancel(cx, request, job, &self.observers.results),
             JobLookup::Pending if !will_end => answers::not_cancellable(cx.clients, request),
             JobLookup::Pending | JobLookup::Missing => self.answer(cx, request, job, standing),
         }
@@ -512,32 +407,7 @@ impl Jobs {
     /// that will change.
     pub fn stream_opened(&mut self, cx: &JobContext<'_>, request: RequestId) {
         if let Some(JobAsked::Events(job)) = cx.clients.exchanges.peek(request).map(Exchange::job_asked) {
-            self.announce(job, request);
-        }
-    }
-
-    fn announce(&mut self, job: JobId, request: RequestId) {
-        self.store.find(Question::Announce { job, request }, job);
-    }
-
-    fn announced(&mut self, cx: &mut JobContext<'_>, job: JobId, request: RequestId, reply: Reply) {
-        // Its client may have left, or have been told that the job has ended.
-        if !followers::is_one(&cx.clients.exchanges, request, job) {
-            return;
-        }
-        match reply {
-            Reply::Found { job: Some(found), .. } => {
-                let state = followers::state(&self.runs, &found);
-                if ending(*found).is_ok() {
-                    followers::tell_last(cx, job, &state);
-                } else {
-                    followers::tell_one(cx, request, job, &state);
-                }
-            }
-            Reply::Found { job: None, .. } => followers::tell_missing(cx, job),
-            _ => {
-                self.lost.states.insert(request, job);
-            }
+            observers::announce(&mut self.store, job, request);
         }
     }
 
@@ -554,44 +424,10 @@ impl Jobs {
         }
     }
 
-    fn cancelled(&mut self, cx: &mut JobContext<'_>, job: JobId, reply: Reply) -> Option<CancelFailed> {
-        let answer = match reply {
-            Reply::Changed { changed: true, .. } => {
-                self.ended(cx, EndedJob { id: job, ending: JobEnding::Cancelled });
-                CancelAnswer::Ended
-            }
-            Reply::Asked { .. } => CancelAnswer::AskedElsewhere,
-            Reply::Refused { fault, .. } => return Some(CancelFailed { job, fault }),
-            _ => CancelAnswer::NotWaiting,
-        };
-        cx.tell(Event::Cancel(CancelEvent::Answered { job, answer }));
-        None
-    }
-
     // Recurring jobs.
 
     pub fn recur(&mut self, cx: &mut JobContext<'_>, effect: RecurringEffect) {
-        match effect {
-            RecurringEffect::ReadSchedules if self.store.is_open() => {
-                self.store.ask(Question::Schedules, |tag| Command::Schedules { tag });
-            }
-            RecurringEffect::ReadSchedules => cx.tell(Event::Recurring(RecurringEvent::SchedulesNotRead)),
-            RecurringEffect::ReadTimetable { name, after } => {
-                if let Some(entry) = self.timetables.get(&name) {
-                    cx.tell(Event::Recurring(entry.times(name, after, self.store.time())));
-                }
-            }
-            RecurringEffect::Enqueue { name, at } => {
-                let job = self.timetables.get(&name).map(|entry| self.declarations.recurring_job(entry));
-                self.record_time(name, at, job);
-            }
-            RecurringEffect::Skip { name, at } => self.record_time(name, at, None),
-        }
-    }
-
-    fn record_time(&mut self, name: Box<str>, at: Wall, job: Option<NewJob>) {
-        let question = Question::Recur { name: name.clone(), at, is_skipped: job.is_none() };
-        self.store.ask(question, |tag| Command::Recur { tag, name, due: at, job });
+        self.recurring.carry_out(cx, &mut self.store, &self.declarations, effect);
     }
 
     // Operators.
@@ -661,27 +497,6 @@ fn enqueued(cx: &mut JobContext<'_>, id: JobId, request: Option<RequestId>, by: 
         }
         Enqueuer::Operator(back) => operators::pass_on(back, reply),
     }
-}
-
-/// A job was dropped: clients that wait for it would wait for ever.
-fn dropped(cx: &mut JobContext<'_>, job: JobId) {
-    followers::tell_missing(cx, job);
-    cx.tell(Event::JobDropped { job });
-}
-
-/// The state of a job that is to be cancelled, does not wait in the store, and does not run here.
-fn cancelled_found(cx: &mut JobContext<'_>, job: JobId, reply: Reply) -> Option<CancelFailed> {
-    let found = match reply {
-        Reply::Found { job, .. } => job,
-        Reply::Refused { fault, .. } => return Some(CancelFailed { job, fault }),
-        _ => None,
-    };
-    let is_over = match found.map(|job| job.state) {
-        None | Some(JobState::Completed | JobState::Dead | JobState::Cancelled) => true,
-        Some(JobState::Scheduled | JobState::Ready | JobState::Running | JobState::Unknown) => false,
-    };
-    cx.tell(Event::Cancel(CancelEvent::Found { job, is_over }));
-    None
 }
 
 /// Jobs may have become ready.

@@ -1,51 +1,72 @@
-//! The timetables of recurring jobs. The core decides when a job is due.
+//! The recurring jobs of the code that serves. The core decides when a job is due.
 
-use std::collections::HashMap;
+use parkade_core::{Event, RecurringEffect, RecurringEvent, RecurringJob};
+use parkade_jobs::{Command, NewJob, Reply};
+use parkade_model::{JobId, Wall};
 
-use bytes::Bytes;
-use parkade_core::RecurringEvent;
-use parkade_jobs::Reply;
-use parkade_jobs::schedule::{BadTimetable, Timetable};
-use parkade_model::{Missed, Wall};
-use parkade_wire::{RecurringSpec, When};
+use super::context::JobContext;
+use super::declarations::Declarations;
+use super::questions::Question;
+use super::store_link::StoreLink;
+use super::timetable::{RecurringEntry, Timetables};
+use crate::job_id::minted;
 
-/// By the names of the recurring jobs.
-pub type Timetables = HashMap<Box<str>, RecurringEntry>;
-
-/// A job that recurs.
-#[derive(Debug)]
-pub struct RecurringEntry {
-    pub job: Box<str>,
-    pub arguments: Bytes,
-    timetable: Timetable,
-    pub missed: Missed,
-    pub key: Option<Box<str>>,
+#[derive(Debug, Default)]
+pub struct RecurringJobs {
+    timetables: Timetables,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("the recurring job {name:?}: {why}")]
-pub struct BadRecurring {
-    name: String,
-    why: BadTimetable,
+impl RecurringJobs {
+    pub fn replace(&mut self, cx: &mut JobContext<'_>, timetables: Timetables) {
+        self.timetables = timetables;
+        let entries = self.timetables.iter();
+        let jobs = entries.map(|(name, entry)| RecurringJob { name: name.clone(), missed: entry.missed }).collect();
+        cx.tell(Event::Recurring(RecurringEvent::Configured { jobs }));
+    }
+
+    pub fn carry_out(
+        &self,
+        cx: &mut JobContext<'_>,
+        store: &mut StoreLink,
+        declarations: &Declarations,
+        effect: RecurringEffect,
+    ) {
+        match effect {
+            RecurringEffect::ReadSchedules if store.is_open() => {
+                store.ask(Question::Schedules, |tag| Command::Schedules { tag });
+            }
+            RecurringEffect::ReadSchedules => cx.tell(Event::Recurring(RecurringEvent::SchedulesNotRead)),
+            RecurringEffect::ReadTimetable { name, after } => {
+                if let Some(entry) = self.timetables.get(&name) {
+                    cx.tell(Event::Recurring(entry.times(name, after, store.time())));
+                }
+            }
+            RecurringEffect::Enqueue { name, at } => {
+                let job = self.timetables.get(&name).map(|entry| next_job(entry, declarations));
+                record_time(store, name, at, job);
+            }
+            RecurringEffect::Skip { name, at } => record_time(store, name, at, None),
+        }
+    }
 }
 
-impl RecurringEntry {
-    pub fn read(spec: RecurringSpec) -> Result<(Box<str>, Self), BadRecurring> {
-        let timetable = match &spec.when {
-            When::Every(seconds) => Ok(Timetable::every(crate::seconds::duration(*seconds))),
-            When::Cron { fields, timezone } => Timetable::cron(fields, timezone),
-        };
-        let timetable = timetable.map_err(|why| BadRecurring { name: spec.name.clone(), why })?;
-        let (arguments, key) = (Bytes::copy_from_slice(&spec.arguments), spec.key.map(Into::into));
-        Ok((spec.name.into(), Self { job: spec.job.into(), arguments, timetable, missed: spec.missed, key }))
+fn next_job(entry: &RecurringEntry, declarations: &Declarations) -> NewJob {
+    let (queue, priority) = declarations.defaults(&entry.job);
+    NewJob {
+        id: JobId::new(minted()),
+        name: entry.job.clone(),
+        queue,
+        arguments: entry.arguments.clone(),
+        priority,
+        due: None,
+        key: entry.key.clone(),
     }
+}
 
-    /// Its times around now: the next one after `after`, and the latest one. `now`: by the clock of the store.
-    pub fn times(&self, name: Box<str>, after: Option<Wall>, now: Wall) -> RecurringEvent {
-        let next = self.timetable.next(after.unwrap_or(now));
-        let latest = self.timetable.last(now);
-        RecurringEvent::TimetableRead { name, after, now, next, latest }
-    }
+/// Has the store record a time of a recurring job, and enqueue the job, unless that time is skipped.
+fn record_time(store: &mut StoreLink, name: Box<str>, at: Wall, job: Option<NewJob>) {
+    let question = Question::Recur { name: name.clone(), at, is_skipped: job.is_none() };
+    store.ask(question, |tag| Command::Recur { tag, name, due: at, job });
 }
 
 /// Up to which times the store has enqueued recurring jobs.

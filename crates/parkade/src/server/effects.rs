@@ -129,7 +129,7 @@ impl Server {
             }
             WorkerEffect::Resume { worker, outcome, requests } => {
                 let behind = self.queries.rows_after(outcome);
-                let job = |job, lookup| self.jobs.results.wire_outcome(job, lookup);
+                let job = |job, lookup| self.jobs.observers.results.wire_outcome(job, lookup);
                 if let Some(outcome) = waits::wire_outcome(outcome, &self.messages, &self.queries, job) {
                     self.upstream.resume(worker, &outcome, &requests, behind.as_ref());
                 }
@@ -192,7 +192,7 @@ impl Server {
             StoreEffect::LookUpJob { request, job, asker } => self.jobs.look_up(request, job, asker),
             // It may have been needed again while this effect was put off.
             StoreEffect::DropJobResult { job } if self.core.holds_result(job) => {}
-            StoreEffect::DropJobResult { job } => self.jobs.results.drop(job),
+            StoreEffect::DropJobResult { job } => self.jobs.observers.results.drop(job),
         }
     }
 
@@ -227,7 +227,7 @@ impl Server {
 
     pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {
         let behind = self.queries.rows_after(outcome);
-        let job = |job, lookup| self.jobs.results.wire_outcome(job, lookup);
+        let job = |job, lookup| self.jobs.observers.results.wire_outcome(job, lookup);
         let Some(outcome) = waits::wire_outcome(outcome, &self.messages, &self.queries, job) else { return };
         let (exchanges, routes) = (&self.clients.exchanges, &self.routes);
         let functions =
