@@ -31,7 +31,7 @@ use crate::http::{Head, Http, HttpEvent, RefusedRequest, StreamedContent};
 use crate::log::{AccessLog, LineThrottle};
 use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
-use crate::statistics::{EndedRequests, NamedRoutes as _, OpenRequests, Recent, RouteName, RouteNumber};
+use crate::statistics::{NamedRoutes as _, RouteName, RouteNumber};
 use added::{AddedHeaders, AddedSets};
 use client_text::ClientText;
 use exchange::{Arrival, Exchange, Exchanges, Kept};
@@ -60,7 +60,8 @@ pub struct Clients {
     put_off: PutOff,
     text: ClientText,
     added: AddedSets,
-    log: RequestLog,
+    /// Requests that have ended.
+    pub log: RequestLog,
     /// Requests that met a limit of the operator.
     too_large: LineThrottle,
     recently_ended: RecentlyEnded,
@@ -470,21 +471,6 @@ impl Clients {
             let client = self.text.of(refused.peer);
             tracing::warn!(method, path, status, client, refused = count, "a request was refused: {detail}");
         }
-    }
-
-    /// Sums over the requests that have ended.
-    pub fn ended(&self) -> &EndedRequests {
-        self.log.counts()
-    }
-
-    /// What they have been doing lately.
-    pub fn recent(&self) -> &Recent {
-        self.log.recent()
-    }
-
-    /// Looks at the sums; once a second.
-    pub fn sample(&mut self, now: Moment, load: OpenRequests) {
-        self.log.sample(now, load);
     }
 
     fn wants_body(&mut self, request: RequestId) -> bool {

@@ -364,7 +364,7 @@ impl EventLoop {
     fn measure(&mut self) {
         let server = &mut self.server;
         server.look_at_clock();
-        server.clients.sample(server.now, open_requests(&server.core));
+        server.clients.log.sample(server.now, open_requests(&server.core));
         server.with_jobs(Jobs::tick);
         server.messages.refused.log(server.now, server.core.config().channels_count_max);
         for (worker, resident_bytes) in server.upstream.resident_bytes() {

@@ -22,7 +22,8 @@ pub fn snapshot(server: &mut Server, turns: &Turns) -> Snapshot {
     report.channels.busiest.truncate(CHANNELS_COUNT_MAX);
     let (routes, runs) =
         (snapshot::routes(&report.ended, &report.routes, ROWS_COUNT_MAX), snapshot::runs(&report.runs, ROWS_COUNT_MAX));
-    let mut snapshot = Snapshot { routes, runs, graph: server.clients.recent().graph(), report, ..Snapshot::default() };
+    let mut snapshot =
+        Snapshot { routes, runs, graph: server.clients.log.recent().graph(), report, ..Snapshot::default() };
     for status in server.core.oldest(server.clock.now(), ROWS_COUNT_MAX) {
         let group = match &status.stage {
             _ if status.is_run => "runs",
