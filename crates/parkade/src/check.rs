@@ -43,7 +43,7 @@ pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Erro
         admin::probe(&application.settings.listen.admin)?;
         let told = load.await.map_err(too_slow)??;
         let event_loop = EventLoop::new(server, application.settings.workers.grace);
-        event_loop.check(told.clone()).await?.map_err(|why| Error::Unfit { why })?;
+        Box::pin(event_loop.check(told.clone())).await?.map_err(|why| Error::Unfit { why })?;
         Ok(told)
     })?;
     match show {
