@@ -516,7 +516,7 @@ def test_a_text_line_tells_the_same(serve: Serve) -> None:
     server = serve("basic", access_log="text")
     server.get("/after/0.05", 'User-Agent: "x')
     times = r"queue=[\d.]+ms run=[\d.]+ms park=(\d+)\.\d+ms total=[\d.]+ms"
-    pattern = rf'\S+ 127\.0\.0\.1 "GET /after/0\.05" 200 10 {times} "done" "\\"x"'
+    pattern = rf'\S+ 127\.0\.0\.1 "GET /after/0\.05" 200 10 {times} "done" "\\"x" HTTP/1\.1 id=[0-9a-f]{{32}}'
     found = re.fullmatch(pattern, lines(server, 1)[0])
     assert found
     assert int(found[1]) >= 50

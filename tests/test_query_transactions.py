@@ -75,7 +75,7 @@ def test_nobody_sees_it_before_that(server: Server, postgres: Postgres) -> None:
 
 def test_an_exception_rolls_back_and_goes_on(server: Server, postgres: Postgres) -> None:
     answer = begin(server, *pay(30), {"status": 418}).answer()
-    assert (answer.status, answer.text) == (418, "as the test says")
+    assert (answer.status, answer.json()["detail"]) == (418, "as the test says")
     assert amounts(postgres) == [100, 100]
     assert not in_transaction(postgres)
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,13 +97,21 @@ def test_both_logs_know_it(serve: Serve, kind: Kind, tmp_path: Path) -> None:
                 "the record",
                 lambda id=id, text=text: any(_is_about(line, id, text) for line in server.log().splitlines()),
             )
-            until("the line", lambda id=id: id in file.read_text())
-            (line, *_) = (json.loads(line) for line in file.read_text().splitlines() if id in line and target in line)
+            # Both requests of a trace have its id.
+            until("the line", lambda id=id, target=target: _lines(file, id, target))
+            line, *_ = _lines(file, id, target)
             assert (line["path"], line["protocol"], line["referrer"]) == (target, "HTTP/1.1", "http://x/")
     id = server.get("/query")["x-request-id"]
     server.until_logged(rf"GET /query \({id}\)")
     id = server.get("/die")["x-request-id"]
     server.until_logged(rf"a worker died: exit status 3.*GET /die \({id}\)|GET /die \({id}\).*a worker died")
+
+
+def _lines(file: Path, id: str, target: str) -> list[dict[str, Any]]:
+    """The lines of the access log about this request."""
+    text = file.read_text()
+    told = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+    return [line for line in told if (line["request_id"], line["path"]) == (id, target)]
 
 
 def _is_about(line: str, id: str, text: str) -> bool:

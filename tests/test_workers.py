@@ -62,7 +62,7 @@ def test_a_killed_worker_takes_only_the_request_that_it_was_running(serve: Serve
     assert {client.answer().body for client in parked[:20]} == {b"still there"}
     assert {client.answer().status for client in parked[20:]} == {200}
     assert server.status()["counts"]["workers_died"] == 1
-    server.until_logged(rf"a worker has exited: signal 9 \(SIGKILL\).*pid={pid}")
+    server.until_logged(rf"a worker died: signal 9 \(SIGKILL\).*pid={pid} requests=\"GET /hold/never ")
     server.still_serves()
 
 
