@@ -280,7 +280,8 @@ def test_a_coroutine_that_ignores_its_cancelling_does_not_take_its_neighbours_al
 
 
 def test_the_stack_of_a_coroutine_that_ignores_its_cancelling_names_its_line(serve: Serve) -> None:
-    server = serve("coroutines", deadline="300ms", kill_grace="100ms")
+    # Long enough for the worker to hear of the cancelling before it has to show its stack.
+    server = serve("coroutines", deadline="300ms", kill_grace="2s")
     assert server.get("/deaf/never").status == 504
     server.until_logged("A coroutine that was cancelled but is still running")
     server.until_logged(r"coroutines\.py.*, line \d+ in deaf\b")
