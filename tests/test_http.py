@@ -268,12 +268,35 @@ def test_a_target_is_taken_apart(server: Server, target: str, path: str, query: 
         ("/echo/a%2Fb", "a/b"),
         ("/echo/%C3%B1%20", "ñ "),
         ("/echo/a%2525", "a%25"),
-        ("/echo/../x", "../x"),
-        ("/echo//", "/"),
+        ("/echo/..x", "..x"),
+        ("/echo/a//", "a//"),
+        ("/echo/%252e%252e/x", "%2e%2e/x"),
     ],
 )
 def test_a_path_is_decoded_once(server: Server, target: str, told: str) -> None:
     assert server.get(target).text == told
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/echo/../x",
+        "/echo/../../etc/passwd",
+        "/echo/%2e%2e/x",
+        "/echo/.%2E%2fx",
+        "/echo/a%2f..%2f..%2fb",
+        "/echo/..\\x",
+        "/echo/x%5c..",
+        "/echo/.",
+    ],
+)
+def test_a_path_that_leads_upwards_is_refused(server: Server, target: str) -> None:
+    assert server.get(target).status == 400
+
+
+@pytest.mark.parametrize("target", ["/echo//etc/passwd", "/echo/%2Fetc/passwd", "/echo/%5cetc", "/echo//"])
+def test_no_parameter_begins_with_a_slash(server: Server, target: str) -> None:
+    assert server.get(target).status == 404
 
 
 # HTTP/1.0

@@ -140,6 +140,10 @@ class Case:
 ECHO = '{"method":"%s","path":"/echo","query":[],"text":"%s","type":"%s","x":[]}'
 FORM = "application/x-www-form-urlencoded"
 NOT_FOUND = '{"title":"Not Found","status":404,"detail":"no route matches this path","fault":"client"}'
+DOT_SEGMENT = (
+    '{"title":"Bad Request","status":400,'
+    '"detail":"a path must not have segments that are . or .. (clients resolve them)","fault":"client"}'
+)
 NO_METHOD = (
     '{"title":"Method Not Allowed","status":405,"detail":"this path does not support the method; see Allow",'
     '"fault":"client"}'
@@ -242,7 +246,7 @@ CASES = [
         "POST",
         "/files",
         200,
-        '["a \\"b\\".txt","text/plain","ü","t"]',
+        '["a _b_.txt","text/plain","ü","t"]',
         JSON,
         options={"files": {"file": ['a "b".txt', "ü"]}, "data": {"title": "t"}},
     ),
@@ -433,6 +437,13 @@ CASES = [
     Case("no row", "GET", "/no-row", 404, NO_ROW, PROBLEM, VARY),
     Case("a query that is wrong", "GET", "/bad-query", 500, BAD_QUERY, PROBLEM, VARY),
 ]
+
+
+@pytest.mark.parametrize("path", ["/number/..", "/%2e%2e/text", "/a%2f..%2ftext"])
+def test_a_path_that_leads_upwards_never_gets_to_the_application(driver: Driver, path: str) -> None:
+    answer = driver.ask("GET", path)
+    assert (answer.status, answer.body.decode()) == (400, DOT_SEGMENT)
+    assert answer.headers == {"content-type": [PROBLEM]} | VARY
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from parkade import HTTPError, Upload
+from parkade._requests.filenames import plain_name
 from parkade._requests.forms import FormValue, parse_content_type, parse_form
 
 TYPE = "multipart/form-data; boundary=x"
@@ -26,11 +29,11 @@ def part(disposition: str, content: str = "v", more: str = "") -> str:
         (part("name=a") + "--x--\r\n", [("a", "v")]),
         (
             part('name="f"; filename="C:\\dir\\a.txt"', more="Content-Type: text/x\r\n") + "--x--\r\n",
-            [("f", Upload("C:\\dir\\a.txt", "text/x", b"v"))],
+            [("f", Upload("a.txt", "text/x", b"v", "C:\\dir\\a.txt"))],
         ),
         (
             part("name=f; filename*=UTF-8''%C3%BC.txt") + "--x--\r\n",
-            [("f", Upload("ü.txt", "application/octet-stream", b"v"))],
+            [("f", Upload("ü.txt", "application/octet-stream", b"v", "ü.txt"))],
         ),
         ("--x--\r\n", []),
     ],
@@ -78,3 +81,43 @@ def test_a_form_that_is_not_utf8_is_refused() -> None:
 )
 def test_a_content_type_has_parameters(value: str, media: str, parameters: dict[str, str]) -> None:
     assert parse_content_type(value) == (media, parameters)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("a.txt", "a.txt"),
+        ("", ""),
+        ("../../etc/passwd", "passwd"),
+        ("..\\..\\x.py", "x.py"),
+        ("/etc/shadow", "shadow"),
+        ("C:a.txt", "C_a.txt"),
+        (".env", "env"),
+        ("..", "unnamed"),
+        ("a/", "unnamed"),
+        (" . .hidden. ", "hidden"),
+        ("a\x00b\r\nc\x7f.txt", "abc.txt"),
+        ("photo\u202egnp.exe", "photognp.exe"),
+        ("con", "_con"),
+        ("NUL.txt", "_NUL.txt"),
+        ("com1.tar.gz", "_com1.tar.gz"),
+        ("console.log", "console.log"),
+        ('a<b>:"|?*.txt', "a_b______.txt"),
+        ("u\u0308.txt", "ü.txt"),
+        ("résumé 1.pdf", "résumé 1.pdf"),
+        ("ü" * 200 + ".jpeg", "ü" * 97 + ".jpeg"),
+        ("x" * 300, "x" * 200),
+    ],
+)
+def test_the_name_of_a_file_is_made_plain(given: str, name: str) -> None:
+    assert plain_name(given) == name
+
+
+@given(st.text())
+def test_a_plain_name_leads_nowhere(given: str) -> None:
+    name = plain_name(given)
+    assert not set(name) & set("/\\\0\n")
+    assert not name.startswith(".")
+    assert len(name.encode()) <= 200
+    assert (name == "") == (given == "")
+    assert plain_name(name) == name

@@ -28,6 +28,7 @@ from parkade import App, HTTPError, Request, Upload
 from parkade._limits import FIELDS_MAX
 from parkade._requests.charsets import decode_text
 from parkade._requests.cookies import parse_cookies
+from parkade._requests.filenames import plain_name
 from parkade._requests.forms import parse_content_type, parse_form, parse_query
 from parkade._requests.percent import percent_decode, percent_decode_text
 from parkade._session.session import Session
@@ -210,8 +211,10 @@ def test_multipart_bodies_as_browsers_write_them(boundary: str, parts: list[tupl
         told = "" if filename is None else f'; filename="{filename}"'
         head = f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"{told}\r\n\r\n'
         body += head.encode() + content + b"\r\n"
-        kept = Upload(filename, "application/octet-stream", content) if filename is not None else content.decode()
-        expected.append((name, kept))
+        if filename is None:
+            expected.append((name, content.decode()))
+        else:
+            expected.append((name, Upload(plain_name(filename), "application/octet-stream", content, filename)))
     form = parse_form(f"multipart/form-data; boundary={boundary}", body + f"--{boundary}--\r\n".encode())
     assert form.items_all() == grouped(expected)  # type: ignore[arg-type,comparison-overlap]
 

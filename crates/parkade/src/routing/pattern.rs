@@ -22,7 +22,8 @@ pub(super) enum Converter {
 impl Converter {
     pub(super) fn accepts(self, text: &str) -> bool {
         match self {
-            Self::Text | Self::Rest => !text.is_empty(),
+            // One that began with a slash would lead anywhere if it was joined to a folder.
+            Self::Text | Self::Rest => !text.is_empty() && !text.starts_with(['/', '\\']),
             Self::Int => is_digits(unsigned(text)) && unsigned(text).len() <= 18,
             Self::Float => match unsigned(text).split_once('.') {
                 Some((whole, fraction)) => is_digits(whole) && is_digits(fraction),

@@ -44,6 +44,8 @@ PART_HEADER_MAX = 8_192  # bytes of one part's header; then: 400
 PART_HEADER_LINES_MAX = 16  # browsers write two or three; then: 400
 # Bytes of an urlencoded body: what people type, or a script posts (Rack has the same); files come as multipart.
 URLENCODED_MAX = 4_194_304  # then: 413
+# File systems take 255; applications put something before the name or after it. Then: it is shortened.
+FILENAME_BYTES_MAX = 200  # of the plain name of a file in a form
 # Half of what CPython's stack takes at the least, less what stands on it: an application may walk such a value by a
 # function that calls itself. Other readers of JSON take 64 to 512.
 JSON_DEPTH_MAX = 200  # levels of arrays and objects in a body; then: 400

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from .._limits import FIELDS_MAX, PART_HEADER_LINES_MAX, PART_HEADER_MAX, URLENCODED_MAX
 from .._mappings import Fields
 from ..errors import HTTPError
+from .filenames import plain_name
 from .percent import percent_decode, percent_decode_text
 
 
@@ -24,11 +25,14 @@ class Upload:
     """A file in a form: `def upload(photo: Upload)`, or `list[Upload]` for several of that name."""
 
     filename: str
-    """As the client gave it: never a path to open."""
+    """A plain name made of what the client gave: without folders, control characters and what systems reserve, and not
+    hidden. Empty if the client gave none. Two uploads may have the same one."""
     content_type: str
     """As the client gave it; empty without one."""
     body: bytes
     """What is in the file."""
+    raw_filename: str = ""
+    """The name as the client gave it: never a path to open."""
 
 
 FormValue = str | Upload
@@ -168,7 +172,8 @@ def _parse_part(part: bytes) -> tuple[str, FormValue]:
     except ValueError as error:
         raise HTTPError(400, f"the multipart body is broken: {error}") from error
     filename = parameters.get("filename") or percent_decode_text(parameters.get("filename*", "").rpartition("'")[2])
-    return parameters["name"], Upload(filename, headers.get("content-type", "application/octet-stream"), content)
+    content_type = headers.get("content-type", "application/octet-stream")
+    return parameters["name"], Upload(plain_name(filename), content_type, content, filename)
 
 
 def _header(line: str) -> tuple[str, str]:

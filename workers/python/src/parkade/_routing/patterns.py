@@ -154,7 +154,8 @@ class _Node:
             yield from self.fixed[first].ends(rest, parameters)
         for kind, node in self.parameters.items():
             if kind == "path":
-                if all_left := "/".join(segments):
+                all_left = "/".join(segments)
+                if _ACCEPTS["str"].fullmatch(all_left):
                     yield node, (*parameters, all_left)
             elif _ACCEPTS[kind].fullmatch(first):
                 yield from node.ends(rest, (*parameters, first))
@@ -166,11 +167,16 @@ _FOREIGN = re.compile(r"<(?:[^<>]*:)?(\w+)>|:(\w+)|\*{1,2}")
 _TYPES: dict[str, type] = {"int": int, "float": float, "uuid": UUID}
 _KINDS = {"": "str", "str": "str", "int": "int", "float": "float", "uuid": "uuid", "path": "path", "rest": "path"}
 _ACCEPTS = {
-    "str": re.compile(r".+", re.DOTALL),
+    "str": re.compile(r"[^/\\].*", re.DOTALL),  # joined to a folder, one that began with a slash would lead anywhere
     "int": re.compile(r"-?[0-9]{1,18}", re.ASCII),
     "float": re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII),
     "uuid": re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII),
 }
+
+
+def has_dot_segment(path: str) -> bool:
+    """Whether a segment is `.` or `..`, encoded or not, where a backslash counts as a slash: the core refuses that."""
+    return any(segment in (b".", b"..") for segment in re.split(rb"[/\\]", percent_decode(path.encode())))
 
 
 def _segment(path: str, text: str) -> str | Parameter:

@@ -219,7 +219,7 @@ def _uploads(request: Request, name: str) -> list[Upload]:
     for value in values:
         if isinstance(value, str):
             raise Problem(name, "form", "a file is expected", value)
-        if value.filename or value.body:
+        if value.raw_filename or value.body:
             files.append(value)
     return files
 

@@ -19,11 +19,11 @@ from .._link.answers import Parked as ParkedAnswer
 from .._requests.request import Request
 from .._responses.encoding import inline
 from .._responses.problems import problem_response
-from .._routing.patterns import Match, RouteTable, parse
+from .._routing.patterns import Match, RouteTable, has_dot_segment, parse
 from .._wire import payloads as p
 from .._wire.ready import Park, read_wait
 from .._wire.ready import Route as ReadyRoute
-from ..errors import NO_METHOD, NO_ROUTE, HTTPError, WaitError
+from ..errors import DOT_SEGMENT, NO_METHOD, NO_ROUTE, HTTPError, WaitError
 from . import _job_address as job_address
 from ._added import Added, Surroundings
 from ._databases import Databases
@@ -67,6 +67,8 @@ class Core:
 
     def route(self, head: p.RequestHead, raw: p.Request) -> Response:
         """Answers a request, or parks it."""
+        if has_dot_segment(head.path):
+            return Response(inline(problem_response(HTTPError(400, DOT_SEGMENT), Request(raw))))
         asked = Request(raw).headers
         if head.method == "OPTIONS" and "origin" in asked and "access-control-request-method" in asked:
             match = self._router.match(asked["access-control-request-method"], head.path)
