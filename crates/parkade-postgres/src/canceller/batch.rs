@@ -4,6 +4,7 @@ use bytes::BytesMut;
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
 
+use crate::handshake::BackendIdentity;
 use crate::line::Line;
 use crate::wire::ProtocolViolation;
 use crate::wire::message::Row;
@@ -23,7 +24,7 @@ pub(crate) enum Aim {
 }
 
 /// A server process, and the slot that it belongs to.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct SignalTarget {
     pub(crate) slot: usize,
     pub(crate) line: Line,
@@ -33,6 +34,13 @@ pub(crate) struct SignalTarget {
     pub(crate) backend_start: Box<str>,
     /// The process was found, and the signal (if any) could be sent.
     pub(crate) is_reached: bool,
+}
+
+impl SignalTarget {
+    pub(crate) fn new(slot: usize, line: Line, epoch: u64, identity: &BackendIdentity) -> Self {
+        let BackendIdentity { pid, backend_start, .. } = identity;
+        Self { slot, line, epoch, pid: *pid, backend_start: backend_start.clone(), is_reached: false }
+    }
 }
 
 impl Aim {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | which part handles a call of the owner, or an event of a connection | here |
 //! | where a query is, what its transaction waits for, the events for the owner | `queries` |
-//! | which connections exist, which of them are idle | `slots`; what happens to one of them: `slot` |
+//! | which connections exist, which of them are idle | `slots`; what happens to one of them: `slot` and its `session` |
 //! | how cancels reach the server; the processes of closed connections | `signals` |
 //! | who owns a connection, the actions for its socket | `lines` |
 //! | what is known about the server | `server_facts` |
@@ -38,8 +38,8 @@ use crate::line::{Action, ConnectTo, Line, Loss, TerminateMode};
 use crate::listener::Listener;
 use crate::settings::Secret;
 use crate::silence::Silence;
-use crate::slot::{FailedDial, Slot};
-use crate::wire::{Wire, parameters};
+use crate::slot::{FailedDial, Slot, SlotSession};
+use crate::wire::parameters;
 use crate::{Event, Options};
 
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Pool {
             TransactionStep::Alone | TransactionStep::Begin(_) => self.enqueue(query, work),
             TransactionStep::Within(lease) | TransactionStep::End(lease) => {
                 if let Some(index) = self.cx.queries.submit_within(query, lease, work) {
-                    self.slots.update(index, |slot| slot.continue_transaction(&mut self.cx));
+                    self.slots.update_session(index, &mut self.cx, SlotSession::continue_transaction);
                 }
             }
         }
@@ -116,20 +116,20 @@ impl Pool {
     pub(crate) fn cancel(&mut self, now: Instant, query: QueryId) {
         self.look(now);
         if let Some(index) = self.cx.queries.cancel(query) {
-            self.slots.update(index, |slot| slot.cancel(query, &mut self.cx));
+            self.slots.update_session(index, &mut self.cx, |session, cx| session.cancel(query, cx));
         }
     }
 
     pub(crate) fn taken(&mut self, query: QueryId, bytes: usize) {
         if let Some(index) = self.cx.queries.slot_of(query) {
-            self.slots.update(index, |slot| slot.taken(bytes, &mut self.cx));
+            self.slots.update_session(index, &mut self.cx, |session, cx| session.taken(bytes, cx));
         }
     }
 
     pub(crate) fn release(&mut self, now: Instant, lease: LeaseId) {
         self.look(now);
         if let Some(index) = self.cx.queries.release(lease) {
-            self.slots.update(index, |slot| slot.release(&mut self.cx));
+            self.slots.update_session(index, &mut self.cx, SlotSession::release);
         }
     }
 
@@ -214,7 +214,7 @@ impl Pool {
     fn dispatch(&mut self) {
         while let Some(index) = self.slots.next_idle() {
             let Some((query, waiting)) = self.cx.queries.next_for(index) else { return };
-            self.slots.update(index, |slot| slot.begin(query, waiting, &mut self.cx));
+            self.slots.update_session(index, &mut self.cx, |session, cx| session.begin(query, waiting, cx));
         }
     }
 
@@ -344,7 +344,9 @@ impl Pool {
     /// Whether nothing is expected on a connection.
     pub(crate) fn is_at_rest(&self, line: Line) -> bool {
         match self.cx.lines.owner(line) {
-            Some(LineOwner::Slot(index)) => self.slots.get(index).is_some_and(Slot::is_at_rest),
+            Some(LineOwner::Slot(index)) => {
+                self.slots.session(index).is_some_and(|session| session.phase().is_at_rest())
+            }
             Some(LineOwner::Canceller | LineOwner::CancelRequest | LineOwner::Listener) | None => false,
         }
     }
@@ -368,14 +370,14 @@ impl Pool {
 
     /// A computation for the handshake of a new connection, if it takes too long to be done here.
     pub(crate) fn take_due(&mut self, line: Line) -> Option<Computation> {
-        self.dialling(line)?.0.take_due()
+        self.dial(line)?.take_due()
     }
 
-    fn dialling(&mut self, line: Line) -> Option<(&mut Dial, &mut Wire)> {
+    fn dial(&mut self, line: Line) -> Option<&mut Dial> {
         match self.cx.lines.owner(line)? {
-            LineOwner::Slot(index) => self.slots.dialling(index),
-            LineOwner::Canceller => self.signals.canceller_mut().dialling(),
-            LineOwner::Listener => self.listener.dialling(),
+            LineOwner::Slot(index) => self.slots.dial(index),
+            LineOwner::Canceller => self.signals.canceller_mut().dialling().map(|(dial, _)| dial),
+            LineOwner::Listener => self.listener.dialling().map(|(dial, _)| dial),
             LineOwner::CancelRequest => None,
         }
     }

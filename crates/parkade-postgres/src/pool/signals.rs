@@ -13,7 +13,7 @@ use crate::handshake::Computed;
 use crate::line::{ConnectTo, Line, Loss, TerminateMode};
 use crate::requests::{Delivery, Request, Requests};
 use crate::settings::Secret;
-use crate::slot::{CancelRoute, Cancels, Slot};
+use crate::slot::{CancelRoute, Cancels, SlotSession};
 
 #[derive(Debug)]
 pub(crate) struct BackendSignals {
@@ -49,13 +49,14 @@ impl BackendSignals {
     pub(crate) fn fire(&mut self, slots: &mut PoolSlots, cx: &mut PoolContext) {
         let now = cx.now;
         let mut targets = Vec::new();
-        slots.update_all(|slot| {
-            let Some(route) = slot.due_cancel(now) else { return };
-            if route == CancelRoute::Request || !self.canceller.serves(slot.identity()) {
-                self.request(slot, cx);
+        slots.update_sessions(cx, |session, cx| {
+            let Some(route) = session.cancels().and_then(|cancels| cancels.due_route(now)) else { return };
+            let may_ask = route == CancelRoute::Canceller && self.canceller.serves(session.identity());
+            if !may_ask {
+                self.request(session, cx);
             } else if self.canceller.is_free(now) {
-                cx.count_cancel(slot.fire());
-                targets.push(slot.target());
+                fire(session, cx);
+                targets.push(session.target());
             }
             // Otherwise the canceller will answer soon.
         });
@@ -65,11 +66,11 @@ impl BackendSignals {
     }
 
     /// On a new connection to the same server.
-    fn request(&mut self, slot: &mut Slot, cx: &mut PoolContext) {
-        let Some(secret) = slot.identity().secret else { return };
+    fn request(&mut self, session: &mut SlotSession, cx: &mut PoolContext) {
+        let Some(secret) = session.identity().secret else { return };
         let until = cx.now + cx.config.options.connect_timeout;
-        cx.count_cancel(slot.fire());
-        let SignalTarget { slot, line: target, epoch, pid, .. } = slot.target();
+        fire(session, cx);
+        let SignalTarget { slot, line: target, epoch, pid, .. } = session.target();
         let line = cx.lines.open(LineOwner::CancelRequest, ConnectTo::SameAs(target));
         self.requests.begin(line, slot, (target, epoch), (pid, secret), until);
     }
@@ -84,10 +85,9 @@ impl BackendSignals {
                 return slot.free();
             }
             retiring.put_off(now);
-            let is_terminated = retiring.is_terminated();
-            if self.canceller.is_free(now) && self.canceller.serves(slot.identity()) {
-                let list = if is_terminated { &mut ending } else { &mut looked_for };
-                list.push(slot.target());
+            if self.canceller.is_free(now) && self.canceller.serves(retiring.identity()) {
+                let list = if retiring.is_terminated() { &mut ending } else { &mut looked_for };
+                list.push(retiring.target().clone());
             }
         });
         // One kind at a time: those that have to be terminated come first.
@@ -239,6 +239,13 @@ impl BackendSignals {
     }
 }
 
+/// A cancel of its statement is sent.
+fn fire(session: &mut SlotSession, cx: &mut PoolContext) {
+    if let Some(cancels) = session.cancels() {
+        cx.count_cancel(cancels.fire());
+    }
+}
+
 fn requested(request: &Request, delivery: Delivery, slots: &mut PoolSlots, cx: &mut PoolContext) {
     let (now, route) = (cx.now, cx.server.cancel_route());
     note(slots, request.slot, (request.target, request.epoch), cx, |cancels| match delivery {
@@ -288,7 +295,7 @@ fn note(
     cx: &mut PoolContext,
     change: impl FnOnce(&mut Cancels),
 ) {
-    slots.update(index, |slot| slot.cancel_told(statement, cx, change));
+    slots.update_session(index, cx, |session, cx| session.cancel_told(statement, cx, change));
 }
 
 /// The canceller has checked: `is_reached` tells which processes still exist.

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 
+use super::context::PoolContext;
 use crate::dial::Dial;
 use crate::limits::IDLE_MAX;
-use crate::slot::Slot;
-use crate::wire::Wire;
+use crate::slot::{Slot, SlotSession};
 
 #[derive(Debug)]
 pub(crate) struct PoolSlots {
@@ -27,6 +27,15 @@ impl PoolSlots {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
         self.places.iter().flatten()
+    }
+
+    /// The session of a slot that is logged in.
+    pub(crate) fn session(&self, index: usize) -> Option<&SlotSession> {
+        self.get(index)?.session()
+    }
+
+    fn sessions(&self) -> impl Iterator<Item = &SlotSession> {
+        self.iter().filter_map(Slot::session)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -71,20 +80,40 @@ impl PoolSlots {
         }
     }
 
+    /// Changes the session of a slot. Does nothing if the slot is not logged in.
+    pub(crate) fn update_session<T>(
+        &mut self,
+        index: usize,
+        cx: &mut PoolContext,
+        change: impl FnOnce(&mut SlotSession, &mut PoolContext) -> T,
+    ) -> Option<T> {
+        self.update(index, |slot| slot.update_session(cx, change)).flatten()
+    }
+
+    /// Changes each session, in the order of their places.
+    pub(crate) fn update_sessions(
+        &mut self,
+        cx: &mut PoolContext,
+        mut change: impl FnMut(&mut SlotSession, &mut PoolContext),
+    ) {
+        self.update_all(|slot| _ = slot.update_session(cx, &mut change));
+    }
+
     /// The bytes that a slot has to send.
     pub(crate) fn out(&mut self, index: usize) -> Option<&mut BytesMut> {
-        self.places[index].as_mut().map(Slot::out)
+        self.places[index].as_mut()?.wire().map(|wire| &mut wire.out)
     }
 
     /// All of them have been written.
     pub(crate) fn written(&mut self, index: usize) {
-        if let Some(slot) = &mut self.places[index] {
-            slot.written();
+        if let Some(wire) = self.places[index].as_mut().and_then(Slot::wire) {
+            wire.tidy();
         }
     }
 
-    pub(crate) fn dialling(&mut self, index: usize) -> Option<(&mut Dial, &mut Wire)> {
-        self.places[index].as_mut()?.dialling()
+    /// The handshake of a slot, if it is under way.
+    pub(crate) fn dial(&mut self, index: usize) -> Option<&mut Dial> {
+        self.places[index].as_mut()?.dial()
     }
 
     pub(crate) fn idle_count(&self) -> usize {
@@ -99,12 +128,12 @@ impl PoolSlots {
     /// The slot that has been idle for longest, and when it has to be closed. One slot is kept.
     pub(crate) fn longest_idle(&self) -> Option<(usize, Instant)> {
         let &index = self.idle.first().filter(|_| self.idle.len() > 1)?;
-        self.get(index).map(|slot| (index, slot.since() + IDLE_MAX))
+        self.session(index).map(|session| (index, session.since() + IDLE_MAX))
     }
 
     /// Whether a connection is logged in.
     pub(crate) fn has_connected(&self) -> bool {
-        self.iter().any(Slot::is_connected)
+        self.sessions().next().is_some()
     }
 
     pub(crate) fn connecting_count(&self) -> usize {
@@ -113,6 +142,6 @@ impl PoolSlots {
 
     /// When the oldest statement without an end began.
     pub(crate) fn oldest_statement(&self) -> Option<Instant> {
-        self.iter().filter(|slot| slot.is_awaiting_server()).map(Slot::since).min()
+        self.sessions().filter(|session| session.phase().is_awaiting_server()).map(SlotSession::since).min()
     }
 }

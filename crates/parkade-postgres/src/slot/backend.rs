@@ -12,9 +12,9 @@ use crate::wire::{Wire, write};
 
 #[derive(Debug)]
 pub(crate) struct SlotBackend {
-    pub(crate) line: Line,
-    pub(crate) wire: Wire,
-    pub(crate) identity: BackendIdentity,
+    line: Line,
+    wire: Wire,
+    identity: BackendIdentity,
     statements: Statements,
     /// The number of known table changes when its first current statement was prepared.
     table_changes: u64,
@@ -23,15 +23,24 @@ pub(crate) struct SlotBackend {
 }
 
 impl SlotBackend {
-    pub(crate) fn new(line: Line, row_bytes_max: usize) -> Self {
-        Self {
-            line,
-            wire: Wire::new(row_bytes_max),
-            identity: BackendIdentity::default(),
-            statements: Statements::default(),
-            table_changes: 0,
-            is_changed: false,
-        }
+    pub(crate) fn new(line: Line, wire: Wire, identity: BackendIdentity) -> Self {
+        Self { line, wire, identity, statements: Statements::default(), table_changes: 0, is_changed: false }
+    }
+
+    pub(crate) fn line(&self) -> Line {
+        self.line
+    }
+
+    pub(crate) fn wire(&mut self) -> &mut Wire {
+        &mut self.wire
+    }
+
+    pub(crate) fn identity(&self) -> &BackendIdentity {
+        &self.identity
+    }
+
+    pub(crate) fn into_identity(self) -> BackendIdentity {
+        self.identity
     }
 
     /// What a job needs from its connection.

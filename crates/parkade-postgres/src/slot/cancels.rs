@@ -33,10 +33,17 @@ impl Cancels {
         Self { route, sent: 0, unacked: 0, hits: 0, is_tainted: false, due: Some(now + grace) }
     }
 
-    pub(crate) fn fire(&mut self) {
+    /// How the next one travels, if it is due.
+    pub(crate) fn due_route(&self, now: Instant) -> Option<CancelRoute> {
+        self.due.filter(|due| *due <= now).map(|_| self.route)
+    }
+
+    /// One is sent. Returns how many that makes.
+    pub(crate) fn fire(&mut self) -> usize {
         self.sent += 1;
         self.unacked += 1;
         self.due = None;
+        self.sent
     }
 
     /// A cancel has been delivered, with or without effect: it cannot hit anything that is sent from now on.

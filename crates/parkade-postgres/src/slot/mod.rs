@@ -1,52 +1,56 @@
-//! A connection for queries: one struct for each state, and a transition consumes it. `docs/queries.md` has the
-//! diagram.
+//! A place of the pool for a connection: it is opened ([`Connecting`]), runs statements ([`SlotSession`]), and stays
+//! taken until its server process is gone ([`Retiring`]). One struct for each stage, and a transition consumes it.
+//! `docs/queries.md` has the diagram.
 //!
-//! Everything that happens to a slot is one of its methods, so it has more than forty. It never touches another slot:
-//! what they share is in the [`PoolContext`].
+//! It never touches another slot: what they share is in the [`PoolContext`].
 
 mod backend;
 mod busy;
 mod cancelling;
 mod cancels;
+mod connecting;
 mod phase;
 mod retiring;
+mod session;
 
 use std::time::{Duration, Instant};
 
-use bytes::{Buf, BytesMut};
-use parkade_sql::{QueryFailure, QueryId, SlotStatus};
+use bytes::BytesMut;
+use parkade_sql::{SlotState, SlotStatus};
 
-use backend::SlotBackend;
-use busy::Busy;
-use cancelling::{CancelCause, Cancelling, Settlement, Settling};
 pub(crate) use cancels::{CancelRoute, Cancels};
-use phase::SlotPhase;
-pub(crate) use retiring::Retiring;
+use connecting::Connecting;
+use retiring::Retiring;
+use session::SessionEnd;
+pub(crate) use session::SlotSession;
 
-use crate::canceller::{Canceller, SignalTarget};
+use crate::canceller::Canceller;
 use crate::dial::{Dial, DialStep};
 use crate::handshake::{BackendIdentity, Computed, DialRefusal};
-use crate::job::{Heard, Job, JobStep, statement_of};
-use crate::lease::{AfterStatement, TransactionStep};
+use crate::limits::RETIRING_MAX;
 use crate::line::{Line, Loss, TerminateMode};
-use crate::pool::{PoolContext, PoolPhase};
-use crate::queue::WaitingWork;
+use crate::pool::PoolContext;
 use crate::settings::Secret;
-use crate::wire::message::{BackendMessage, Transaction};
-use crate::wire::{ProtocolViolation, Wire, write};
+use crate::wire::Wire;
 
 #[derive(Debug)]
 pub(crate) struct Slot {
     /// Its place in the pool.
     index: usize,
-    backend: SlotBackend,
-    /// Counts the statements: a cancel belongs to one of them (fence 1).
-    epoch: u64,
-    /// How often the current query has been on a connection that broke before it ran.
-    tries: u8,
-    /// When the current phase began.
-    since: Instant,
-    phase: SlotPhase,
+    line: Line,
+    stage: SlotStage,
+}
+
+#[derive(Debug)]
+enum SlotStage {
+    /// The socket is being opened, or the handshake is under way.
+    Connecting(Box<Connecting>),
+    /// It is logged in.
+    Open(Box<SlotSession>),
+    /// The connection is closed, but its server process may still exist.
+    Retiring(Retiring),
+    /// The connection is closed, and the place free. Also used while a stage is moved.
+    Gone,
 }
 
 /// A connection was not made, and its slot is gone.
@@ -57,8 +61,6 @@ pub(crate) struct FailedDial {
     pub(crate) refusal: DialRefusal,
 }
 
-const OUT_OF_TURN: ProtocolViolation = ProtocolViolation("an unexpected message");
-
 /// Status.
 impl Slot {
     pub(crate) fn index(&self) -> usize {
@@ -66,582 +68,222 @@ impl Slot {
     }
 
     pub(crate) fn line(&self) -> Line {
-        self.backend.line
-    }
-
-    pub(crate) fn since(&self) -> Instant {
-        self.since
-    }
-
-    pub(crate) fn is_idle(&self) -> bool {
-        matches!(self.phase, SlotPhase::Idle)
+        self.line
     }
 
     pub(crate) fn is_gone(&self) -> bool {
-        matches!(self.phase, SlotPhase::Gone)
+        matches!(self.stage, SlotStage::Gone)
     }
 
     pub(crate) fn is_connecting(&self) -> bool {
-        matches!(self.phase, SlotPhase::Connecting(_))
+        matches!(self.stage, SlotStage::Connecting(_))
     }
 
-    /// Whether it is logged in and open.
-    pub(crate) fn is_connected(&self) -> bool {
-        self.phase.is_connected()
+    /// While it is logged in.
+    pub(crate) fn session(&self) -> Option<&SlotSession> {
+        if let SlotStage::Open(session) = &self.stage { Some(session) } else { None }
     }
 
-    /// Whether a statement is waiting for the server's answer.
-    pub(crate) fn is_awaiting_server(&self) -> bool {
-        self.phase.is_awaiting_server()
+    pub(crate) fn is_idle(&self) -> bool {
+        self.session().is_some_and(|session| session.phase().is_idle())
     }
 
-    /// Whether nothing is expected from the server.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        self.phase.is_at_rest()
-    }
-
-    /// Whether it is to be read: not while too many of its rows wait to be taken. After a cancel it is read in any
-    /// case, otherwise the server would block and never check for the cancel.
+    /// Whether it is to be read.
     pub(crate) fn wants_read(&self, window_bytes: usize) -> bool {
-        match &self.phase {
-            SlotPhase::Busy(busy) => busy.job.untaken_bytes() < window_bytes,
-            _ => true,
-        }
+        self.session().is_none_or(|session| session.wants_read(window_bytes))
     }
 
     pub(crate) fn status(&self, now: Instant) -> SlotStatus {
-        let query = self.phase.job().map(|job| job.query);
-        SlotStatus { state: self.phase.shown(), query, age: now.saturating_duration_since(self.since) }
+        let (state, query, since) = match &self.stage {
+            SlotStage::Connecting(connecting) => (SlotState::Connecting, None, connecting.since()),
+            SlotStage::Open(session) => {
+                let phase = session.phase();
+                (phase.shown(), phase.job().map(|job| job.query), session.since())
+            }
+            SlotStage::Retiring(retiring) => (SlotState::Retiring, None, retiring.since()),
+            SlotStage::Gone => (SlotState::Retiring, None, now),
+        };
+        SlotStatus { state, query, age: now.saturating_duration_since(since) }
     }
 
-    /// When its current phase times out.
+    /// When its current stage, or a phase of its session, times out.
     pub(crate) fn due(&self, connect_timeout: Duration, canceller: &Canceller) -> Option<Instant> {
-        self.phase.due(self.since, connect_timeout, &self.backend.identity, canceller)
+        match &self.stage {
+            SlotStage::Connecting(connecting) => Some(connecting.due(connect_timeout)),
+            SlotStage::Open(session) => session.due(canceller),
+            SlotStage::Retiring(retiring) => Some(retiring.look_at().min(retiring.since() + RETIRING_MAX)),
+            SlotStage::Gone => None,
+        }
     }
 }
 
 /// Connecting.
 impl Slot {
     pub(crate) fn connecting(index: usize, line: Line, now: Instant, row_bytes_max: usize) -> Self {
-        Self {
-            index,
-            backend: SlotBackend::new(line, row_bytes_max),
-            epoch: 0,
-            tries: 0,
-            since: now,
-            phase: SlotPhase::Connecting(Dial::new(now)),
-        }
+        Self { index, line, stage: SlotStage::Connecting(Box::new(Connecting::new(now, row_bytes_max))) }
     }
 
-    pub(crate) fn dialling(&mut self) -> Option<(&mut Dial, &mut Wire)> {
-        if let SlotPhase::Connecting(dial) = &mut self.phase { Some((dial, &mut self.backend.wire)) } else { None }
+    /// The handshake, if it is under way.
+    pub(crate) fn dial(&mut self) -> Option<&mut Dial> {
+        self.connecting_mut().map(Connecting::dial)
+    }
+
+    fn connecting_mut(&mut self) -> Option<&mut Connecting> {
+        if let SlotStage::Connecting(connecting) = &mut self.stage { Some(connecting) } else { None }
     }
 
     /// The socket is open.
     pub(crate) fn opened(&mut self, password: Option<Secret>, cx: &mut PoolContext) -> Option<FailedDial> {
-        let (dial, wire) = self.dialling()?;
-        let step = dial.opened(cx.now, &cx.config.terms, password, wire);
+        let step = self.connecting_mut()?.opened(password, cx);
         cx.counts.connects += 1;
         self.dialled(step, cx)
     }
 
     pub(crate) fn computed(&mut self, computed: Computed, cx: &mut PoolContext) -> Option<FailedDial> {
-        let (dial, wire) = self.dialling()?;
-        let step = dial.computed(cx.now, computed, wire);
+        let step = self.connecting_mut()?.computed(computed, cx.now);
         self.dialled(step, cx)
     }
 
     /// Whether the current address does not answer.
     pub(crate) fn time_out_dial(&mut self, cx: &mut PoolContext) -> Option<FailedDial> {
-        let timeout = cx.config.options.connect_timeout;
-        let (dial, _) = self.dialling().filter(|(dial, _)| dial.due(timeout) <= cx.now)?;
-        let step = dial.timed_out(cx.now, timeout);
+        let step = self.connecting_mut()?.time_out(cx.now, cx.config.options.connect_timeout)?;
         self.dialled(step, cx)
     }
 
     fn dialled(&mut self, step: DialStep, cx: &mut PoolContext) -> Option<FailedDial> {
         match step {
-            DialStep::Going => cx.lines.speak(self.backend.line),
-            DialStep::Ready(identity) => {
-                cx.connected(&identity);
-                self.backend.identity = identity;
-                self.rest(cx);
-            }
-            DialStep::Next(setback) => {
-                self.backend.wire = Wire::new(cx.config.options.row_bytes_max);
-                cx.lines.open_next(self.backend.line, setback);
-            }
-            DialStep::Refused(refusal) => return Some(self.refused(refusal, cx)),
+            DialStep::Going => cx.lines.speak(self.line),
+            DialStep::Ready(identity) => self.log_in(identity, cx),
+            DialStep::Next(setback) => cx.lines.open_next(self.line, setback),
+            DialStep::Refused(refusal) => return self.refused(refusal, cx),
         }
         None
     }
 
-    fn refused(&mut self, refusal: DialRefusal, cx: &mut PoolContext) -> FailedDial {
+    fn log_in(&mut self, identity: BackendIdentity, cx: &mut PoolContext) {
+        cx.connected(&identity);
+        if let SlotStage::Connecting(connecting) = self.leave() {
+            let session = SlotSession::new(self.index, self.line, connecting.into_wire(), identity, cx.now);
+            self.stage = SlotStage::Open(Box::new(session));
+            self.update_session(cx, SlotSession::rest);
+        }
+    }
+
+    fn refused(&mut self, refusal: DialRefusal, cx: &mut PoolContext) -> Option<FailedDial> {
         cx.counts.connects_failed += 1;
+        let since = self.connecting_mut()?.since();
         self.close(TerminateMode::Abrupt, cx);
-        FailedDial { since: self.since, refusal }
+        Some(FailedDial { since, refusal })
+    }
+
+    /// Takes the stage, in order to replace it.
+    fn leave(&mut self) -> SlotStage {
+        std::mem::replace(&mut self.stage, SlotStage::Gone)
     }
 }
 
-/// Messages of the server.
+/// The connection.
 impl Slot {
     /// Bytes have arrived; the rest in `buffer` is the beginning of a message.
     pub(crate) fn received(&mut self, buffer: &mut BytesMut, cx: &mut PoolContext) -> Option<FailedDial> {
-        let mut at = 0;
-        let broken = loop {
-            let frame = self.backend.wire.frames.next(buffer, &mut at);
-            let heard = match frame.and_then(|frame| frame.as_ref().map(BackendMessage::parse).transpose()) {
-                Ok(Some(message)) => self.hear(message, cx),
-                Ok(None) => {
-                    buffer.advance(at);
-                    self.give_piece(cx);
-                    return None;
-                }
-                Err(broken) => Err(broken),
+        if let SlotStage::Connecting(connecting) = &mut self.stage {
+            let failed = match connecting.received(buffer, cx) {
+                Ok(step) => self.dialled(step, cx),
+                Err(broken) => self.lost(Loss::Broken(broken.to_string()), cx),
             };
-            match heard {
-                // One of the messages has closed it.
-                Ok(failed) if self.phase.is_closed() => {
-                    buffer.clear();
-                    return failed;
-                }
-                Ok(_) => {}
-                Err(broken) => break broken,
+            if failed.is_some() {
+                buffer.clear();
+                return failed;
             }
-        };
-        buffer.advance(at);
-        self.lost(Loss::Broken(broken.to_string()), cx)
+        }
+        self.update_session(cx, |session, cx| session.received(buffer, cx));
+        if matches!(self.stage, SlotStage::Retiring(_) | SlotStage::Gone) {
+            buffer.clear();
+        }
+        None
     }
 
-    /// Passes the message to the current phase.
-    fn hear(
+    /// Changes the session, if there is one, and closes the connection if the session is over afterwards.
+    pub(crate) fn update_session<T>(
         &mut self,
-        message: BackendMessage<'_>,
         cx: &mut PoolContext,
-    ) -> Result<Option<FailedDial>, ProtocolViolation> {
-        if matches!(message, BackendMessage::Setting { .. }) && !self.is_connecting() {
-            self.backend.setting_changed();
+        change: impl FnOnce(&mut SlotSession, &mut PoolContext) -> T,
+    ) -> Option<T> {
+        let SlotStage::Open(session) = &mut self.stage else { return None };
+        let result = change(session, cx);
+        if let Some(end) = session.end() {
+            self.leave_session(end, cx);
         }
-        match (&mut self.phase, message) {
-            (SlotPhase::Busy(Busy { job, .. }) | SlotPhase::Cancelling(Cancelling { job, .. }), message) => {
-                let heard = job.hear(message, &cx.server.types)?;
-                self.heard(heard, cx);
-            }
-            (SlotPhase::Connecting(dial), message) => {
-                let step = dial.hear(cx.now, message, &cx.config.terms, &mut self.backend.wire);
-                return Ok(self.dialled(step, cx));
-            }
-            (_, BackendMessage::Notice(notice)) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
-            (_, BackendMessage::Setting { .. } | BackendMessage::Notification { .. })
-            | (SlotPhase::Resetting, BackendMessage::Complete(_)) => {}
-            (SlotPhase::Resetting, BackendMessage::Ready(Transaction::None)) => self.rest(cx),
-            (SlotPhase::Resetting, BackendMessage::Ready(_)) => self.retire(false, cx),
-            (SlotPhase::Resetting, BackendMessage::Error(error)) if error.is_cancel() => cx.count_stray(&error),
-            // Unsolicited: the server is closing the connection.
-            (_, BackendMessage::Error(error)) => self.dismissed(&error.message, cx),
-            (
-                SlotPhase::Idle
-                | SlotPhase::Held(_)
-                | SlotPhase::Settling(_)
-                | SlotPhase::Resetting
-                | SlotPhase::Retiring(_)
-                | SlotPhase::Gone,
-                _,
-            ) => return Err(OUT_OF_TURN),
-        }
-        Ok(None)
+        Some(result)
     }
 
-    fn heard(&mut self, heard: Heard, cx: &mut PoolContext) {
-        match heard {
-            Heard::Nothing => {}
-            Heard::Ready(transaction) => self.ready(transaction, cx),
-            Heard::Unwanted(failure) => self.unwanted(failure, cx),
-            Heard::Dismissed => self.dismissed("the server ended it", cx),
-            Heard::CopyIn => {
-                write::refuse_copy(&mut self.backend.wire.out);
-                cx.lines.speak(self.backend.line);
-            }
-        }
-    }
-
-    /// The rows are refused.
-    fn unwanted(&mut self, failure: QueryFailure, cx: &mut PoolContext) {
-        if let SlotPhase::Busy(busy) = &mut self.phase {
-            if busy.job.is_cancellable() {
-                self.cancel_statement(CancelCause::Failed(failure), cx);
-            } else {
-                busy.job.fail(failure);
-            }
-        }
-    }
-
-    /// The server is ready for the next statement.
-    fn ready(&mut self, transaction: Transaction, cx: &mut PoolContext) {
-        if let Some(stale) = self.phase.job().and_then(Job::stale) {
-            cx.server.refused_as_stale(stale);
-            self.backend.forget_statements(cx.server.table_changes());
-        }
-        match self.leave() {
-            SlotPhase::Busy(mut busy) => {
-                match busy.job.advance(transaction, &mut self.backend.means(&mut cx.server.types)) {
-                    JobStep::More => {
-                        cx.lines.speak(self.backend.line);
-                        self.phase = SlotPhase::Busy(busy);
-                    }
-                    JobStep::Over => {
-                        let then = busy.finish(transaction, cx);
-                        self.follow(then, cx);
-                    }
-                }
-            }
-            SlotPhase::Cancelling(cancelling) => {
-                let settling = cancelling.settle(transaction, cx);
-                self.enter(SlotPhase::Settling(settling), cx);
-                self.settled(cx);
-            }
-            phase => self.phase = phase,
-        }
-    }
-
-    /// Passes on the rows that have been read so far.
-    fn give_piece(&mut self, cx: &mut PoolContext) {
-        if let SlotPhase::Busy(Busy { job, .. }) = &mut self.phase
-            && let Some(piece) = job.piece()
-        {
-            cx.queries.give(job.query, piece);
-        }
-    }
-}
-
-/// Statements.
-impl Slot {
-    pub(crate) fn begin(&mut self, query: QueryId, waiting: WaitingWork, cx: &mut PoolContext) {
-        let WaitingWork { work, tries } = waiting;
-        let lease = TransactionStep::of(&work).lease();
-        self.epoch += 1;
-        self.tries = tries;
-        self.backend.expect(statement_of(&work), cx.server.table_changes());
-        match Job::begin(query, work, &mut self.backend.means(&mut cx.server.types)) {
-            Ok(job) => {
-                self.enter(SlotPhase::Busy(Busy::new(job)), cx);
-                cx.lines.speak(self.backend.line);
-                cx.queries.runs_on(query, self.index);
-            }
-            Err((query, failure)) => {
-                cx.queries.fail(query, failure);
-                match lease {
-                    Some(lease) => self.phase = SlotPhase::Held(lease),
-                    None => self.rest(cx),
+    /// Closes the connection of a session that is over. Unless it is known that its server process ends, the place
+    /// stays taken until the process is gone; otherwise the pool could have more processes than allowed.
+    fn leave_session(&mut self, end: SessionEnd, cx: &mut PoolContext) {
+        match end {
+            SessionEnd::Closed(mode) => self.close(mode, cx),
+            SessionEnd::Retired { is_terminated } => {
+                cx.lines.close(self.line, TerminateMode::Abrupt);
+                if let SlotStage::Open(session) = self.leave()
+                    && let Some(retiring) = session.retire_process(is_terminated, cx.now)
+                {
+                    cx.counts.terminated += u64::from(is_terminated);
+                    self.stage = SlotStage::Retiring(retiring);
                 }
             }
         }
     }
 
-    /// Begins the next work of the transaction that it holds.
-    pub(crate) fn continue_transaction(&mut self, cx: &mut PoolContext) {
-        while let SlotPhase::Held(lease) = self.phase {
-            let Some((query, waiting)) = cx.queries.next_within(lease) else { return };
-            self.begin(query, waiting, cx);
-        }
-    }
-
-    /// A statement is over, and nothing of it is under way any more.
-    fn follow(&mut self, then: AfterStatement, cx: &mut PoolContext) {
-        match then {
-            AfterStatement::Idle => self.rest(cx),
-            AfterStatement::Hold(lease) if cx.queries.keeps(lease) => {
-                self.enter(SlotPhase::Held(lease), cx);
-                self.continue_transaction(cx);
-            }
-            AfterStatement::Hold(_) | AfterStatement::Reset => self.reset(cx),
-        }
-    }
-
-    fn rest(&mut self, cx: &mut PoolContext) {
-        self.enter(SlotPhase::Idle, cx);
-        if cx.phase == PoolPhase::Ending || self.backend.is_changed() {
-            self.close(TerminateMode::Polite, cx);
-        }
-    }
-
-    fn reset(&mut self, cx: &mut PoolContext) {
-        self.backend.roll_back();
-        self.enter(SlotPhase::Resetting, cx);
-        cx.lines.speak(self.backend.line);
-    }
-
-    fn enter(&mut self, phase: SlotPhase, cx: &PoolContext) {
-        self.phase = phase;
-        self.since = cx.now;
-    }
-
-    /// Takes the phase, in order to replace it.
-    fn leave(&mut self) -> SlotPhase {
-        std::mem::replace(&mut self.phase, SlotPhase::Gone)
-    }
-
-    // The calls of the owner.
-
-    /// This many bytes of the rows have been taken.
-    pub(crate) fn taken(&mut self, bytes: usize, cx: &mut PoolContext) {
-        if let SlotPhase::Busy(busy) = &mut self.phase
-            && busy.take(bytes, cx.config.options.window_bytes)
-        {
-            cx.lines.resume(self.backend.line);
-        }
-    }
-
-    /// Cancels that query.
-    pub(crate) fn cancel(&mut self, query: QueryId, cx: &mut PoolContext) {
-        if let SlotPhase::Busy(busy) = &mut self.phase
-            && busy.job.query == query
-        {
-            busy.is_unwanted = true;
-            self.cancel_unwanted(cx);
-        }
-    }
-
-    /// The holder of its transaction is gone. If the transaction is being ended, or a statement cancelled, nothing
-    /// happens now: afterwards the slot checks whether the lease still exists.
-    pub(crate) fn release(&mut self, cx: &mut PoolContext) {
-        if let SlotPhase::Held(lease) = self.phase {
-            self.follow(AfterStatement::Hold(lease), cx);
-        } else {
-            self.cancel_unwanted(cx);
-        }
-    }
-
-    /// The server stops: an idle slot says goodbye, a busy one is cancelled, the others end when they come to rest.
+    /// The server stops: an idle session says goodbye, a busy one is cancelled, the others end when they come to rest.
     pub(crate) fn end(&mut self, cx: &mut PoolContext) {
-        match &self.phase {
-            SlotPhase::Idle => self.close(TerminateMode::Polite, cx),
-            SlotPhase::Connecting(_) => self.close(TerminateMode::Abrupt, cx),
-            SlotPhase::Busy(_) => self.cancel_unwanted(cx),
-            SlotPhase::Held(_)
-            | SlotPhase::Cancelling(_)
-            | SlotPhase::Settling(_)
-            | SlotPhase::Resetting
-            | SlotPhase::Retiring(_)
-            | SlotPhase::Gone => {}
+        if self.is_connecting() {
+            self.close(TerminateMode::Abrupt, cx);
+        } else {
+            self.update_session(cx, SlotSession::stop);
         }
     }
 
-    pub(crate) fn out(&mut self) -> &mut BytesMut {
-        &mut self.backend.wire.out
-    }
-
-    /// All its bytes have been written.
-    pub(crate) fn written(&mut self) {
-        self.backend.wire.tidy();
-    }
-}
-
-/// Cancels.
-impl Slot {
-    /// Cancels the statement, if that is possible.
-    fn cancel_unwanted(&mut self, cx: &mut PoolContext) {
-        if let SlotPhase::Busy(busy) = &self.phase
-            && busy.job.is_cancellable()
-        {
-            self.cancel_statement(CancelCause::Unwanted, cx);
-        }
-    }
-
-    fn cancel_statement(&mut self, why: CancelCause, cx: &mut PoolContext) {
-        let SlotPhase::Busy(Busy { mut job, .. }) = self.leave() else {
-            unreachable!("only what is busy is cancelled")
-        };
-        job.detach();
-        if self.backend.is_unsent(&job) {
-            return self.withdraw(&job, why, cx);
-        }
-        let cancels = Cancels::new(cx.now, cx.server.cancel_route());
-        self.enter(SlotPhase::Cancelling(Cancelling { job, why, cancels }), cx);
-        cx.lines.resume(self.backend.line);
-        if self.backend.identity.secret.is_none() {
-            // Nothing can be cancelled on that server: the connection is closed instead.
-            self.retire_cancelling(false, cx);
-        }
-    }
-
-    /// No byte of it has been sent: it is withdrawn.
-    fn withdraw(&mut self, job: &Job, why: CancelCause, cx: &mut PoolContext) {
-        self.backend.take_back(job);
-        let then = match TransactionStep::of(&job.work) {
-            TransactionStep::Within(lease) => AfterStatement::Hold(lease),
-            step @ (TransactionStep::Alone | TransactionStep::Begin(_) | TransactionStep::End(_)) => {
-                cx.queries.conclude(step, Transaction::None, false)
-            }
-        };
-        cx.queries.end(job.query, why.end());
-        self.follow(then, cx);
-    }
-
-    /// How the next cancel travels, if one is due.
-    pub(crate) fn due_cancel(&self, now: Instant) -> Option<CancelRoute> {
-        let SlotPhase::Cancelling(Cancelling { cancels, .. }) = &self.phase else { return None };
-        cancels.due.filter(|due| *due <= now).map(|_| cancels.route)
-    }
-
-    /// Records that a cancel of its statement is sent. Returns how many that makes.
-    pub(crate) fn fire(&mut self) -> usize {
-        let SlotPhase::Cancelling(Cancelling { cancels, .. }) = &mut self.phase else { return 0 };
-        cancels.fire();
-        cancels.sent
-    }
-
-    /// Its server process, and which of its statements.
-    pub(crate) fn target(&self) -> SignalTarget {
-        let BackendIdentity { pid, backend_start, .. } = &self.backend.identity;
-        SignalTarget {
-            slot: self.index,
-            line: self.backend.line,
-            epoch: self.epoch,
-            pid: *pid,
-            backend_start: backend_start.clone(),
-            is_reached: false,
-        }
-    }
-
-    pub(crate) fn identity(&self) -> &BackendIdentity {
-        &self.backend.identity
-    }
-
-    /// The outcome of a cancel; ignored if it was for another statement.
-    pub(crate) fn cancel_told(
-        &mut self,
-        (line, epoch): (Line, u64),
-        cx: &mut PoolContext,
-        note: impl FnOnce(&mut Cancels),
-    ) {
-        if self.backend.line != line || self.epoch != epoch {
-            return;
-        }
-        match &mut self.phase {
-            SlotPhase::Cancelling(Cancelling { cancels, .. }) => note(cancels),
-            SlotPhase::Settling(settling) => note(settling.cancels_mut()),
-            SlotPhase::Connecting(_)
-            | SlotPhase::Idle
-            | SlotPhase::Busy(_)
-            | SlotPhase::Held(_)
-            | SlotPhase::Resetting
-            | SlotPhase::Retiring(_)
-            | SlotPhase::Gone => return,
-        }
-        self.settled(cx);
-    }
-
-    /// Fence 2: continues when nothing can hit the next statement.
-    fn settled(&mut self, cx: &mut PoolContext) {
-        let SlotPhase::Settling(settling) = &self.phase else { return };
-        match settling.settlement(self.backend.identity.is_pooled) {
-            Settlement::Waits => {}
-            Settlement::Clean(then) => self.follow(then, cx),
-            Settlement::Unsafe => self.retire_settling(cx),
-        }
-    }
-}
-
-/// The end of a connection.
-impl Slot {
-    /// Handles a phase that has timed out.
+    /// Handles a stage, or a phase of its session, that has timed out.
     pub(crate) fn expire(&mut self, cx: &mut PoolContext) {
-        if !self.phase.is_expired(cx.now.saturating_duration_since(self.since)) {
-            return;
+        match &self.stage {
+            SlotStage::Open(_) => _ = self.update_session(cx, SlotSession::expire),
+            SlotStage::Retiring(retiring) if retiring.since() + RETIRING_MAX <= cx.now => self.free(),
+            SlotStage::Retiring(_) | SlotStage::Connecting(_) | SlotStage::Gone => {}
         }
-        match &self.phase {
-            SlotPhase::Cancelling(_) => self.retire_cancelling(true, cx),
-            SlotPhase::Settling(_) => self.retire_settling(cx),
-            SlotPhase::Resetting => self.retire(false, cx),
-            SlotPhase::Retiring(_) => self.phase = SlotPhase::Gone,
-            SlotPhase::Connecting(_) | SlotPhase::Idle | SlotPhase::Busy(_) | SlotPhase::Held(_) | SlotPhase::Gone => {}
+    }
+
+    /// The connection broke, or was not made.
+    pub(crate) fn lost(&mut self, loss: Loss, cx: &mut PoolContext) -> Option<FailedDial> {
+        cx.lines.close(self.line, TerminateMode::Abrupt);
+        if let Some(connecting) = self.connecting_mut() {
+            let refusal = connecting.dial().lost(loss);
+            return self.refused(refusal, cx);
+        }
+        self.update_session(cx, |session, cx| session.lost(&loss, loss.why(), cx));
+        None
+    }
+
+    /// What it has to send, and what it reads; `None`: the connection is closed.
+    pub(crate) fn wire(&mut self) -> Option<&mut Wire> {
+        match &mut self.stage {
+            SlotStage::Connecting(connecting) => Some(connecting.wire()),
+            SlotStage::Open(session) => Some(session.wire()),
+            SlotStage::Retiring(_) | SlotStage::Gone => None,
         }
     }
 
     /// Closes the connection and frees its place.
     pub(crate) fn close(&mut self, mode: TerminateMode, cx: &mut PoolContext) {
-        cx.lines.close(self.backend.line, mode);
-        self.phase = SlotPhase::Gone;
-    }
-
-    /// The statement does not react: its process is terminated.
-    fn retire_cancelling(&mut self, is_terminated: bool, cx: &mut PoolContext) {
-        let SlotPhase::Cancelling(cancelling) = self.leave() else {
-            unreachable!("only what is cancelled is given up")
-        };
-        cancelling.give_up(cx);
-        self.retire(is_terminated, cx);
-    }
-
-    fn retire_settling(&mut self, cx: &mut PoolContext) {
-        if let SlotPhase::Settling(Settling { then: AfterStatement::Hold(lease), .. }) = &self.phase {
-            cx.queries.lose_lease(*lease);
-        }
-        self.retire(false, cx);
-    }
-
-    /// Closes the connection. Its place stays taken until the process is gone; otherwise the pool could have more
-    /// processes than allowed.
-    fn retire(&mut self, is_terminated: bool, cx: &mut PoolContext) {
-        self.backend.wire.out.clear();
-        cx.lines.close(self.backend.line, TerminateMode::Abrupt);
-        // Behind a pooler there is nothing to check: the pooler ends the statement in its own way.
-        if self.backend.is_known() {
-            cx.counts.terminated += u64::from(is_terminated);
-            self.enter(SlotPhase::Retiring(Retiring::new(cx.now, is_terminated)), cx);
-        } else {
-            self.phase = SlotPhase::Gone;
-        }
+        cx.lines.close(self.line, mode);
+        self.stage = SlotStage::Gone;
     }
 
     pub(crate) fn retiring_mut(&mut self) -> Option<&mut Retiring> {
-        if let SlotPhase::Retiring(retiring) = &mut self.phase { Some(retiring) } else { None }
+        if let SlotStage::Retiring(retiring) = &mut self.stage { Some(retiring) } else { None }
     }
 
     /// Its process is gone, or cannot be checked.
     pub(crate) fn free(&mut self) {
-        self.phase = SlotPhase::Gone;
-    }
-
-    /// The server has announced that it closes the connection: nothing more will come.
-    fn dismissed(&mut self, why: &str, cx: &mut PoolContext) {
-        cx.lines.close(self.backend.line, TerminateMode::Abrupt);
-        self.broke(&Loss::Closed, why, cx);
-    }
-
-    /// The connection broke, or was not made.
-    pub(crate) fn lost(&mut self, loss: Loss, cx: &mut PoolContext) -> Option<FailedDial> {
-        cx.lines.close(self.backend.line, TerminateMode::Abrupt);
-        if let SlotPhase::Connecting(dial) = &mut self.phase {
-            let refusal = dial.lost(loss);
-            return Some(self.refused(refusal, cx));
-        }
-        self.broke(&loss, loss.why(), cx);
-        None
-    }
-
-    /// Its query ends, or returns to the queue if it never began.
-    fn broke(&mut self, loss: &Loss, why: &str, cx: &mut PoolContext) {
-        match self.leave() {
-            SlotPhase::Busy(busy) => {
-                let is_unsent = self.backend.is_unsent(&busy.job);
-                busy.lost(why, is_unsent, self.tries, cx);
-            }
-            SlotPhase::Cancelling(cancelling) => cancelling.lost(why, cx),
-            SlotPhase::Held(lease) | SlotPhase::Settling(Settling { then: AfterStatement::Hold(lease), .. }) => {
-                cx.queries.lose_lease(lease);
-            }
-            SlotPhase::Settling(_)
-            | SlotPhase::Idle
-            | SlotPhase::Resetting
-            | SlotPhase::Connecting(_)
-            | SlotPhase::Retiring(_)
-            | SlotPhase::Gone => {}
-        }
-        // If the server closed the connection, its process is gone; otherwise the server may not have noticed yet.
-        if *loss != Loss::Closed && self.backend.is_known() && cx.phase != PoolPhase::Ending {
-            self.enter(SlotPhase::Retiring(Retiring::new(cx.now, false)), cx);
-        }
+        self.stage = SlotStage::Gone;
     }
 }
