@@ -102,7 +102,7 @@ impl Core {
     /// What a worker is for.
     #[must_use]
     pub fn role(&self, worker: WorkerId) -> Option<Role> {
-        self.fleet.role(worker)
+        self.fleet.workers.role(worker)
     }
 
     /// Where a channel stands; `None` when nobody waits on it and it holds nothing.
@@ -234,7 +234,7 @@ impl Core {
     /// Whether no request is on its way, cancelled ones in workers included.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.requests.count() == 0 && self.waits.queries.count() == 0 && self.fleet.is_idle()
+        self.requests.count() == 0 && self.waits.queries.count() == 0 && self.fleet.workers.is_idle()
     }
 
     /// Every event begins by knowing the moment, and ends by giving workers what is queued and telling what was gathered.
@@ -276,18 +276,18 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
             supervision::resolve(requests, with, orphans);
         }
         Event::Credit { worker, delta } => {
-            with.fleet.credit(with.cx, worker, delta);
+            with.fleet.workers.credit(with.cx, worker, delta);
             requests.begin_next(with.cx, with.fleet, worker);
         }
         Event::Began { worker, request } => {
-            if with.fleet.begin(with.cx, worker, request) {
+            if with.fleet.workers.begin(with.cx, worker, request) {
                 requests.begin_code(with.cx, request);
             }
         }
-        Event::Pong { worker, token } => with.fleet.pong(with.cx, worker, token),
+        Event::Pong { worker, token } => with.fleet.workers.pong(with.cx, worker, token),
         // `Core::press` has these.
         Event::Pressure(_) => {}
-        Event::Measured { worker, resident_bytes } => with.fleet.measure(with.cx, worker, resident_bytes),
+        Event::Measured { worker, resident_bytes } => with.fleet.workers.measure(with.cx, worker, resident_bytes),
         Event::Answered { worker, request, payload, whole } => {
             requests.frame(with, worker, request, Happening::Answered(payload, whole));
         }
@@ -356,7 +356,7 @@ fn tick(requests: &mut Requests, with: &mut Components<'_>) {
     while let Some(bell) = with.cx.timers.ring(with.cx.now) {
         match bell {
             Bell::Life(request) => requests.turn(with, request, Happening::Due),
-            Bell::Abandoned(worker, place) => with.fleet.abandoned_due(with.cx, worker, place),
+            Bell::Abandoned(worker, place) => with.fleet.workers.abandoned_due(with.cx, worker, place),
             Bell::KeptResult(query) => with.waits.queries.forget_kept(query),
             Bell::JobsReady => with.jobs.pull.note_alarm(),
             Bell::ClaimedInVain => runs::hand_back_late(requests, with),
@@ -392,10 +392,10 @@ fn settle(requests: &mut Requests, with: &mut Components<'_>) {
 fn read(with: &mut Components<'_>, reading: Reading) {
     let (is_there, effect) = match reading {
         Reading::Paused(worker) => {
-            (with.fleet.pause_reading(with.cx.now, worker), WorkerEffect::PauseReading { worker })
+            (with.fleet.workers.pause_reading(with.cx.now, worker), WorkerEffect::PauseReading { worker })
         }
         Reading::Resumed(worker) => {
-            (with.fleet.resume_reading(with.cx.now, worker), WorkerEffect::ResumeReading { worker })
+            (with.fleet.workers.resume_reading(with.cx.now, worker), WorkerEffect::ResumeReading { worker })
         }
     };
     if is_there {

@@ -5,7 +5,7 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | all workers, and which one a request goes to | `pool` |
+//! | all workers: what they say, what they hold, which one a request goes to | `pool` |
 //! | one worker, and what it holds | `worker`, `held_streams` |
 //! | how fast it answers; how fast the queue moves | `response_time`, `queue_rate` |
 //! | whether its loop turns; what is due for it | `liveness`, `review` |
@@ -43,7 +43,7 @@ use crate::refused::Refused;
 use crate::requests::Work;
 use crate::structures::chain::Place;
 use held_streams::HeldStream;
-use parkade_model::{DeclaredJobs, QueueId, Reason, Refusal, RequestId, Role, TableId, WorkerId};
+use parkade_model::{DeclaredJobs, QueueId, Refusal, RequestId, Role, TableId, WorkerId};
 use pool::WorkerPool;
 use queue_rate::QueueRates;
 use recycle::RecycleLimits;
@@ -56,11 +56,11 @@ pub use roles::PerRole;
 pub use status::FleetStatus;
 pub use supervisor::{Consequence, Demand, LastMoment};
 
-/// It has more than forty methods, because it is the only way into this folder. Each method is one thing that happens to workers, or one question
-/// about them.
+/// What concerns the workers as a whole: their number, their code, their end.
 #[derive(Debug, Default)]
 pub struct Fleet {
-    workers: WorkerPool,
+    /// What happens to a single worker.
+    pub workers: WorkerPool,
     supervisor: Supervisor,
     queue_rates: QueueRates,
 }
@@ -71,14 +71,6 @@ pub struct Candidate {
     pub worker: WorkerId,
     /// The routes of its code.
     pub table: Option<TableId>,
-}
-
-/// A worker holds a unit of work from now on.
-#[derive(Debug, Clone, Copy)]
-pub struct Assignment {
-    pub place: Place,
-    /// Its code begins at once.
-    pub has_begun: bool,
 }
 
 /// What a worker leaves behind when it is gone.
@@ -92,7 +84,7 @@ pub struct Orphans {
     pub queues: Vec<QueueId>,
 }
 
-/// What workers say about themselves, and that they have ended.
+/// Workers that come and go.
 impl Fleet {
     /// `READY`. Returns the table in which requests are looked up from now on, if that is another one than before.
     pub fn worker_ready(
@@ -162,65 +154,6 @@ impl Fleet {
         orphans(cx, violator)
     }
 
-    /// `CREDIT`. Something that the worker holds may [begin](Self::begin_next) by that.
-    pub fn credit(&mut self, cx: &mut Context, worker: WorkerId, delta: i64) {
-        match self.workers.find_mut(worker) {
-            Some(worker) if worker.readiness.is_some() => worker.streams.grant(delta),
-            Some(_) | None => cx.counts.refused_events.add(Refused::OutOfTurn),
-        }
-    }
-
-    /// `BEGAN`. For a cancelled request it means that the code may hang. Whether the time of a run begins now.
-    pub fn begin(&mut self, cx: &mut Context, worker: WorkerId, request: RequestId) -> bool {
-        let worker = self.workers.find_mut(worker);
-        let begun = worker.and_then(|worker| Some(worker.streams.begin(cx.now, request)? && worker.role == Role::Jobs));
-        if begun.is_none() {
-            cx.counts.refused_events.add(Refused::NotHeld);
-        }
-        begun.unwrap_or_default()
-    }
-
-    /// `PONG`.
-    pub fn pong(&mut self, cx: &mut Context, worker: WorkerId, token: u64) {
-        let next = cx.now + cx.config.ping_interval;
-        if self.workers.find_mut(worker).is_some_and(|worker| worker.liveness.pong(token, next)) {
-            self.supervisor.request_review();
-        } else {
-            cx.counts.refused_events.add(Refused::OutOfTurn);
-        }
-    }
-
-    /// How much memory its process has.
-    pub fn measure(&mut self, cx: &mut Context, worker: WorkerId, resident_bytes: u64) {
-        let Some(worker) = self.workers.find_mut(worker) else {
-            return cx.counts.refused_events.add(Refused::Unknown);
-        };
-        worker.resident_bytes = Some(resident_bytes);
-        if worker.is_ready() && worker.is_to_be_recycled(cx.now) {
-            self.supervisor.request_review();
-        }
-    }
-
-    /// Its link is not read for a while, so its silence is not its fault. Returns whether the worker is still there: the store answers what a worker has
-    /// enqueued even after its exit.
-    pub fn pause_reading(&mut self, now: Moment, worker: WorkerId) -> bool {
-        let paused = self.workers.find_mut(worker).map(|worker| worker.liveness.pause(now));
-        self.look_if(paused.is_some())
-    }
-
-    /// Its link is read again. Returns whether the worker is still there.
-    pub fn resume_reading(&mut self, now: Moment, worker: WorkerId) -> bool {
-        let resumed = self.workers.find_mut(worker).map(|worker| worker.liveness.resume(now));
-        self.look_if(resumed.is_some())
-    }
-
-    fn look_if(&mut self, is_there: bool) -> bool {
-        if is_there {
-            self.supervisor.request_review();
-        }
-        is_there
-    }
-
     fn note_death(&mut self, cx: &mut Context, worker: WorkerId) {
         if let Some(dead) = self.workers.find(worker) {
             self.supervisor.note_death(cx, &self.workers, dead);
@@ -228,7 +161,7 @@ impl Fleet {
     }
 }
 
-/// What workers are given, and give back.
+/// What goes to workers, and comes back.
 impl Fleet {
     /// The worker of the serving code for a unit of work, if one can take it.
     pub fn pick(&self, now: Moment, role: Role, work: &Work) -> Option<Candidate> {
@@ -236,14 +169,7 @@ impl Fleet {
         Some(Candidate { worker: worker.id, table: worker.table() })
     }
 
-    /// The worker holds it from now on.
-    pub fn assign(&mut self, now: Moment, worker: WorkerId, request: RequestId, work: &Work) -> Assignment {
-        let worker = self.workers.holder(worker);
-        let place = worker.streams.hold(now, request, work, worker.role);
-        Assignment { place, has_begun: worker.streams.has_begun(place) }
-    }
-
-    /// The closing frame of a stream has come, and its credit is the worker's again. Something else may [begin](Self::begin_next) by that. Returns the queue in
+    /// The closing frame of a stream has come, and its credit is the worker's again. Something else may [begin](WorkerPool::begin_next) by that. Returns the queue in
     /// which an abandoned run of a job had kept its place.
     pub fn release(&mut self, cx: &mut Context, worker: WorkerId, place: Place) -> Option<QueueId> {
         let now = cx.now;
@@ -260,51 +186,6 @@ impl Fleet {
             self.supervisor.request_review();
         }
         clear_alarm(cx, &stream)
-    }
-
-    /// A run of a job in this worker whose code begins now, as long as there is one. Requests that begin by that are only noted.
-    pub fn begin_next(&mut self, now: Moment, worker: WorkerId) -> Option<RequestId> {
-        let worker = self.workers.find_mut(worker)?;
-        loop {
-            let next = worker.streams.begin_next(now)?;
-            if worker.role == Role::Jobs {
-                return Some(next);
-            }
-        }
-    }
-
-    /// A coroutine waits in the worker, which holds no stream of it meanwhile.
-    pub fn park(&mut self, worker: WorkerId, request: RequestId) -> Place {
-        self.workers.holder(worker).streams.park(request)
-    }
-
-    /// A coroutine waits no more. Its worker may be gone.
-    pub fn leave(&mut self, worker: WorkerId, place: Place) {
-        if let Some(worker) = self.workers.find_mut(worker) {
-            worker.streams.leave(place);
-            if !worker.is_ready() {
-                self.supervisor.request_review();
-            }
-        }
-    }
-
-    /// The request is over, and the worker still holds it: its deadline still counts.
-    pub fn abandon(&mut self, cx: &mut Context, worker: WorkerId, place: Place, left: &Abandonment) {
-        judgement::abandon(self.workers.holder(worker), cx, place, left);
-        if !self.workers.holder(worker).is_ready() || left.reason == Reason::Deadline {
-            self.supervisor.request_review();
-        }
-    }
-
-    /// Where the worker holds a request that is over.
-    pub fn abandoned(&self, worker: WorkerId, request: RequestId) -> Option<Place> {
-        self.workers.find(worker)?.streams.abandoned(request)
-    }
-
-    /// The alarm of an abandoned stream rang.
-    pub fn abandoned_due(&mut self, cx: &mut Context, worker: WorkerId, place: Place) {
-        judgement::ring(self.workers.holder(worker), cx, place);
-        self.supervisor.request_review();
     }
 }
 
@@ -327,7 +208,7 @@ impl Fleet {
     }
 
     pub fn needs_review(&self) -> bool {
-        self.supervisor.needs_review()
+        self.supervisor.needs_review() || self.workers.needs_review()
     }
 
     /// When the workers must be looked over though nothing happens.
@@ -422,16 +303,6 @@ impl Fleet {
     /// What can be seen of the workers and their code.
     pub fn status(&self, now: Moment) -> FleetStatus {
         status::status(&self.workers, &self.supervisor, now)
-    }
-
-    /// What a worker is for.
-    pub fn role(&self, worker: WorkerId) -> Option<Role> {
-        self.workers.find(worker).map(|worker| worker.role)
-    }
-
-    /// Whether no worker holds a stream, abandoned ones included.
-    pub fn is_idle(&self) -> bool {
-        self.workers.iter().all(|worker| worker.streams.count() == 0)
     }
 
     /// The jobs of the code that serves.

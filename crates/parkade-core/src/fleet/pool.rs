@@ -1,13 +1,17 @@
-//! All workers, and which of them a request goes to.
+//! All workers: what they say about themselves, what they hold, and which of them a request goes to.
 
 use crate::context::Context;
 use crate::effect::{Effect, WorkerEffect};
+use crate::fleet::abandoned::Abandonment;
+use crate::fleet::judgement;
 use crate::fleet::queue_rate::Servers;
 use crate::fleet::worker::Worker;
 use crate::limits::JOBS_IN_A_LOOP_COUNT_MAX;
 use crate::moment::Moment;
+use crate::refused::Refused;
 use crate::requests::Work;
-use parkade_model::{DeclaredJobs, Role, WorkerId};
+use crate::structures::chain::Place;
+use parkade_model::{DeclaredJobs, Reason, RequestId, Role, WorkerId};
 
 #[derive(Debug, Default)]
 pub struct WorkerPool {
@@ -15,6 +19,15 @@ pub struct WorkerPool {
     ids: Vec<WorkerId>,
     workers: Vec<Worker>,
     minted: u32,
+    needs_review: bool,
+}
+
+/// A worker holds a unit of work from now on.
+#[derive(Debug, Clone, Copy)]
+pub struct Assignment {
+    pub place: Place,
+    /// Its code begins at once.
+    pub has_begun: bool,
 }
 
 /// How well a worker suits: the least value is the best.
@@ -37,8 +50,143 @@ enum Trouble {
     Overdue,
 }
 
+/// What workers say about themselves.
 impl WorkerPool {
-    pub fn start(&mut self, cx: &mut Context, generation: u32, role: Role) {
+    /// `CREDIT`. Something that the worker holds may [begin](Self::begin_next) by that.
+    pub fn credit(&mut self, cx: &mut Context, worker: WorkerId, delta: i64) {
+        match self.find_mut(worker) {
+            Some(worker) if worker.readiness.is_some() => worker.streams.grant(delta),
+            Some(_) | None => cx.counts.refused_events.add(Refused::OutOfTurn),
+        }
+    }
+
+    /// `BEGAN`. For a cancelled request it means that the code may hang. Whether the time of a run begins now.
+    pub fn begin(&mut self, cx: &mut Context, worker: WorkerId, request: RequestId) -> bool {
+        let worker = self.find_mut(worker);
+        let begun = worker.and_then(|worker| Some(worker.streams.begin(cx.now, request)? && worker.role == Role::Jobs));
+        if begun.is_none() {
+            cx.counts.refused_events.add(Refused::NotHeld);
+        }
+        begun.unwrap_or_default()
+    }
+
+    /// `PONG`.
+    pub fn pong(&mut self, cx: &mut Context, worker: WorkerId, token: u64) {
+        let next = cx.now + cx.config.ping_interval;
+        if self.find_mut(worker).is_some_and(|worker| worker.liveness.pong(token, next)) {
+            self.needs_review = true;
+        } else {
+            cx.counts.refused_events.add(Refused::OutOfTurn);
+        }
+    }
+
+    /// How much memory its process has.
+    pub fn measure(&mut self, cx: &mut Context, worker: WorkerId, resident_bytes: u64) {
+        let Some(worker) = self.find_mut(worker) else {
+            return cx.counts.refused_events.add(Refused::Unknown);
+        };
+        worker.resident_bytes = Some(resident_bytes);
+        if worker.is_ready() && worker.is_to_be_recycled(cx.now) {
+            self.needs_review = true;
+        }
+    }
+
+    /// Its link is not read for a while, so its silence is not its fault. Returns whether the worker is still there: the store answers what a worker has
+    /// enqueued even after its exit.
+    pub fn pause_reading(&mut self, now: Moment, worker: WorkerId) -> bool {
+        let paused = self.find_mut(worker).map(|worker| worker.liveness.pause(now)).is_some();
+        self.needs_review |= paused;
+        paused
+    }
+
+    /// Its link is read again. Returns whether the worker is still there.
+    pub fn resume_reading(&mut self, now: Moment, worker: WorkerId) -> bool {
+        let resumed = self.find_mut(worker).map(|worker| worker.liveness.resume(now)).is_some();
+        self.needs_review |= resumed;
+        resumed
+    }
+}
+
+/// What workers hold.
+impl WorkerPool {
+    /// The worker holds it from now on.
+    pub fn assign(&mut self, now: Moment, worker: WorkerId, request: RequestId, work: &Work) -> Assignment {
+        let worker = self.holder(worker);
+        let place = worker.streams.hold(now, request, work, worker.role);
+        Assignment { place, has_begun: worker.streams.has_begun(place) }
+    }
+
+    /// A run of a job in this worker whose code begins now, as long as there is one. Requests that begin by that are only noted.
+    pub fn begin_next(&mut self, now: Moment, worker: WorkerId) -> Option<RequestId> {
+        let worker = self.find_mut(worker)?;
+        loop {
+            let next = worker.streams.begin_next(now)?;
+            if worker.role == Role::Jobs {
+                return Some(next);
+            }
+        }
+    }
+
+    /// A coroutine waits in the worker, which holds no stream of it meanwhile.
+    pub fn park(&mut self, worker: WorkerId, request: RequestId) -> Place {
+        self.holder(worker).streams.park(request)
+    }
+
+    /// A coroutine waits no more. Its worker may be gone.
+    pub fn leave(&mut self, worker: WorkerId, place: Place) {
+        if let Some(worker) = self.find_mut(worker) {
+            worker.streams.leave(place);
+            if !worker.is_ready() {
+                self.needs_review = true;
+            }
+        }
+    }
+
+    /// The request is over, and the worker still holds it: its deadline still counts.
+    pub fn abandon(&mut self, cx: &mut Context, worker: WorkerId, place: Place, left: &Abandonment) {
+        judgement::abandon(self.holder(worker), cx, place, left);
+        if !self.holder(worker).is_ready() || left.reason == Reason::Deadline {
+            self.needs_review = true;
+        }
+    }
+
+    /// Where the worker holds a request that is over.
+    pub fn abandoned(&self, worker: WorkerId, request: RequestId) -> Option<Place> {
+        self.find(worker)?.streams.abandoned(request)
+    }
+
+    /// The alarm of an abandoned stream rang.
+    pub fn abandoned_due(&mut self, cx: &mut Context, worker: WorkerId, place: Place) {
+        judgement::ring(self.holder(worker), cx, place);
+        self.needs_review = true;
+    }
+}
+
+/// Questions.
+impl WorkerPool {
+    /// What a worker is for.
+    pub fn role(&self, worker: WorkerId) -> Option<Role> {
+        self.find(worker).map(|worker| worker.role)
+    }
+
+    /// Whether no worker holds a stream, abandoned ones included.
+    pub fn is_idle(&self) -> bool {
+        self.workers.iter().all(|worker| worker.streams.count() == 0)
+    }
+
+    /// Whether something has happened to a worker that may change how many there should be.
+    pub(super) fn needs_review(&self) -> bool {
+        self.needs_review
+    }
+
+    pub(super) fn begin_review(&mut self) {
+        self.needs_review = false;
+    }
+}
+
+/// The workers one by one, and the choice between them: for the rest of this folder.
+impl WorkerPool {
+    pub(super) fn start(&mut self, cx: &mut Context, generation: u32, role: Role) {
         self.minted += 1;
         let worker = WorkerId(self.minted);
         self.ids.push(worker);
@@ -47,48 +195,48 @@ impl WorkerPool {
         cx.effects.push(Effect::Worker(WorkerEffect::StartWorker { worker }));
     }
 
-    pub fn remove(&mut self, worker: WorkerId) -> Option<Worker> {
+    pub(super) fn remove(&mut self, worker: WorkerId) -> Option<Worker> {
         let index = self.index(worker)?;
         self.ids.remove(index);
         Some(self.workers.remove(index))
     }
 
-    pub fn find(&self, worker: WorkerId) -> Option<&Worker> {
+    pub(super) fn find(&self, worker: WorkerId) -> Option<&Worker> {
         self.index(worker).map(|index| &self.workers[index])
     }
 
-    pub fn find_mut(&mut self, worker: WorkerId) -> Option<&mut Worker> {
+    pub(super) fn find_mut(&mut self, worker: WorkerId) -> Option<&mut Worker> {
         self.index(worker).map(|index| &mut self.workers[index])
     }
 
     /// The worker that holds a request.
-    pub fn holder(&mut self, worker: WorkerId) -> &mut Worker {
+    pub(super) fn holder(&mut self, worker: WorkerId) -> &mut Worker {
         self.find_mut(worker).expect("a worker that holds a request is in the pool until that is resolved")
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Worker> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Worker> {
         self.workers.iter()
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Worker> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Worker> {
         self.workers.iter_mut()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.workers.is_empty()
     }
 
-    pub fn count_of(&self, is_meant: impl Fn(&Worker) -> bool) -> usize {
+    pub(super) fn count_of(&self, is_meant: impl Fn(&Worker) -> bool) -> usize {
         self.workers.iter().filter(|worker| is_meant(worker)).count()
     }
 
-    pub fn count_of_ready(&self, generation: u32, role: Role) -> usize {
+    pub(super) fn count_of_ready(&self, generation: u32, role: Role) -> usize {
         self.ready(generation, role).count()
     }
 
     /// The workers that take from that line. A worker without a loop runs one request. A loop runs as many plain functions as it has threads, and all
     /// the coroutines that it holds. A loop that does not turn counts as running one: the one that keeps it from turning.
-    pub fn servers(&self, now: Moment, generation: u32, concurrent: bool) -> Servers {
+    pub(super) fn servers(&self, now: Moment, generation: u32, concurrent: bool) -> Servers {
         let of = |worker: &Worker| match concurrent && worker.streams.is_concurrent() {
             true if worker.liveness.is_silent() => 1,
             true => worker.streams.coroutines_count().max(1),
@@ -102,14 +250,14 @@ impl WorkerPool {
 
     /// The worker of this generation and role for a unit of work: an idle one, else the least loaded. A busy one is chosen only if there is no other
     /// and it answers quickly.
-    pub fn pick(&self, now: Moment, generation: u32, role: Role, work: &Work) -> Option<&Worker> {
+    pub(super) fn pick(&self, now: Moment, generation: u32, role: Role, work: &Work) -> Option<&Worker> {
         let suited = self.ready(generation, role).filter_map(|worker| Some((suits(worker, now, work)?, worker)));
         suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
     }
 
     /// How many jobs workers could take now; `None` when no worker of jobs is ready. A loop with jobs of both kinds counts as if all of them were
     /// coroutines, because the kind of the next jobs is not known.
-    pub fn room_for_jobs(&self, now: Moment, generation: u32, declared: DeclaredJobs) -> Option<u32> {
+    pub(super) fn room_for_jobs(&self, now: Moment, generation: u32, declared: DeclaredJobs) -> Option<u32> {
         let rooms = self.ready(generation, Role::Jobs).map(|worker| {
             let streams = &worker.streams;
             let most = if streams.is_concurrent() && declared.coroutines {

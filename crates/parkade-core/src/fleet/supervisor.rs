@@ -148,6 +148,7 @@ impl Supervisor {
     /// Looks over the workers one by one. Returns the runs of jobs that are taken from them.
     pub fn review_workers(&mut self, cx: &mut Context, workers: &mut WorkerPool) -> Vec<RequestId> {
         self.needs_review = false;
+        workers.begin_review();
         if was_core_paused(cx.now, self.due) {
             workers.iter_mut().for_each(|worker| review::forgive_a_pause(worker, cx.now));
         }

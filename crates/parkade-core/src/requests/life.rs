@@ -103,7 +103,7 @@ impl Sequel {
         match then {
             Then::Answer => Self::Answer,
             Then::Call { concurrent } => Self::Call { concurrent },
-            Then::Await => Self::Await { worker, place: fleet.park(worker, request) },
+            Then::Await => Self::Await { worker, place: fleet.workers.park(worker, request) },
         }
     }
 
@@ -135,7 +135,7 @@ impl Sequel {
     /// The wait is over: its coroutine does not wait any more.
     pub fn leave(self, fleet: &mut Fleet) {
         if let Self::Await { worker, place } = self {
-            fleet.leave(worker, place);
+            fleet.workers.leave(worker, place);
         }
     }
 }

@@ -172,7 +172,7 @@ impl Requests {
 
     /// Whatever this worker may begin by now has begun.
     pub fn begin_next(&mut self, cx: &mut Context, fleet: &mut Fleet, worker: WorkerId) {
-        while let Some(run) = fleet.begin_next(cx.now, worker) {
+        while let Some(run) = fleet.workers.begin_next(cx.now, worker) {
             self.begin_code(cx, run);
         }
     }
@@ -269,7 +269,7 @@ impl Requests {
 
     /// A frame about a request that the worker does not hold, or that is cancelled.
     fn late_frame(&mut self, with: &mut Components<'_>, worker: WorkerId, request: RequestId, closes: bool) {
-        let Some(place) = with.fleet.abandoned(worker, request) else {
+        let Some(place) = with.fleet.workers.abandoned(worker, request) else {
             return with.cx.counts.refused_events.add(Refused::NotHeld);
         };
         with.cx.counts.late_frames += 1;

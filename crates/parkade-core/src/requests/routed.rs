@@ -39,7 +39,7 @@ pub fn give(step: &mut Step<'_>, mut life: Routed, worker: WorkerId) -> Life {
             Effect::Worker(WorkerEffect::Assign { request, worker, route: work.route() })
         }
     });
-    let assignment = step.fleet.assign(step.cx.now, worker, request, &life.work);
+    let assignment = step.fleet.workers.assign(step.cx.now, worker, request, &life.work);
     if is_run && assignment.has_begun {
         life.journey.start_spell(step.cx, request);
     }

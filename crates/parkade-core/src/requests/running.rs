@@ -175,7 +175,7 @@ fn abandon(step: &mut Step<'_>, life: &mut Running, reason: Reason) {
     step.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker: life.worker, reason }));
     let queue = step.jobs.keep_place(request);
     let (alarm, patience) = (life.journey.take_alarm(), life.journey.patience().duration());
-    step.fleet.abandon(step.cx, life.worker, life.place, &Abandonment { reason, alarm, patience, queue });
+    step.fleet.workers.abandon(step.cx, life.worker, life.place, &Abandonment { reason, alarm, patience, queue });
 }
 
 /// The closing frame has come, and with it the end.

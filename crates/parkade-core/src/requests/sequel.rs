@@ -61,6 +61,6 @@ fn call(step: &mut Step<'_>, mut journey: Journey, concurrent: bool, outcome: Ou
 fn resume(step: &mut Step<'_>, mut journey: Journey, worker: WorkerId, outcome: Outcome) -> Life {
     journey.start_spell(step.cx, step.request);
     step.requests.resumed.add(worker, outcome, step.request);
-    let place = step.fleet.assign(step.cx.now, worker, step.request, &Work::Coroutine).place;
+    let place = step.fleet.workers.assign(step.cx.now, worker, step.request, &Work::Coroutine).place;
     Life::Running(Running::new(journey, worker, place, Work::Coroutine))
 }

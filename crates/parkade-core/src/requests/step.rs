@@ -87,7 +87,7 @@ impl Step<'_> {
     /// Its worker has given the stream back by output that was held, and that nobody will hear now.
     fn release_unheard(&mut self) {
         if let Some(worker) = self.waits.barrier.forget(self.request)
-            && let Some(place) = self.fleet.abandoned(worker, self.request)
+            && let Some(place) = self.fleet.workers.abandoned(worker, self.request)
         {
             self.cx.counts.late_frames += 1;
             self.release(worker, place);
