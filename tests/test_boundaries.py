@@ -27,6 +27,7 @@ PYTHON_ORDER = [
     "errors",
     "_log",
     "_limits",
+    "_origin",
     "_suggestions",
     "_wire",
     "_session",

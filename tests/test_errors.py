@@ -39,6 +39,8 @@ def problem(answer: Answer, status: int, fault: str) -> dict[str, Any]:
 
 FAULTS = [
     ("GET", "/nowhere", 404, "client", "no route matches this path"),
+    ("GET", "/number/?n=1", 404, "client", "no route matches this path; there is a route for /number"),
+    ("DELETE", "/number/", 404, "client", "no route matches this path"),
     ("POST", "/hola/x", 405, "client", "this path does not support the method; see Allow"),
     ("GET", "/gone/it", 410, "client", "it is <gone>"),
     ("GET", "/raise/secret", 500, "application", "the application failed; its log says why"),

@@ -312,7 +312,7 @@ def test_the_command_line_says_when_a_job_is_too_large(server: Server) -> None:
 
 def test_what_parkade_routes_prints_has_the_jobs(server: Server) -> None:
     jobs = {
-        line.split()[1]: line.split(maxsplit=2)[2]
+        line.split()[1]: line.split(maxsplit=3)[3]
         for line in run("routes", server.target).stdout.splitlines()
         if line.startswith("job ")
     }

@@ -328,11 +328,14 @@ def test_status_asks_which_when_there_are_several(serve: Serve, short_folder: Pa
 def test_routes_are_printed_with_who_answers(short_folder: Path) -> None:
     ended = run("routes", BASIC)
     assert ended.returncode == 0, ended.stderr
-    lines = {line.split()[1]: line.split(maxsplit=2) for line in ended.stdout.splitlines()}
-    assert lines["/hola/{name}"][2] == "def"
-    assert "constant" in lines["/constant"][2]
-    assert "wait" in lines["/standing-next"][2]
-    assert run("routes", str(APPS / "coroutines.py")).stdout.splitlines()[0].endswith("async def")
+    lines = {line.split()[1]: line.split(maxsplit=3) for line in ended.stdout.splitlines()}
+    _, _, source, kind = lines["/hola/{name}"]
+    file, _, number = source.rpartition(":")
+    assert (Path(BASIC).samefile(file), kind) == (True, "def hola")
+    assert Path(BASIC).read_text().splitlines()[int(number) - 1].startswith('@app.get("/hola/{name}"')
+    assert "constant" in lines["/constant"][3]
+    assert "wait" in lines["/standing-next"][3]
+    assert "async def " in run("routes", str(APPS / "coroutines.py")).stdout.splitlines()[0]
 
 
 def test_routes_tells_what_is_easily_overlooked(tmp_path: Path) -> None:
@@ -344,14 +347,15 @@ def test_routes_tells_what_is_easily_overlooked(tmp_path: Path) -> None:
         "app.get('/bids/all', query('select * from bids'))\n"
         "@app.every('10 seconds')\ndef clean() -> None: ...\n"
     )
-    ended = run("routes", file)
+    ended = run("routes", file, "--directory", tmp_path)
     assert ended.returncode == 0, ended.stderr
     lines = {line.split()[1]: " ".join(line.split()[2:]) for line in ended.stdout.splitlines()}
-    assert lines["/{a}"] == "def, deadline 2.5 s"
-    assert lines["/news/next"] == "wait: next message of news, at most 30 s, no worker"
-    assert lines["/bids/all"] == "wait: query: select * from bids, no worker"
-    assert any(line.endswith("every 10 s") for line in lines.values()), ended.stdout
+    assert lines["/{a}"] == "shop.py:3 def first, deadline 2.5 s"
+    assert lines["/news/next"] == "shop.py:5 wait: next message of news, at most 30 s, no worker"
+    assert lines["/bids/all"] == "shop.py:6 wait: query: select * from bids, no worker"
+    assert lines["clean"] == "shop.py:7 def, queue default, retries 3, every 10 s", ended.stdout
     told = json.loads(run("routes", file, "--json").stdout)
+    assert [told["routes"][0][key] for key in ("name", "handler", "source")] == ["first", "shop:first", f"{file}:3"]
     assert [route["shadowed"] for route in told["routes"]][:2] == [[], []]
     assert told["recurring"][0]["when"] == "every 10 s"
 

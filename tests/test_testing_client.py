@@ -144,6 +144,7 @@ DOT_SEGMENT = (
     '{"title":"Bad Request","status":400,'
     '"detail":"a path must not have segments that are . or .. (clients resolve them)","fault":"client"}'
 )
+OTHER_SLASH = NOT_FOUND.replace("this path", "this path; there is a route for /text")
 NO_METHOD = (
     '{"title":"Method Not Allowed","status":405,"detail":"this path does not support the method; see Allow",'
     '"fault":"client"}'
@@ -197,7 +198,7 @@ CASES = [
     Case("OPTIONS without a route", "OPTIONS", "/text", 405, NO_METHOD, PROBLEM, {"allow": ["GET, HEAD"]} | VARY),
     Case("OPTIONS with a route", "OPTIONS", "/options", 200, "allowed", TEXT),
     Case("no route", "GET", "/nowhere", 404, NOT_FOUND, PROBLEM, VARY),
-    Case("a slash at the end", "GET", "/text/", 404, NOT_FOUND, PROBLEM, VARY),
+    Case("a slash at the end", "GET", "/text/", 404, OTHER_SLASH, PROBLEM, VARY),
     Case("another method", "DELETE", "/form", 405, NO_METHOD, PROBLEM, {"allow": ["POST"]} | VARY),
     Case("a parameter that the path does not take", "GET", "/number/x", 404, NOT_FOUND, PROBLEM, VARY),
     Case("a redirect", "GET", "/redirect", 303, "", None, {"location": ["/text"]}),

@@ -63,6 +63,18 @@ pub struct Route {
     /// The number of its policy for other origins. Checked: there is such a policy.
     pub cors: Option<u32>,
     pub kind: RouteKind,
+    pub origin: RouteOrigin,
+}
+
+/// What people are told about a route; nothing depends on it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RouteOrigin {
+    /// The name by which the application links to it.
+    pub name: Option<String>,
+    /// The function, as `module:name`.
+    pub handler: Option<String>,
+    /// Where it was written, as `file:line`.
+    pub source: Option<String>,
 }
 
 /// What does the work for a route.
@@ -106,6 +118,8 @@ pub struct JobSpec {
     /// −1,000 to 1,000; the higher goes first.
     pub priority: i16,
     pub access: JobAccess,
+    /// Where it was written, as `file:line`: for people.
+    pub source: Option<String>,
 }
 
 /// Whether clients find a job at its address. If not, the address answers as if there were no such job.

@@ -21,7 +21,8 @@ mod streams;
 mod wait;
 
 pub use application::{
-    Application, ChannelOptions, CorsPolicy, JobAccess, JobSpec, QueueOptions, RecurringSpec, Route, RouteKind, When,
+    Application, ChannelOptions, CorsPolicy, JobAccess, JobSpec, QueueOptions, RecurringSpec, Route, RouteKind,
+    RouteOrigin, When,
 };
 pub use codec::{Decoder, Receive, encode};
 pub use conversation::{Agreed, Conversation, Offer};

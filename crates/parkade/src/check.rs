@@ -53,11 +53,17 @@ pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Erro
             terminal::print_json(&json.expect("texts and numbers can always be written as JSON"))?;
         }
         Show::Outcome => {
-            let jobs = if told.jobs.is_empty() { String::new() } else { format!(", {} jobs", told.jobs.len()) };
-            terminal::print(&format!("{} loads: {} routes{jobs}", application.target, told.routes.len()))?;
+            let routes = counted(told.routes.len(), "route");
+            let jobs =
+                if told.jobs.is_empty() { String::new() } else { format!(", {}", counted(told.jobs.len(), "job")) };
+            terminal::print(&format!("{} loads: {routes}{jobs}", application.target))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 async fn load(application: &ApplicationArgs) -> Result<Told, Error> {

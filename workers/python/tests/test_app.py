@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import partial, wraps
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from parkade import App, HTTPError, Request, Response, SignatureError, Status, after, channel, html
+from parkade._origin import source_of
 from parkade._responses.problems import preferred
 from parkade.testing import Client
 
@@ -412,6 +415,55 @@ def test_routes_are_told_with_their_kind() -> None:
     assert told["routes"][3]["wait"] == ["next", "bids", {"timeout": 30}]
     assert (told["routes"][5]["methods"], told["routes"][5]["deadline"]) == (["PUT", "PATCH"], 0)
     assert told["channels"] == [["bids", {"count": 10}], ["auction/*", {"bytes": 1_000, "age": 60}]]
+
+
+def written(function: object) -> str:
+    """Where a function of this file begins, as `file:line`."""
+    code = function.__code__  # type: ignore[attr-defined]
+    return f"{code.co_filename.removeprefix(f'{Path.cwd()}/')}:{code.co_firstlineno}"
+
+
+def test_people_are_told_who_answers_and_where_it_is_written() -> None:
+    class Pages:
+        def home(self) -> str:
+            return ""
+
+        def __call__(self) -> str:
+            return ""
+
+    def plain(word: str = "") -> str:
+        return word
+
+    @wraps(plain)
+    def wrapped(*words: str) -> str:
+        return plain(*words)
+
+    app = App()
+    app.get("/plain", plain)
+    app.get("/named", plain, name="mine")
+    app.get("/wrapped", wrapped)
+    app.get("/partial", partial(plain, "x"))
+    app.get("/method", Pages().home)
+    app.get("/object", Pages())
+    app.get("/constant", "c")
+    job = app.job(nothing_to_do)
+    told = {route.path: (route.name, route.handler, route.source) for route in app.ready().routes}
+    here, inside = __name__, test_people_are_told_who_answers_and_where_it_is_written.__qualname__ + ".<locals>"
+    assert told["/plain"] == ("plain", f"{here}:{inside}.plain", written(plain))
+    assert told["/named"] == ("mine", f"{here}:{inside}.plain", written(plain))
+    assert told["/wrapped"] == told["/plain"]
+    assert told["/partial"] == (None, *told["/plain"][1:])
+    assert told["/method"] == ("home", f"{here}:{inside}.Pages.home", written(Pages.home))
+    assert told["/object"] == (None, f"{here}:{inside}.Pages", written(Pages.__call__))
+    name, handler, source = told["/constant"]
+    assert (name, handler) == (None, None)
+    assert source is not None
+    assert source.partition(":")[0] == written(plain).partition(":")[0]
+    assert source_of(len) is None
+    assert app.ready().jobs[0].source == written(job.function)
+
+
+def nothing_to_do() -> None: ...
 
 
 def test_constants_that_do_not_fit_into_a_frame_are_given_by_a_worker() -> None:

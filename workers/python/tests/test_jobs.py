@@ -65,7 +65,7 @@ def test_a_job_is_told_with_its_queue_and_a_route_of_its_own() -> None:
     app.job(line)
     app.job(retries=5, deadline=60, queue="mail", priority=-3, name="send")(nothing)
     told = app.ready()
-    assert told.jobs == [
+    assert [msgspec.structs.replace(job, source=None) for job in told.jobs] == [
         r.Job(name="line", kind="sync"),
         r.Job(name="send", kind="sync", queue="mail", retries=5, deadline=60, priority=-3),
     ]
@@ -108,7 +108,7 @@ def test_a_coroutine_among_jobs_makes_the_application_concurrent() -> None:
     async def wait() -> None: ...
 
     assert app.concurrent
-    assert app.ready().jobs[1] == r.Job(name="wait", kind="async")
+    assert (app.ready().jobs[1].name, app.ready().jobs[1].kind) == ("wait", "async")
 
 
 def test_a_job_is_still_an_ordinary_function() -> None:

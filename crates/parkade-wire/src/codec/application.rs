@@ -3,7 +3,7 @@
 use super::park::{headers, response, then, wait, wait_then};
 use super::read::Reader;
 use super::registered::{jobs, queue, recurring};
-use crate::application::{Application, ChannelOptions, CorsPolicy, Route, RouteKind};
+use crate::application::{Application, ChannelOptions, CorsPolicy, Route, RouteKind, RouteOrigin};
 use crate::error::PayloadFault;
 use crate::exchange::{Headers, Response};
 use crate::limits::THREADS_MAX;
@@ -119,6 +119,7 @@ struct Said {
     answer: Option<Response>,
     wait: Option<WaitRequest>,
     then: Option<ThenRequest>,
+    origin: RouteOrigin,
 }
 
 fn route(reader: &mut Reader) -> Result<Route, PayloadFault> {
@@ -133,6 +134,9 @@ fn route(reader: &mut Reader) -> Result<Route, PayloadFault> {
             "answer" => said.answer = reader.optional(response)?,
             "wait" => said.wait = reader.optional(wait)?,
             "then" => said.then = reader.optional(then)?,
+            "name" => said.origin.name = reader.optional(|r| r.text("name is text").map(str::to_owned))?,
+            "handler" => said.origin.handler = reader.optional(|r| r.text("handler is text").map(str::to_owned))?,
+            "source" => said.origin.source = reader.optional(|r| r.text("source is text").map(str::to_owned))?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -148,6 +152,7 @@ impl Said {
             path: self.path.ok_or(PayloadFault::payload("path is missing"))?,
             deadline: self.deadline,
             cors: self.cors,
+            origin: self.origin,
             kind: match kind.as_str() {
                 "sync" => RouteKind::Sync,
                 "async" => RouteKind::Async,

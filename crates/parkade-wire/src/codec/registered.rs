@@ -50,7 +50,7 @@ pub(super) fn recurring(reader: &mut Reader) -> Result<Vec<RecurringSpec>, Paylo
 fn job(reader: &mut Reader) -> Result<JobSpec, PayloadFault> {
     let (mut own_name, mut concurrent) = (None, None);
     let (mut queue, mut retries, mut deadline, mut rank) = (None, RETRIES, None, 0);
-    let mut access = JobAccess::default();
+    let (mut access, mut source) = (JobAccess::default(), None);
     reader.map(|reader, key| {
         match key {
             "name" => own_name = Some(name(reader)?),
@@ -60,6 +60,7 @@ fn job(reader: &mut Reader) -> Result<JobSpec, PayloadFault> {
             "deadline" => deadline = reader.optional(Reader::seconds)?,
             "priority" => rank = priority(reader)?,
             "access" => access = self::access(reader)?,
+            "source" => source = reader.optional(|r| r.text("source is text").map(str::to_owned))?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -72,6 +73,7 @@ fn job(reader: &mut Reader) -> Result<JobSpec, PayloadFault> {
         deadline,
         priority: rank,
         access,
+        source,
     })
 }
 

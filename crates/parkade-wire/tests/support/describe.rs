@@ -142,6 +142,9 @@ fn route(route: &Route) -> Value {
         ("answer", answer),
         ("wait", wait),
         ("then", then),
+        ("name", json!(route.origin.name)),
+        ("handler", json!(route.origin.handler)),
+        ("source", json!(route.origin.source)),
     ])
 }
 

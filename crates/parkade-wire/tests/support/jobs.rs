@@ -41,6 +41,7 @@ pub fn job(job: &JobSpec) -> Value {
         ("deadline", json!(job.deadline)),
         ("priority", json!(job.priority)),
         ("access", access(job.access)),
+        ("source", json!(job.source)),
     ])
 }
 

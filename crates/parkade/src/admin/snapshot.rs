@@ -46,6 +46,9 @@ pub struct RequestRow {
 pub struct RouteRow {
     pub method: String,
     pub route: String,
+    /// The function, as `module:name`, and where it is written, as `file:line`.
+    pub handler: Option<String>,
+    pub source: Option<String>,
     pub requests: u64,
     pub client_errors: u64,
     pub errors: u64,
@@ -73,6 +76,8 @@ pub fn routes(ended: &EndedRequests, names: &[RouteName], count_max: usize) -> V
     let rows = routes.into_iter().take(count_max).map(|(name, counts)| RouteRow {
         method: name.method.to_string(),
         route: name.pattern.to_string(),
+        handler: name.handler.as_deref().map(str::to_owned),
+        source: name.source.as_deref().map(str::to_owned),
         requests: counts.count(),
         client_errors: counts.by_class[4],
         errors: counts.by_class[5],

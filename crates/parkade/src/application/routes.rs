@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::{Core, Destination, RouteId};
 use parkade_model::{Errand, JobId, TableId, Then, Wait};
-use parkade_wire::{Application, Response, Route, RouteKind, ThenRequest};
+use parkade_wire::{Application, Response, Route, RouteKind, RouteOrigin, ThenRequest};
 
 use super::surroundings::{self, Declared, Surroundings};
 use super::{called, check, waits};
@@ -129,6 +129,16 @@ impl Routes {
         self.tables.find(table, method, path, core.config().deadline)
     }
 
+    /// The path with a slash more or less at its end, if that has a route for the same method.
+    pub fn with_other_slash(&self, core: &Core, head: &Head) -> Option<String> {
+        let path = head.path();
+        let other = path.strip_suffix('/').map_or_else(|| format!("{path}/"), str::to_owned);
+        let found = self.find(core, head.method(), &other).destination;
+        let is_route =
+            matches!(found, Destination::Handler { .. } | Destination::Wait { .. } | Destination::Constant { .. });
+        is_route.then_some(other)
+    }
+
     /// The route in the statistics.
     pub fn number(&self, destination: &Destination, method: &str) -> RouteNumber {
         let route = match destination {
@@ -210,15 +220,21 @@ fn route_spec(
         }
     };
     let deadline = route.deadline.map(|seconds| (seconds > 0.0).then(|| duration(seconds)));
-    let numbers = numbers(&route.methods, &path, names);
+    let numbers = numbers(&route.methods, &path, &route.origin, names);
     Ok((RouteSpec { methods: route.methods, path, kind, deadline }, Ready { standing, asked, numbers, added: adds }))
 }
 
 /// A route for `GET` also answers `HEAD`.
-fn numbers(methods: &[String], path: &str, names: &mut RouteNames) -> Vec<(Box<str>, RouteNumber)> {
+fn numbers(
+    methods: &[String],
+    path: &str,
+    origin: &RouteOrigin,
+    names: &mut RouteNames,
+) -> Vec<(Box<str>, RouteNumber)> {
     let has = |wanted: &str| methods.iter().any(|method| method == wanted);
     let head = (has("GET") && !has("HEAD")).then_some("HEAD");
-    methods.iter().map(String::as_str).chain(head).map(|method| (method.into(), names.number(method, path))).collect()
+    let methods = methods.iter().map(String::as_str).chain(head);
+    methods.map(|method| (method.into(), names.number(method, path, origin))).collect()
 }
 
 fn route_added(path: &str, added: &parkade_wire::Added) -> Result<RouteAdded, BadApplication> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use parkade_wire::{Application, JobAccess, JobSpec, RecurringSpec, Route, RouteKind, ThenRequest, When};
+use parkade_wire::{Application, JobAccess, JobSpec, RecurringSpec, Route, RouteKind, RouteOrigin, ThenRequest, When};
 use serde::Serialize;
 
 use crate::application::waits;
@@ -23,6 +23,12 @@ struct RouteView {
     path: String,
     /// `def`, `async def`, `wait`, `constant` or `jobs`.
     kind: &'static str,
+    /// The name by which the application links to it.
+    name: Option<String>,
+    /// The function, as `module:name`.
+    handler: Option<String>,
+    /// Where it is written, as `file:line`.
+    source: Option<String>,
     /// What a request waits for.
     wait: Option<String>,
     /// The function that is called after the wait.
@@ -37,6 +43,8 @@ struct RouteView {
 struct JobView {
     name: String,
     kind: &'static str,
+    /// Where it is written, as `file:line`.
+    source: Option<String>,
     queue: String,
     retries: u32,
     priority: i16,
@@ -70,15 +78,27 @@ impl Listing {
     }
 
     pub fn text(&self) -> String {
-        let routes = self.routes.iter().map(|route| [route.methods.join(","), route.path.clone(), route.text()]);
-        let jobs = self.jobs.iter().map(|job| ["job".into(), job.name.clone(), self.text_of(job)]);
+        let source = |source: &Option<String>| source.clone().unwrap_or_default();
+        let routes = self.routes.iter();
+        let routes =
+            routes.map(|route| [route.methods.join(","), route.path.clone(), source(&route.source), route.text()]);
+        let jobs = self.jobs.iter();
+        let jobs = jobs.map(|job| ["job".into(), job.name.clone(), source(&job.source), self.text_of(job)]);
         let others = self.recurring.iter().filter(|recurring| self.jobs.iter().all(|job| job.name != recurring.job));
-        let others = others.map(|recurring| ["every".into(), recurring.job.clone(), recurring.when.clone()]);
-        let rows: Vec<[String; 3]> = routes.chain(jobs).chain(others).collect();
+        let others =
+            others.map(|recurring| ["every".into(), recurring.job.clone(), String::new(), recurring.when.clone()]);
+        let rows: Vec<[String; 4]> = routes.chain(jobs).chain(others).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let (methods, paths) = (width(0), width(1));
-        let line = |[method, path, kind]: &[String; 3]| format!("{method:methods$}  {path:paths$}  {kind}\n");
-        rows.iter().map(line).collect()
+        let widths = [width(0), width(1), width(2)];
+        let mut text = String::new();
+        for [columns @ .., last] in &rows {
+            for (column, width) in columns.iter().zip(widths).filter(|(_, width)| *width > 0) {
+                let _ = write!(text, "{column:width$}  ");
+            }
+            text += last;
+            text.push('\n');
+        }
+        text
     }
 
     fn text_of(&self, job: &JobView) -> String {
@@ -109,7 +129,13 @@ impl RouteView {
             RouteKind::Job => ("jobs", None, None),
         };
         let (methods, path) = (route.methods.clone(), route.path.clone());
-        Self { methods, path, kind, wait, then, deadline: route.deadline, shadowed }
+        let RouteOrigin { name, handler, source } = route.origin.clone();
+        Self { methods, path, kind, name, handler, source, wait, then, deadline: route.deadline, shadowed }
+    }
+
+    /// The handler without its module, which the file tells.
+    fn function(&self) -> Option<&str> {
+        self.handler.as_deref().map(|handler| handler.rsplit_once(':').map_or(handler, |(_, function)| function))
     }
 
     fn text(&self) -> String {
@@ -119,7 +145,14 @@ impl RouteView {
             (None, _) if matches!(self.kind, "constant" | "jobs") => format!("{}, no worker", self.kind),
             (None, _) => self.kind.to_owned(),
         };
+        let function = self.function();
+        if let Some(function) = function {
+            let _ = write!(text, " {function}");
+        }
         text += &deadline(self.deadline);
+        if let Some(name) = self.name.as_deref().filter(|name| Some(*name) != function && self.kind != "jobs") {
+            let _ = write!(text, ", name {name}");
+        }
         if !self.shadowed.is_empty() {
             let _ = write!(text, "  <- never called for {}: the first route of this path is", self.shadowed.join(", "));
         }
@@ -131,6 +164,7 @@ impl JobView {
     fn of(job: &JobSpec) -> Self {
         Self {
             name: job.name.clone(),
+            source: job.source.clone(),
             kind: if job.concurrent { "async def" } else { "def" },
             queue: job.queue.clone(),
             retries: job.retries,
@@ -190,7 +224,13 @@ mod tests {
     use super::*;
 
     fn route(method: &str, path: &str, kind: RouteKind, deadline: Option<f64>) -> Route {
-        Route { methods: vec![method.into()], path: path.into(), deadline, cors: None, kind }
+        let origin = RouteOrigin::default();
+        Route { methods: vec![method.into()], path: path.into(), deadline, cors: None, kind, origin }
+    }
+
+    fn told(name: &str, handler: &str, source: &str) -> RouteOrigin {
+        let [name, handler, source] = [name, handler, source].map(|text| Some(text.to_owned()));
+        RouteOrigin { name, handler, source }
     }
 
     fn application() -> Application {
@@ -218,6 +258,7 @@ mod tests {
             deadline: Some(120.0),
             priority: -5,
             access: JobAccess::Private,
+            source: Some("jobs.py:3".into()),
         };
         let recurring = |job: &str, when| RecurringSpec {
             name: job.into(),
@@ -233,8 +274,14 @@ mod tests {
             threads: 1,
             fallback: false,
             routes: vec![
-                route("GET", "/{a}", RouteKind::Sync, Some(2.5)),
-                route("GET", "/{b}", RouteKind::Async, Some(0.0)),
+                Route {
+                    origin: told("show", "shop.orders:show", "shop/orders.py:12"),
+                    ..route("GET", "/{a}", RouteKind::Sync, Some(2.5))
+                },
+                Route {
+                    origin: told("orders.all", "shop.orders:Pages.all", "shop/orders.py:120"),
+                    ..route("GET", "/{b}", RouteKind::Async, Some(0.0))
+                },
                 route("POST", "/{b}", RouteKind::Async, None),
                 route("GET", "/news", wait(next, ThenRequest::Answer { response: None, added: None }), None),
                 route("GET", "/bids", wait(WaitRequest::Query(Box::new(query)), render), None),
@@ -255,15 +302,24 @@ mod tests {
     #[test]
     fn a_listing_says_who_answers_and_what_is_easily_overlooked() {
         let expected = "\
-GET    /{a}       def, deadline 2.5 s
-GET    /{b}       async def, no deadline  <- never called for GET: the first route of this path is
-POST   /{b}       async def
-GET    /news      wait: next message of news, at most 30 s, no worker
-GET    /bids      wait: query: select * from bids, then shop:render
-job    clean      def, queue default, retries 3, priority -5, deadline 2 min, private, every 10 s
-every  elsewhere  cron 0 3 * * * (UTC)
+GET    /{a}       shop/orders.py:12   def show, deadline 2.5 s
+GET    /{b}       shop/orders.py:120  async def Pages.all, no deadline, name orders.all  <- never called for GET: the first route of this path is
+POST   /{b}                           async def
+GET    /news                          wait: next message of news, at most 30 s, no worker
+GET    /bids                          wait: query: select * from bids, then shop:render
+job    clean      jobs.py:3           def, queue default, retries 3, priority -5, deadline 2 min, private, every 10 s
+every  elsewhere                      cron 0 3 * * * (UTC)
 ";
         assert_eq!(Listing::of(&application()).text(), expected);
+    }
+
+    #[test]
+    fn a_worker_that_does_not_say_where_routes_are_written_leaves_no_gap() {
+        let mut silent = application();
+        silent.routes.drain(..2);
+        silent.jobs.clear();
+        silent.recurring.clear();
+        assert!(Listing::of(&silent).text().starts_with("POST  /{b}   async def\n"));
     }
 
     #[test]
@@ -271,6 +327,10 @@ every  elsewhere  cron 0 3 * * * (UTC)
         let told = serde_json::to_value(Listing::of(&application())).unwrap();
         assert_eq!(told["routes"][1]["shadowed"], serde_json::json!(["GET"]));
         assert_eq!(told["routes"][4]["then"], "shop:render");
+        assert_eq!(told["routes"][1]["name"], "orders.all");
+        assert_eq!(told["routes"][1]["handler"], "shop.orders:Pages.all");
+        assert_eq!(told["routes"][1]["source"], "shop/orders.py:120");
+        assert_eq!(told["jobs"][0]["source"], "jobs.py:3");
         assert_eq!(told["jobs"][0]["access"], "private");
         assert_eq!(told["recurring"][0], serde_json::json!({ "name": "clean", "job": "clean", "when": "every 10 s" }));
     }

@@ -220,6 +220,16 @@ impl Clients {
         self.answer(request, problem.status, all, &problem.body(form));
     }
 
+    /// Answers that no route matches. `other`: the path that has one.
+    pub fn not_found(&mut self, request: RequestId, other: &str) {
+        let (status, fault, detail, _) = explain(Refusal::NotFound);
+        self.answer_problem(
+            request,
+            &Problem::new(status, fault, format!("{detail}; there is a route for {other}")),
+            &[],
+        );
+    }
+
     /// Answers with an error of the core's own. `queue_wait`: the current waiting time of the queue.
     pub fn refuse(&mut self, request: RequestId, refused: Refusal, queue_wait: impl FnOnce() -> Option<Duration>) {
         let (_, _, _, retry_after) = explain(refused);

@@ -73,7 +73,8 @@ impl JobDeclarations {
     pub fn read(application: &mut Application) -> Result<Self, String> {
         let recurring = std::mem::take(&mut application.recurring).into_iter().map(RecurringEntry::read);
         let specs = std::mem::take(&mut application.jobs).into_iter().map(|spec| {
-            let parkade_wire::JobSpec { name, concurrent, queue, retries, deadline, priority, access } = spec;
+            let parkade_wire::JobSpec { name, concurrent, queue, retries, deadline, priority, access, source: _ } =
+                spec;
             (name.into(), Spec { concurrent, queue: queue.into(), retries, deadline, priority, access })
         });
         let queues = std::mem::take(&mut application.queues).into_iter().map(|(name, options)| DeclaredQueue {

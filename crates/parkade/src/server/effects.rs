@@ -107,7 +107,11 @@ impl Server {
         {
             casualties.note(|| self.clients.describe(request, &self.routes.names()));
         }
-        self.clients.refuse(request, refusal, || self.core.queue_wait(self.now));
+        let head = self.clients.head(request).filter(|_| refusal == Refusal::NotFound);
+        match head.and_then(|head| self.routes.with_other_slash(&self.core, head)) {
+            Some(other) => self.clients.not_found(request, &other),
+            None => self.clients.refuse(request, refusal, || self.core.queue_wait(self.now)),
+        }
     }
 
     fn act_on_worker(&mut self, effect: WorkerEffect) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parkade_core::Times;
+use parkade_wire::RouteOrigin;
 
 use super::Histogram;
 use super::limits::ROUTES_COUNT_MAX;
@@ -38,13 +39,16 @@ pub struct RouteStatistics {
 #[derive(Debug, Clone)]
 pub struct RouteNames {
     names: Arc<Vec<RouteName>>,
-    numbers: HashMap<RouteName, RouteNumber>,
+    numbers: HashMap<(Arc<str>, Arc<str>), RouteNumber>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteName {
     pub method: Arc<str>,
     pub pattern: Arc<str>,
+    /// The function and where it is written, as the newest code says: for people.
+    pub handler: Option<Arc<str>>,
+    pub source: Option<Arc<str>>,
 }
 
 /// The label of what has no name of its own, whatever clients send.
@@ -77,29 +81,36 @@ impl NamedRoutes for [RouteName] {
         if number == RouteNumber::UNMATCHED {
             return None;
         }
-        self.get(usize::from(number.0)).map(|RouteName { method, pattern }| format!("{method} {pattern}"))
+        self.get(usize::from(number.0)).map(|RouteName { method, pattern, .. }| format!("{method} {pattern}"))
     }
 }
 
 impl Default for RouteNames {
     fn default() -> Self {
-        let name = |pattern: &str| RouteName { method: OTHER.into(), pattern: pattern.into() };
+        let name =
+            |pattern: &str| RouteName { method: OTHER.into(), pattern: pattern.into(), handler: None, source: None };
         Self { names: Arc::new(vec![name(UNMATCHED), name(OTHER)]), numbers: HashMap::new() }
     }
 }
 
 impl RouteNames {
     /// The number of a route, which is new if it was never declared before.
-    pub fn number(&mut self, method: &str, pattern: &str) -> RouteNumber {
-        let name = RouteName { method: method.into(), pattern: pattern.into() };
-        if let Some(number) = self.numbers.get(&name) {
-            return *number;
+    pub fn number(&mut self, method: &str, pattern: &str, origin: &RouteOrigin) -> RouteNumber {
+        let key: (Arc<str>, Arc<str>) = (method.into(), pattern.into());
+        let [handler, source] = [&origin.handler, &origin.source].map(|text| text.as_deref().map(Arc::from));
+        let name = RouteName { method: Arc::clone(&key.0), pattern: Arc::clone(&key.1), handler, source };
+        if let Some(&number) = self.numbers.get(&key) {
+            let place = usize::from(number.0);
+            if self.names[place] != name {
+                Arc::make_mut(&mut self.names)[place] = name;
+            }
+            return number;
         }
         let Some(number) = u16::try_from(self.names.len()).ok().filter(|_| self.names.len() < ROUTES_COUNT_MAX) else {
             return RouteNumber::OTHER;
         };
-        Arc::make_mut(&mut self.names).push(name.clone());
-        self.numbers.insert(name, RouteNumber(number));
+        Arc::make_mut(&mut self.names).push(name);
+        self.numbers.insert(key, RouteNumber(number));
         RouteNumber(number)
     }
 
@@ -144,25 +155,43 @@ impl RouteCounts {
 mod tests {
     use super::*;
 
+    fn number(names: &mut RouteNames, method: &str, pattern: &str) -> RouteNumber {
+        names.number(method, pattern, &RouteOrigin::default())
+    }
+
+    #[test]
+    fn a_route_is_written_where_the_newest_code_says() {
+        let mut names = RouteNames::default();
+        let written = |line: u32| RouteOrigin {
+            handler: Some("shop:show".into()),
+            source: Some(format!("shop.py:{line}")),
+            ..RouteOrigin::default()
+        };
+        let route = names.number("GET", "/", &written(3));
+        assert_eq!(names.number("GET", "/", &written(12)), route);
+        let name = route.name(&names.names).unwrap();
+        assert_eq!((name.handler.as_deref(), name.source.as_deref()), (Some("shop:show"), Some("shop.py:12")));
+    }
+
     #[test]
     fn a_route_keeps_its_number_and_what_is_beyond_the_bound_is_counted_together() {
         let mut names = RouteNames::default();
-        let first = names.number("GET", "/");
-        assert_eq!(names.number("GET", "/"), first);
-        assert_ne!(names.number("POST", "/"), first);
+        let first = number(&mut names, "GET", "/");
+        assert_eq!(number(&mut names, "GET", "/"), first);
+        assert_ne!(number(&mut names, "POST", "/"), first);
         for place in 0..2 * ROUTES_COUNT_MAX {
-            names.number("GET", &format!("/{place}"));
+            number(&mut names, "GET", &format!("/{place}"));
         }
-        assert_eq!(names.number("GET", "/new"), RouteNumber::OTHER);
-        assert_eq!(names.number("GET", "/"), first, "also when there is no room");
+        assert_eq!(number(&mut names, "GET", "/new"), RouteNumber::OTHER);
+        assert_eq!(number(&mut names, "GET", "/"), first, "also when there is no room");
         assert_eq!(names.all().len(), ROUTES_COUNT_MAX);
     }
 
     #[test]
     fn requests_are_counted_under_the_name_of_their_route() {
         let mut names = RouteNames::default();
-        names.number("GET", "/never");
-        let route = names.number("GET", "/orders/{id}");
+        number(&mut names, "GET", "/never");
+        let route = number(&mut names, "GET", "/orders/{id}");
         let mut statistics = RouteStatistics::default();
         let mut times = Times::default();
         times.add_running(Duration::from_millis(3));

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ._cors import Cors
 from ._hooks import Hook, Hooks, make_after_hook, make_hook
+from ._origin import line_of
 from ._responses.templates import Templates
 from ._routing.patterns import Pattern, checked_prefix, join, parse
 from ._routing.routes import About, Route, make_route
@@ -338,7 +339,8 @@ class Router(JobRegistry):
             raise ValueError(f"{path}: cors is a policy, Cors(...), or False")
         pattern = parse(join(self.prefix, path))
         optional = parse(self.prefix).names if self.prefix else ()
-        about = About(self._tag, dict(responses or {}), hidden)
+        line = line_of(sys._getframe(2))  # of the application, which has called `get` or another one
+        about = About(self._tag, dict(responses or {}), hidden, line)
 
         def register(handler: F) -> F:
             self._add_route(make_route(verbs, pattern, handler, deadline, name, self.hooks, optional, about, cors))

@@ -9,10 +9,6 @@ from typing import Literal, TypeAlias
 Effect: TypeAlias = Literal["none", "completed", "unknown", "cancelled"]
 Fault: TypeAlias = Literal["client", "application", "worker", "server", "operator"]
 
-NO_ROUTE = "no route matches this path"
-DOT_SEGMENT = "a path must not have segments that are . or .. (clients resolve them)"
-NO_METHOD = "this path does not support the method; see Allow"
-
 
 class ParkadeError(Exception):
     """The base of everything that this package raises, except `HTTPError`."""

@@ -33,7 +33,7 @@ fn report() -> Report {
     let mut times = Times::default();
     times.add_parked(Duration::from_secs(2));
     let mut names = RouteNames::default();
-    report.ended.record(names.number("GET", "/say/\"hola\""), 200, times);
+    report.ended.record(names.number("GET", "/say/\"hola\"", &parkade_wire::RouteOrigin::default()), 200, times);
     report.ended.record(RouteNumber::UNMATCHED, 404, Times::default());
     report.routes = names.all();
     report.runs.record(Some("mail"), RunOutcome::Retried, Some(Duration::from_secs(1)));

@@ -652,6 +652,11 @@ function showWorkers({ report, requests }) {
 
 const doneOf = (worker) => (worker.role === "jobs" ? count(worker.jobs, "job") : number.format(worker.requests));
 
+const writtenAt = ({ handler, source }) => {
+  const told = [handler?.split(":").pop(), source].filter(Boolean).join(" · ");
+  return told ? [make("div", { class: "note mono", title: handler ?? source }, told)] : [];
+};
+
 function showRoutes({ routes }) {
   rows($("#route-rows"), routes, {
     key: (route) => `${route.method} ${route.route}`,
@@ -666,7 +671,7 @@ function showRoutes({ routes }) {
         bar.append(piece);
       }
       return [
-        cell([make("span", { class: "method" }, `${route.method} `), make("span", { class: "mono" }, route.route)], { kind: "wide" }),
+        cell([make("span", { class: "method" }, `${route.method} `), make("span", { class: "mono" }, route.route), ...writtenAt(route)], { kind: "wide" }),
         cell(number.format(route.requests), { kind: "number", label: "requests" }),
         cell(number.format(route.client_errors), { kind: "number", label: "4xx" }),
         cell(number.format(route.errors), { kind: route.errors ? "number error" : "number", label: "5xx" }),

@@ -9,10 +9,11 @@ from .._link.answers import Answer, Coming, Deferred, Plain, Run
 from .._log import log_error
 from .._requests.request import Request
 from .._responses.error_pages import routes_page
+from .._responses.problems import NO_METHOD, no_route
 from .._responses.redirects import redirect
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
-from ..errors import NO_METHOD, NO_ROUTE, HTTPError
+from ..errors import HTTPError
 from ..jobs._runs import run_job
 from .continuations import Continuations
 from .job_access import JobAccess
@@ -69,14 +70,15 @@ class Handling:
             answer = scope.results.answer_async if scope.asynchronous else scope.results.answer
             return answer(response, 307, raw, request)
         if self._lists_routes and not allowed and "html" in request.headers.get("accept", ""):
-            routes = [(", ".join(route.methods), route.path) for route in self._app.ready().routes]
-            page = routes_page(request, routes, f"There is one for {other}." if other is not None else "")
+            page = routes_page(
+                request, self._app.ready().routes, f"There is one for {other}." if other is not None else ""
+            )
             answer = scope.results.answer_async if scope.asynchronous else scope.results.answer
             return answer(page, 404, raw, request)
         # In the words of the core, which answers alone if there is no error handler for this.
         if allowed:
             error = HTTPError(405, NO_METHOD, headers={"allow": ", ".join(allowed)})
         else:
-            error = HTTPError(404, NO_ROUTE if other is None else f"{NO_ROUTE}; there is a route for {other}")
+            error = HTTPError(404, no_route(other))
         fail = scope.failures.answer_async if scope.asynchronous else scope.failures.answer
         return fail(error, raw, request)

@@ -69,9 +69,7 @@ class Scopes:
 
     def with_other_slash(self, method: str, path: str) -> str | None:
         """The path with a slash more or less at its end, if that has a route."""
-        other = path[:-1] if path.endswith("/") else path + "/"
-        # `//host` is no path of this server, where a client is sent to it.
-        return other if not other.startswith("//") and self._table.match(method, other) is not None else None
+        return self._table.with_other_slash(method, path)
 
     def routed(self, raw: p.Request) -> p.Request:
         """A request that was kept, with the number that its route has here.

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from .._log import format_error
 from .._requests.request import Request
+from .._wire.ready import Route
 from ..errors import HTTPError, QueryError
 from .problems import preferred, problem_response
 from .response import HTML, Response, html
@@ -29,10 +30,14 @@ def failure_response(error: BaseException, request: Request | None, dev: bool) -
     return problem_response(HTTPError(500, _FAILED), request)
 
 
-def routes_page(request: Request, routes: Iterable[tuple[str, str]], hint: str) -> Response:
-    """For developers: a path without a route, and the routes that there are, as methods and path."""
+def routes_page(request: Request, routes: Iterable[Route], hint: str) -> Response:
+    """For developers: a path without a route, and the routes that there are."""
     escape = markup.escape
-    rows = "".join(f"<tr><th>{escape(methods)}<td><code>{escape(path)}</code>" for methods, path in routes)
+    rows = "".join(
+        f"<tr><th>{escape(', '.join(route.methods))}<td><code>{escape(route.path)}</code>"
+        f"<td>{escape((route.handler or '').rpartition(':')[2])}<td>{escape(route.source or '')}"
+        for route in routes
+    )
     told = f"{request.method} {request.raw_path}"
     page = _ROUTES.format(request=escape(told), hint=f"<p>{escape(hint)}</p>" if hint else "", routes=rows)
     return html(page, 404)
@@ -42,7 +47,8 @@ _STYLE = """<style>
 :root {{ color-scheme: light dark }}
 body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem }}
 h1 {{ font-size: 1.4rem }} h2 {{ font-size: 1rem }}
-th {{ text-align: left; padding-right: 1rem; font-weight: normal; opacity: .7 }}
+th {{ text-align: left; font-weight: normal; opacity: .7 }} th, td {{ padding-right: 1rem; vertical-align: top }}
+td:last-child {{ opacity: .7 }}
 </style>"""
 
 _ROUTES = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>404</title>

@@ -22,6 +22,15 @@ _NAMES = {
 }
 """How precisely media ranges name each form. If a client likes two of them equally, it gets the first."""
 
+DOT_SEGMENT = "a path must not have segments that are . or .. (clients resolve them)"
+NO_METHOD = "this path does not support the method; see Allow"
+
+
+def no_route(other: str | None) -> str:
+    """In the words of the core. `other`: the path that has a route, with a slash more or less at its end."""
+    hint = "" if other is None else f"; there is a route for {other}"
+    return f"no route matches this path{hint}"
+
 
 def preferred(accept: str) -> str:
     """The content type that a client with this `Accept` wants for an error: the one with the highest weight; among

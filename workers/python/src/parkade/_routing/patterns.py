@@ -114,6 +114,12 @@ class RouteTable:
         methods = {method for end, _ in self._ends(path) for told, _ in end.routes for method in told}
         return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 
+    def with_other_slash(self, method: str, path: str) -> str | None:
+        """The path with a slash more or less at its end, if that has a route."""
+        other = path[:-1] if path.endswith("/") else path + "/"
+        # `//host` is no path of this server, where a client is sent to it.
+        return other if not other.startswith("//") and self.match(method, other) is not None else None
+
     def _first(self, method: str, path: str) -> Match | None:
         for end, parameters in self._ends(path):
             for methods, number in end.routes:

@@ -14,6 +14,7 @@ from .._cors import Cors
 from .._hooks import Hooks, is_asynchronous
 from .._limits import HEADERS_MAX
 from .._mappings import Headers
+from .._origin import handler_of, source_of
 from .._requests.request import Request
 from .._responses.encoding import SHORT_TEXT, TEXT_HEAD, encode_kept, encode_string, inline
 from .._responses.response import Response, normalise
@@ -32,13 +33,14 @@ from .patterns import Pattern, join, parse
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What only the description of the application tells: the router's name, further responses by status (a text, or
-    the type of the body), and whether the route is left out.
+    """What is only told to people. For the description of the application: the router's name, further responses by
+    status (a text, or the type of the body), and whether the route is left out. And the line that registered it.
     """
 
     tag: str | None = None
     responses: Mapping[int, Any] = field(default_factory=dict)
     hidden: bool = False
+    line: str | None = None
 
 
 _NOTHING_MORE = About()
@@ -98,20 +100,25 @@ class Route:
 
         The core itself answers a constant or a wait, unless hooks run around it or it has to be `in_worker`.
         """
-        methods, path, name, deadline = list(self.methods), self.pattern.path, self.name, self.deadline
         plain = ReadyRoute(
-            methods=methods, path=path, name=name, deadline=deadline, kind="async" if self.asynchronous else "sync"
+            methods=list(self.methods),
+            path=self.pattern.path,
+            kind="async" if self.asynchronous else "sync",
+            deadline=self.deadline,
+            name=None if self.name == self.pattern.path else self.name,
+            handler=None if self.call is None else handler_of(self.target),
+            source=self.about.line if self.call is None else source_of(self.target),
         )
         if self.call is not None or in_worker or self.is_hooked:
             return plain
         if isinstance(self.target, Wait):
             wait = msgspec.to_builtins(self.target.wait, builtin_types=(bytes,))
-            return ReadyRoute(methods=methods, path=path, name=name, kind="wait", wait=wait, then=_then(self.target))
+            return msgspec.structs.replace(plain, kind="wait", deadline=None, wait=wait, then=_then(self.target))
         try:
             answer = inline(_response(self.target))
         except InvalidResult:  # too long for the core to keep: a worker gives it
             return plain
-        return ReadyRoute(methods=methods, path=path, name=name, kind="constant", answer=answer)
+        return msgspec.structs.replace(plain, kind="constant", deadline=None, answer=answer)
 
 
 def make_route(

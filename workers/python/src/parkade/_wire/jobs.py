@@ -133,6 +133,7 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
     deadline: Seconds | None = None
     priority: Priority = 0
     access: Literal["public", "private", "sync", "async"] = "public"
+    source: str | None = None  # for people
 
     def __post_init__(self) -> None:
         _check_name(self.name)

@@ -31,7 +31,7 @@ class Park(Struct, array_like=True, frozen=True):
 
 
 class Route(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A route, for READY. `name` is for people (`parkade routes`)."""
+    """A route, for READY. `name`, `handler` and `source` are for people (`parkade routes`)."""
 
     methods: list[str]
     path: str
@@ -40,8 +40,10 @@ class Route(Struct, frozen=True, omit_defaults=True, kw_only=True):
     answer: Response | None = None
     wait: list[Any] | None = None
     then: Then | None = None
-    name: str | None = None
     cors: Count | None = None
+    name: str | None = None
+    handler: str | None = None
+    source: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind == "constant" and self.answer is None:

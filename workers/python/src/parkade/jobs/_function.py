@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from .._job import new_id
 from .._link import port
+from .._origin import source_of
 from .._sql.transactions import open_transaction
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
@@ -112,6 +113,7 @@ class JobFunction(Generic[P, R]):
             deadline=policy.deadline,
             priority=policy.priority,
             access=policy.access_kind,
+            source=source_of(self.function),
         )
 
     def key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:

@@ -18,12 +18,12 @@ from .._link.answers import Answer, Attempted, Streamed
 from .._link.answers import Parked as ParkedAnswer
 from .._requests.request import Request
 from .._responses.encoding import inline
-from .._responses.problems import problem_response
+from .._responses.problems import DOT_SEGMENT, NO_METHOD, no_route, problem_response
 from .._routing.patterns import Match, RouteTable, has_dot_segment, parse
 from .._wire import payloads as p
 from .._wire.ready import Park, read_wait
 from .._wire.ready import Route as ReadyRoute
-from ..errors import DOT_SEGMENT, NO_METHOD, NO_ROUTE, HTTPError, WaitError
+from ..errors import HTTPError, WaitError
 from . import _job_address as job_address
 from ._added import Added, Surroundings
 from ._databases import Databases
@@ -90,7 +90,8 @@ class Core:
             if allowed := self._router.allowed(head.path):
                 error = HTTPError(405, NO_METHOD, {"allow": ", ".join(allowed)})
             else:
-                error = HTTPError(404, NO_ROUTE)
+                other = self._router.with_other_slash(head.method, head.path)
+                error = HTTPError(404, no_route(other))
             return Response(inline(problem_response(error, Request(raw))))
         raw = msgspec.structs.replace(raw, route=match.route, parameters=list(match.parameters))
         route = self._ready.routes[match.route]
