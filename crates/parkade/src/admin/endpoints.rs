@@ -1,10 +1,10 @@
-//! Routes the paths of the admin address.
+//! Routes the paths of the admin address. The site has checked already who may change something: see `access`.
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Body;
-use hyper::header::{CONTENT_TYPE, HeaderValue, ORIGIN};
-use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
 use parkade_model::{QueryId, RequestId};
 
 use super::answers::{AdminAnswer, allow, fault, json, no_answer};
@@ -26,18 +26,10 @@ where
         };
     }
     if let Some(id) = path.strip_prefix("/requests/").and_then(|rest| rest.strip_suffix("/cancel")) {
-        return if request.method() == Method::POST {
-            cancel_request(id, request.headers(), door).await
-        } else {
-            allow("POST")
-        };
+        return if request.method() == Method::POST { cancel_request(id, door).await } else { allow("POST") };
     }
     if let Some(query) = path.strip_prefix("/queries/").and_then(|rest| rest.strip_suffix("/cancel")) {
-        return if request.method() == Method::POST {
-            cancel(query, request.headers(), door).await
-        } else {
-            allow("POST")
-        };
+        return if request.method() == Method::POST { cancel(query, door).await } else { allow("POST") };
     }
     if let Some(place) = path.strip_prefix("/reload").filter(|place| place.is_empty() || place.starts_with('/')) {
         return reloading::answer(place, &request, door).await;
@@ -76,11 +68,7 @@ fn not_ready(reason: &str) -> AdminAnswer {
     json(StatusCode::SERVICE_UNAVAILABLE, &serde_json::json!({ "ready": false, "reason": reason }))
 }
 
-async fn cancel(query: &str, headers: &HeaderMap, door: &AdminDoor) -> AdminAnswer {
-    // As with publishing: no page that an operator visits can do it.
-    if headers.contains_key(ORIGIN) {
-        return fault(StatusCode::FORBIDDEN, "requests from browsers cannot cancel queries here; use `parkade cancel`");
-    }
+async fn cancel(query: &str, door: &AdminDoor) -> AdminAnswer {
     let Ok(query) = query.parse().map(QueryId) else {
         return fault(StatusCode::BAD_REQUEST, "a query id is a number; `parkade status` shows them");
     };
@@ -88,10 +76,7 @@ async fn cancel(query: &str, headers: &HeaderMap, door: &AdminDoor) -> AdminAnsw
     cancelled(outcome, &serde_json::json!({ "cancelled": query.0 }))
 }
 
-async fn cancel_request(id: &str, headers: &HeaderMap, door: &AdminDoor) -> AdminAnswer {
-    if headers.contains_key(ORIGIN) {
-        return fault(StatusCode::FORBIDDEN, "requests from browsers cannot cancel requests here");
-    }
+async fn cancel_request(id: &str, door: &AdminDoor) -> AdminAnswer {
     let number = |text: &str| text.parse::<u32>().ok();
     let request = id
         .split_once('.')
@@ -118,9 +103,6 @@ fn cancelled(outcome: Result<Result<(), CancelRefused>, NoAnswer>, told: &serde_
 
 /// There is no confirmation: it stops as after SIGTERM, or at once with `?now`.
 async fn stop<B>(request: &Request<B>, door: &AdminDoor) -> AdminAnswer {
-    if request.headers().contains_key(ORIGIN) {
-        return fault(StatusCode::FORBIDDEN, "requests from browsers cannot stop the server; use `parkade stop`");
-    }
     let at_once = match request.uri().query() {
         None | Some("") => false,
         Some("now") => true,

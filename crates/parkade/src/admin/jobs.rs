@@ -7,8 +7,7 @@ mod waiting;
 
 use bytes::Bytes;
 use hyper::body::Body;
-use hyper::header::ORIGIN;
-use hyper::{HeaderMap, Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use parkade_jobs::{Fault, JobRecord, JobState};
 use parkade_model::{BadJobId, JobId};
 use serde_json::json;
@@ -36,10 +35,6 @@ where
 async fn of_a_job<B>(place: &str, request: &Request<B>, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
     let (id, action) = place.split_once('/').map_or((place, None), |(id, action)| (id, Some(action)));
     let id = id.parse::<JobId>();
-    let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
-    if let Some(refused) = refused_to_browsers(request.headers()).filter(|_| changes) {
-        return Err(refused);
-    }
     match (action, request.method()) {
         (None, &Method::GET | &Method::HEAD) => waiting::show(id.map_err(no_id)?, request.uri().query(), door).await,
         (None, &Method::DELETE) => drop(id.map_err(no_id)?, door).await,
@@ -145,13 +140,6 @@ fn conflict(state: JobState, why: &str) -> AdminAnswer {
 fn unexpected(answer: &JobAnswer) -> AdminAnswer {
     tracing::error!("a bug in parkade: the job store answered another question: {answer:?}");
     fault(StatusCode::INTERNAL_SERVER_ERROR, "a bug in parkade: please report it with what the log says")
-}
-
-/// As with publishing: no page that an operator visits can do it.
-fn refused_to_browsers(headers: &HeaderMap) -> Option<AdminAnswer> {
-    let refused =
-        || fault(StatusCode::FORBIDDEN, "requests from browsers cannot change jobs here; let the application do it");
-    headers.contains_key(ORIGIN).then(refused)
 }
 
 fn no_id(bad: BadJobId) -> AdminAnswer {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use hyper::body::Body;
-use hyper::header::{CONTENT_TYPE, ORIGIN};
+use hyper::header::CONTENT_TYPE;
 use hyper::{HeaderMap, Request, StatusCode};
 use parkade_model::ChannelName;
 
@@ -35,13 +35,6 @@ async fn publish(
     body: Result<Bytes, AdminAnswer>,
     door: &AdminDoor,
 ) -> Result<AdminAnswer, AdminAnswer> {
-    // Browsers send it with every POST of a page, so no page that an operator visits can publish here.
-    if headers.contains_key(ORIGIN) {
-        return Err(fault(
-            StatusCode::FORBIDDEN,
-            "requests from browsers cannot publish here; let the application do it",
-        ));
-    }
     let channel = channel(encoded_channel).map_err(|error| fault(StatusCode::BAD_REQUEST, &error))?;
     let content_type = match headers.get(CONTENT_TYPE).map(|value| value.to_str()) {
         None => CONTENT_TYPE_UNKNOWN.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyper::header::{CONNECTION, HeaderValue, ORIGIN};
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub enum ReloadState {
 /// `place`: the part of the path after `/reload`.
 pub async fn answer<B>(place: &str, request: &Request<B>, door: &AdminDoor) -> AdminAnswer {
     let answered = match (place, request.method()) {
-        ("", &Method::POST) => begin(request, door).await,
+        ("", &Method::POST) => begin(request.uri().query(), door).await,
         ("", _) => Err(allow("POST")),
         (_, &Method::GET | &Method::HEAD) => follow(place, request.uri().query(), door).await,
         (..) => Err(allow("GET, HEAD")),
@@ -43,12 +43,8 @@ pub async fn answer<B>(place: &str, request: &Request<B>, door: &AdminDoor) -> A
     }
 }
 
-async fn begin<B>(request: &Request<B>, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
-    // As with publishing: no page that an operator visits can do it.
-    if request.headers().contains_key(ORIGIN) {
-        return Err(fault(StatusCode::FORBIDDEN, "requests from browsers cannot reload here; use `parkade reload`"));
-    }
-    let patience = patience(request.uri().query()).map_err(|error| fault(StatusCode::BAD_REQUEST, &error))?;
+async fn begin(query: Option<&str>, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
+    let patience = patience(query).map_err(|error| fault(StatusCode::BAD_REQUEST, &error))?;
     match door.ask(|reply| Ask::Reload { reply }).await {
         Ok(Ok(reload)) => end(reload, patience, door).await,
         Ok(Err(refused)) => Err(fault(StatusCode::CONFLICT, &refused.to_string())),

@@ -11,7 +11,7 @@ use parkade_wire::limits::{ARGUMENTS_BYTES_MAX, JOB_NAME_BYTES_MAX, PRIORITY_MAX
 use parkade_wire::{EnqueueOptions, Enqueued};
 use serde::Deserialize;
 
-use super::{JobAnswer, JobAsk, asked, find, refused_to_browsers, stands, unexpected};
+use super::{JobAnswer, JobAsk, asked, find, stands, unexpected};
 use crate::admin::answers::{AdminAnswer, fault};
 use crate::admin::body;
 use crate::admin::door::AdminDoor;
@@ -50,13 +50,8 @@ pub async fn answer<B>(request: Request<B>, door: &AdminDoor) -> Result<AdminAns
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static>,
 {
-    let (head, body) = request.into_parts();
-    // Before anything else: a connection that closes with unread bytes may lose the response.
-    let body = body::whole(body, JOB_BODY_BYTES_MAX, &EnqueueRefused::TooLarge.text()).await;
-    if let Some(refused) = refused_to_browsers(&head.headers) {
-        return Err(refused);
-    }
-    let (job, known) = read(&body?).map_err(|refused| fault(refused.status(), &refused.text()))?;
+    let body = body::whole(request.into_body(), JOB_BODY_BYTES_MAX, &EnqueueRefused::TooLarge.text()).await?;
+    let (job, known) = read(&body).map_err(|refused| fault(refused.status(), &refused.text()))?;
     let (id, name) = (job.id, job.name.clone());
     let ask = if known { JobAsk::EnqueueKnown } else { JobAsk::Enqueue };
     match asked(ask(Box::new(job)), door).await? {

@@ -7,10 +7,9 @@ use super::super::door::ReloadRefused;
 use super::*;
 
 /// A server that reloads as number 7, which ends like this, if at all.
-async fn asked(line: &str, origin: bool, end: Option<ReloadEnd>) -> (u16, Value) {
+async fn asked(line: &str, end: Option<ReloadEnd>) -> (u16, Value) {
     let (method, path) = line.split_once(' ').unwrap();
     let request = Request::builder().method(method).uri(path);
-    let request = if origin { request.header(ORIGIN, "http://evil.example") } else { request };
     let request = request.body(()).unwrap();
     let (door, mut asks) = AdminDoor::new();
     let server = async {
@@ -46,24 +45,23 @@ async fn a_reload_tells_how_it_ended_or_that_it_goes_on() {
     let done = Some(ReloadEnd::Done { generation: 3 });
     let aborted = Some(ReloadEnd::Aborted { why: "SyntaxError".into() });
     for line in ["POST /reload", "POST /reload?wait=20", "GET /reload/7", "GET /reload/7?wait=20"] {
-        assert_eq!(asked(line, false, None).await, (202, view("running", None, None)), "{line}");
-        assert_eq!(asked(line, false, done.clone()).await, (200, view("done", Some(3), None)), "{line}");
-        let told = asked(line, false, aborted.clone()).await;
+        assert_eq!(asked(line, None).await, (202, view("running", None, None)), "{line}");
+        assert_eq!(asked(line, done.clone()).await, (200, view("done", Some(3), None)), "{line}");
+        let told = asked(line, aborted.clone()).await;
         assert_eq!(told, (200, view("aborted", None, Some("SyntaxError"))), "{line}");
     }
 }
 
 #[tokio::test]
 async fn what_makes_no_sense_is_refused() {
-    for (line, origin, status) in [
-        ("POST /reload", true, 403),
-        ("GET /reload", false, 405),
-        ("POST /reload/7", false, 405),
-        ("GET /reload/8", false, 404),
-        ("GET /reload/last", false, 400),
-        ("GET /reload/7?wait=soon", false, 400),
+    for (line, status) in [
+        ("GET /reload", 405),
+        ("POST /reload/7", 405),
+        ("GET /reload/8", 404),
+        ("GET /reload/last", 400),
+        ("GET /reload/7?wait=soon", 400),
     ] {
-        assert_eq!(asked(line, origin, None).await.0, status, "{line}");
+        assert_eq!(asked(line, None).await.0, status, "{line}");
     }
     let stopping = ReloadRefused::Stopping.to_string();
     assert_eq!(stopping, "the server is stopping; it does not reload");
