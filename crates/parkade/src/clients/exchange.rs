@@ -269,7 +269,7 @@ impl Exchange {
     /// The form in which its client reads errors.
     pub fn representation(&self) -> Representation {
         match (&self.arrival, &self.note) {
-            (Some(arrival), _) => Representation::of(&arrival.head),
+            (Some(arrival), _) => arrival.head.representation(),
             (None, Some(note)) => note.representation,
             (None, None) => Representation::default(),
         }
@@ -278,7 +278,7 @@ impl Exchange {
     /// Nothing else is needed of the request, which may wait for long.
     pub fn take_arrival(&mut self) -> Option<Box<Arrival>> {
         let arrival = self.arrival.take()?;
-        let representation = Representation::of(&arrival.head);
+        let representation = arrival.head.representation();
         if representation != Representation::default() || arrival.given_id.is_some() {
             self.note.get_or_insert_with(|| Box::new(arrival.note())).representation = representation;
         }

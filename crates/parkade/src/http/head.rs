@@ -11,6 +11,7 @@ use bytes::Bytes;
 use super::answer::is_token;
 use super::fault::RequestFault;
 use super::limits::{HEADER_SLOTS, METHOD_BYTES_MAX, REQUEST_OVERHEAD_BYTES};
+use super::problem::Representation;
 use super::target::{RequestTarget, is_authority};
 use crate::tls_refusal;
 
@@ -85,6 +86,12 @@ impl Head {
     /// The first field of that name.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields().find(|(given, _)| *given == name).and_then(|(_, value)| std::str::from_utf8(value).ok())
+    }
+
+    /// The form in which its client wants to read an error.
+    pub fn representation(&self) -> Representation {
+        let lines = self.fields().filter(|(name, _)| *name == "accept");
+        Representation::preferred(lines.filter_map(|(_, value)| std::str::from_utf8(value).ok()))
     }
 
     /// Whether a body follows.

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::head::Head;
 use super::page::{document, escaped};
 use super::status_name;
 
@@ -26,14 +25,8 @@ pub enum Representation {
 const REPRESENTATIONS: [Representation; 3] = [Representation::Details, Representation::Page, Representation::Text];
 
 impl Representation {
-    /// What the `Accept` fields of a request prefer.
-    pub fn of(head: &Head) -> Self {
-        let lines = head.fields().filter(|(name, _)| *name == "accept");
-        Self::preferred(lines.filter_map(|(_, value)| std::str::from_utf8(value).ok()))
-    }
-
-    /// The form with the highest weight; among equals, the one that is named most precisely (RFC 9110, section 12.5.1).
-    fn preferred<'a>(lines: impl Iterator<Item = &'a str>) -> Self {
+    /// What the `Accept` fields of a request prefer: the form with the highest weight; among equals, the one that is named most precisely (RFC 9110, section 12.5.1).
+    pub fn preferred<'a>(lines: impl Iterator<Item = &'a str>) -> Self {
         // For each form: how precisely the range names it, and the weight of that range.
         let mut wanted: [Option<(u8, u16)>; 3] = [None; 3];
         for range in lines.flat_map(|line| line.split(',')) {

@@ -318,7 +318,7 @@ impl Outbound {
         let (peer, problem) = (transport.peer(), fault.problem(&context.setup.limits));
         let status = problem.status;
         tracing::debug!(status, detail = %problem.detail, ?peer, "request refused");
-        let representation = head.map_or_else(Representation::default, Representation::of);
+        let representation = head.map_or_else(Representation::default, Head::representation);
         let body = problem.body(representation);
         let line = head.map(|head| Box::new((head.method().to_owned(), head.target())));
         context.refused.push(RefusedRequest { peer, fault, bytes: body.len(), line });

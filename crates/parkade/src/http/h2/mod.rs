@@ -221,7 +221,7 @@ async fn stream(
 
 /// `head`: that of the request, if it is known.
 fn refused(fault: RequestFault, head: Option<&Head>, limits: &HttpLimits) -> Response<Outgoing> {
-    let representation = head.map_or_else(Representation::default, Representation::of);
+    let representation = head.map_or_else(Representation::default, Head::representation);
     let problem = fault.problem(limits);
     let mut response = Response::new(Outgoing::Whole(problem.body(representation)));
     *response.status_mut() = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
