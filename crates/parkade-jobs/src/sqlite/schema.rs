@@ -49,7 +49,6 @@ pub const LADDER: &[&str] = &[V1];
 /// A claim changes no row of a job: a row of `claims` lists the running ones, eight bytes each. `attempt` and `started`
 /// are those of the last attempt that has ended. So a job costs two writes of its row, one when it is stored and one
 /// when it ends.
-/// attempt that has ended. So a job costs two writes of its row, one when it comes and one when it ends.
 const V1: &str = "
 CREATE TABLE jobs (
     job INTEGER PRIMARY KEY,

@@ -20,8 +20,8 @@ use parkade_sql::{SlotState, SlotStatus};
 
 pub(crate) use cancels::{CancelRoute, Cancels};
 use connecting::Connecting;
+use phase::SessionEnd;
 use retiring::Retiring;
-use session::SessionEnd;
 pub(crate) use session::SlotSession;
 
 use crate::canceller::Canceller;

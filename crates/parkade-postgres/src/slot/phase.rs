@@ -6,11 +6,11 @@ use parkade_sql::{LeaseId, SlotState};
 
 use super::busy::Busy;
 use super::cancelling::{Cancelling, Settling};
-use super::session::SessionEnd;
 use crate::canceller::Canceller;
 use crate::handshake::BackendIdentity;
 use crate::job::Job;
 use crate::limits::{CANCELLING_MAX, RESETTING_MAX, SETTLING_MAX};
+use crate::line::TerminateMode;
 
 #[derive(Debug)]
 pub(crate) enum SessionPhase {
@@ -24,6 +24,15 @@ pub(crate) enum SessionPhase {
     Resetting,
     /// Its slot closes the connection next.
     Over(SessionEnd),
+}
+
+/// What becomes of its connection when the session is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionEnd {
+    /// It is closed, and the place is free.
+    Closed(TerminateMode),
+    /// It is closed, but the server may not have noticed yet. `is_terminated`: its process has to be terminated.
+    Retired { is_terminated: bool },
 }
 
 impl SessionPhase {

@@ -10,7 +10,7 @@ use super::backend::SlotBackend;
 use super::busy::Busy;
 use super::cancelling::{CancelCause, Cancelling, Settlement, Settling};
 use super::cancels::Cancels;
-use super::phase::SessionPhase;
+use super::phase::{SessionEnd, SessionPhase};
 use super::retiring::Retiring;
 use crate::canceller::{Canceller, SignalTarget};
 use crate::handshake::BackendIdentity;
@@ -34,15 +34,6 @@ pub(crate) struct SlotSession {
     /// When the current phase began.
     since: Instant,
     phase: SessionPhase,
-}
-
-/// What becomes of its connection when the session is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SessionEnd {
-    /// It is closed, and the place is free.
-    Closed(TerminateMode),
-    /// It is closed, but the server may not have noticed yet. `is_terminated`: its process has to be terminated.
-    Retired { is_terminated: bool },
 }
 
 /// The process is expected to end by itself.
