@@ -9,7 +9,7 @@ use parkade_core::{Core, Destination, RouteId};
 use parkade_model::{Errand, JobId, TableId, Then, Wait};
 use parkade_wire::{Application, Response, Route, RouteKind, RouteOrigin, ThenRequest};
 
-use super::surroundings::{self, Declared, Surroundings};
+use super::surroundings::{self, BadSurroundings, Declared, Surroundings};
 use super::{called, check, waits};
 use crate::clients::added::{AddedHeaders, OwnedHeader};
 use crate::databases::Databases;
@@ -37,7 +37,7 @@ pub enum StaticRoute {
 #[derive(Debug)]
 struct Ready {
     standing: StaticRoute,
-    asked: Option<WorkRequest>,
+    query: Option<WorkRequest>,
     /// For each method, in the statistics.
     numbers: Vec<(Box<str>, RouteNumber)>,
     added: Option<RouteAdded>,
@@ -68,10 +68,8 @@ pub enum BadApplication {
     Answer { path: String, fault: answer::BadAnswer },
     #[error("invalid wait in the route {path:?}: {why}")]
     Wait { path: String, why: String },
-    #[error("the headers of the application cannot be sent: {0}")]
-    Headers(answer::BadAnswer),
-    #[error("a policy for other origins cannot be sent: it has something that is no origin, method or header name")]
-    Cors,
+    #[error(transparent)]
+    Surroundings(#[from] BadSurroundings),
 }
 
 impl Routes {
@@ -175,8 +173,8 @@ impl Routes {
     }
 
     /// The query of a wait route.
-    pub fn asked(&self, route: RouteId) -> Option<&WorkRequest> {
-        self.tables.ready(route)?.asked.as_ref()
+    pub fn query(&self, route: RouteId) -> Option<&WorkRequest> {
+        self.tables.ready(route)?.query.as_ref()
     }
 }
 
@@ -186,7 +184,7 @@ fn route_spec(
     names: &mut RouteNames,
 ) -> Result<(RouteSpec, Ready), BadApplication> {
     let path = route.path;
-    let (mut asked, mut adds) = (None, None);
+    let (mut query, mut adds) = (None, None);
     let (kind, standing) = match route.kind {
         RouteKind::Sync => (routing::RouteWork::Sync, StaticRoute::None),
         RouteKind::Async => (routing::RouteWork::Async, StaticRoute::None),
@@ -199,12 +197,12 @@ fn route_spec(
             (routing::RouteWork::Wait { wait, then: Then::Answer }, StaticRoute::Job)
         }
         RouteKind::Wait { wait: told, then } => {
-            let (wait, asks) =
+            let (wait, needed) =
                 waits::wait(told, databases).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
-            if let Some(WorkRequest::NoDatabase(why)) = &asks {
+            if let Some(WorkRequest::NoDatabase(why)) = &needed {
                 return Err(BadApplication::Wait { path, why: (**why).to_owned() });
             }
-            asked = asks;
+            query = needed;
             let (then, standing) = match then {
                 ThenRequest::Answer { response, added } => {
                     adds = added.map(|added| route_added(&path, &added)).transpose()?;
@@ -221,7 +219,7 @@ fn route_spec(
     };
     let deadline = route.deadline.map(|seconds| (seconds > 0.0).then(|| duration(seconds)));
     let numbers = numbers(&route.methods, &path, &route.origin, names);
-    Ok((RouteSpec { methods: route.methods, path, kind, deadline }, Ready { standing, asked, numbers, added: adds }))
+    Ok((RouteSpec { methods: route.methods, path, kind, deadline }, Ready { standing, query, numbers, added: adds }))
 }
 
 /// A route for `GET` also answers `HEAD`.

@@ -7,7 +7,6 @@ use parkade_model::TableId;
 use parkade_wire::{CorsPolicy, Headers};
 
 use super::cors::{self, Policy};
-use super::routes::BadApplication;
 use crate::clients::added::{AddedHeaders, OwnedHeader};
 use crate::http::Head;
 use crate::http::answer::{self, BadAnswer};
@@ -34,17 +33,26 @@ pub struct Declared {
     pub unmatched: Option<u32>,
 }
 
+/// What an application declares cannot be added to responses. The text is for the operator's log.
+#[derive(Debug, thiserror::Error)]
+pub enum BadSurroundings {
+    #[error("the headers of the application cannot be sent: {0}")]
+    Headers(BadAnswer),
+    #[error("a policy for other origins cannot be sent: it has something that is no origin, method or header name")]
+    Cors,
+}
+
 impl Declared {
     /// `None` if the application adds nothing.
-    pub fn checked(self) -> Result<Option<impl FnOnce(TableId) -> Surroundings>, BadApplication> {
+    pub fn checked(self) -> Result<Option<impl FnOnce(TableId) -> Surroundings>, BadSurroundings> {
         if self.headers.is_empty() && self.policies.is_empty() {
             return Ok(None);
         }
-        let fields = fields(&self.headers).map_err(BadApplication::Headers)?;
+        let fields = fields(&self.headers).map_err(BadSurroundings::Headers)?;
         let usual = Rc::new(AddedHeaders { usual: fields, ..AddedHeaders::default() });
         let policies: Vec<Policy> = self.policies.into_iter().map(|said| Policy::new(said, &usual)).collect();
         if policies.iter().any(|policy| !policy.is_sendable()) {
-            return Err(BadApplication::Cors);
+            return Err(BadSurroundings::Cors);
         }
         let (of_routes, unmatched) = (self.of_routes, self.unmatched);
         Ok(Some(move |table| Surroundings { table, usual, policies, of_routes, unmatched }))

@@ -20,10 +20,10 @@ pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<Wo
         WaitRequest::Timer { after } => Ok((Wait::Timer { after }, None)),
         WaitRequest::Next { channel, timeout, since } => Ok((Wait::Next { channel, timeout, since }, None)),
         WaitRequest::Stream { channel, since } => Ok((Wait::Stream { channel, since }, None)),
-        WaitRequest::Query(query) => Ok(asks(queries::query(*query, databases))),
-        WaitRequest::Begin(begin) => Ok(asks(queries::begin(&begin, databases))),
-        WaitRequest::Commit => Ok(asks(queries::end(QueryWork::Commit))),
-        WaitRequest::Rollback => Ok(asks(queries::end(QueryWork::Rollback))),
+        WaitRequest::Query(query) => Ok(needs(queries::query(*query, databases))),
+        WaitRequest::Begin(begin) => Ok(needs(queries::begin(&begin, databases))),
+        WaitRequest::Commit => Ok(needs(queries::end(QueryWork::Commit))),
+        WaitRequest::Rollback => Ok(needs(queries::end(QueryWork::Rollback))),
         WaitRequest::Stored => Ok((Wait::Stored, None)),
         WaitRequest::Result { job, timeout } => Ok((Wait::Job { job, timeout }, None)),
         WaitRequest::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
@@ -31,8 +31,8 @@ pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<Wo
     }
 }
 
-fn asks((wait, asked): (Wait, WorkRequest)) -> (Wait, Option<WorkRequest>) {
-    (wait, Some(asked))
+fn needs((wait, query): (Wait, WorkRequest)) -> (Wait, Option<WorkRequest>) {
+    (wait, Some(query))
 }
 
 /// What a route waits for, as `parkade routes` says it.

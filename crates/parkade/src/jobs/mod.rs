@@ -48,7 +48,7 @@ pub use cancelling::CancelFailed;
 pub use context::JobContext;
 pub use opening::WaitingWorker;
 pub use store_link::{StoreLink, Waited};
-pub use transaction_jobs::{TransactionJobs, refused};
+pub use transaction_jobs::{TransactionJobs, unstored};
 
 /// If a stopping server's store takes longer than this to record how runs ended, the next start rescues them.
 const SETTLE_MAX: Duration = Duration::from_secs(5);

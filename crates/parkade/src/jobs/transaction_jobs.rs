@@ -3,20 +3,22 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use parkade_core::{CommitAnswer, CommitAsk, PlacedJob, Probed, StoreStanding};
+use parkade_core::limits::{TRANSACTION_JOBS_BYTES_MAX, TRANSACTION_JOBS_COUNT_MAX};
+use parkade_core::{CommitAnswer, CommitAsk, CommitFault, PlacedJob, Probed, StoreStanding};
 use parkade_jobs::postgres::{Placed, Probe, Within, enqueued, looked_up, probed};
 use parkade_jobs::{Fault, NewJob};
-use parkade_model::{DatabaseId, IdMap, JobId, LeaseId, QueryId};
-use parkade_sql::{FailureKind, Query, QueryEnd, QueryEvent, QueryFailure};
+use parkade_model::{DatabaseId, IdMap, JobId, LeaseId, PayloadId, QueryId};
+use parkade_sql::{DatabaseWork, FailureKind, QueryEnd, QueryEvent, QueryFailure};
 
+use super::StoreLink;
 use crate::store::wall;
 
 #[derive(Debug, Default)]
 pub struct TransactionJobs {
     kept: IdMap<LeaseId, Vec<NewJob>>,
     statements: IdMap<QueryId, CommitStatement>,
-    /// How the store stands, as last told.
-    told: StoreStanding,
+    /// How the store stood at the last look.
+    standing: StoreStanding,
 }
 
 /// A statement that has not ended.
@@ -39,26 +41,32 @@ impl TransactionJobs {
         self.kept.remove(&lease).unwrap_or_default()
     }
 
-    /// How the store stands, if that is news.
-    pub fn note_standing(&mut self, standing: StoreStanding) -> Option<StoreStanding> {
-        (std::mem::replace(&mut self.told, standing) != standing).then_some(standing)
+    /// How the store stands, if that has changed since the last call.
+    pub fn new_standing(&mut self, store: &StoreLink) -> Option<StoreStanding> {
+        let standing = match store.within()? {
+            Err(_) => StoreStanding::Refuses,
+            Ok(None) => StoreStanding::Opening,
+            Ok(Some(_)) => StoreStanding::Open,
+        };
+        (std::mem::replace(&mut self.standing, standing) != standing).then_some(standing)
     }
 
-    /// A statement that begins.
+    /// A statement that begins; `None`: the store is not open.
     pub fn begin(
         &mut self,
         statement: QueryId,
         (lease, database): (LeaseId, DatabaseId),
         ask: CommitAsk,
-        within: &Within,
-    ) -> Query {
+        store: &StoreLink,
+    ) -> Option<DatabaseWork> {
+        let within = store.within()?.ok()??;
         let query = match &ask {
             CommitAsk::Probe => Within::probe(),
             CommitAsk::Enqueue(ids) => within.enqueue(wall(), &self.jobs(lease, ids)),
             CommitAsk::LookUp(ids) => within.look_up(&self.jobs(lease, ids)),
         };
         self.statements.insert(statement, CommitStatement { lease, database, ask, rows: Vec::new() });
-        query
+        Some(DatabaseWork::Within { lease, query })
     }
 
     /// Whether the event is about one of the statements.
@@ -102,8 +110,28 @@ impl TransactionJobs {
     }
 }
 
-/// How a COMMIT ends whose jobs cannot be stored.
-pub fn refused(fault: &Fault) -> QueryEnd {
+/// How a COMMIT ends that is not carried out. `end_of`: how one of its statements ended.
+pub fn unstored(why: CommitFault, store: &StoreLink, end_of: impl FnOnce(PayloadId) -> Option<QueryEnd>) -> QueryEnd {
+    let unavailable = |why: &str| refused(&Fault::Unavailable(why.into()));
+    match why {
+        CommitFault::Cancelled => QueryEnd::Cancelled,
+        CommitFault::Statement(payload) => end_of(payload).unwrap_or(QueryEnd::Cancelled),
+        CommitFault::TooManyJobs => QueryEnd::Failed(QueryFailure::new(
+            FailureKind::TooLarge,
+            format!(
+                "a transaction enqueues at most {TRANSACTION_JOBS_COUNT_MAX} jobs, with {TRANSACTION_JOBS_BYTES_MAX} bytes"
+            ),
+        )),
+        CommitFault::StoreRefuses => match store.within() {
+            Some(Err(fault)) => refused(&fault),
+            Some(Ok(_)) | None => unavailable("the job store is being opened"),
+        },
+        CommitFault::Rejoining => unavailable("this server is rejoining the others"),
+        CommitFault::KeysBusy => unavailable("other jobs with the same keys begin and end too quickly"),
+    }
+}
+
+fn refused(fault: &Fault) -> QueryEnd {
     let kind = match fault {
         Fault::Unavailable(_) => FailureKind::Unreachable,
         Fault::QueueFull => FailureKind::QueueFull,

@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::{Moment, Outcome};
 use parkade_model::{DatabaseId, LeaseId, QueryId, QueryWork, Reason, RequestId, Shape};
-use parkade_sql::{DatabaseWork, QueryEnd, QueryFailure};
+use parkade_sql::{DatabaseWork, FailureKind, QueryEnd, QueryFailure};
 use parkade_wire::WaitOutcome;
 use parkade_wire::limits::INLINE_BODY_BYTES_MAX;
 
@@ -260,8 +260,32 @@ impl Queries {
         })
     }
 
+    /// Logs a query that failed. `request` and `database`: their names.
+    pub fn log_failure(
+        &mut self,
+        failed: &LoggedFailure,
+        end: &QueryEnd,
+        (request, database): (&str, &str),
+        now: Moment,
+    ) {
+        let QueryEnd::Failed(failure) = end else { return };
+        let (sqlstate, message, query) = (failure.sqlstate.as_deref().unwrap_or("-"), &failure.message, &failed.text);
+        let is_news = match failure.kind {
+            // It follows from an earlier failure, which has been logged.
+            FailureKind::NoTransaction => false,
+            FailureKind::Unreachable | FailureKind::QueueFull => self.may_warn(now),
+            _ => true,
+        };
+        match failed.fault {
+            _ if !is_news => tracing::debug!(request, database, %query, "a query failed: {message}"),
+            "client" => tracing::debug!(request, database, sqlstate, %query, "a query failed: {message}"),
+            "server" => tracing::warn!(request, database, sqlstate, %query, "a query failed: {message}"),
+            _ => tracing::error!(request, database, sqlstate, %query, "a query failed: {message}"),
+        }
+    }
+
     /// Whether a failure of a kind that thousands of queries have at the same time is logged.
-    pub fn may_warn(&mut self, now: Moment) -> bool {
+    fn may_warn(&mut self, now: Moment) -> bool {
         let may = self.warned.is_none_or(|warned| now.since(warned) >= WARNING_INTERVAL);
         if may {
             self.warned = Some(now);

@@ -3,18 +3,19 @@
 //! Only methods of the server, on purpose: one match for each group of effects, whose arms need different parts.
 
 use parkade_core::{
-    DatabaseEffect, Effect, Event, HttpEffect, KillReason, Outcome, ServerEffect, StatementSource, StoreEffect,
-    WorkerEffect,
+    CommitAnswer, CommitEffect, CommitEvent, CommitFault, DatabaseEffect, Effect, Event, HttpEffect, KillReason,
+    Outcome, ServerEffect, StatementSource, StoreEffect, WorkerEffect,
 };
-use parkade_model::{Refusal, RequestId, Role, WorkerId};
-use parkade_sql::QueryEnd;
+use parkade_model::{QueryWork, Refusal, RequestId, Role, WorkerId};
+use parkade_sql::{DatabaseWork, QueryEnd};
 use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::Server;
 use crate::application::{Routes, StaticRoute, waits};
 use crate::clients::exchange::{Exchange, Kept};
 use crate::clients::{Clients, IdText};
-use crate::queries::Start;
+use crate::jobs;
+use crate::queries::{Start, WorkRequest};
 
 impl Server {
     pub(super) fn act(&mut self, effect: Effect) {
@@ -26,7 +27,7 @@ impl Server {
             Effect::Server(effect) => self.act_on_server(effect),
             Effect::Recurring(effect) => self.with_jobs(|jobs, cx| jobs.recur(cx, effect)),
             Effect::Cancel(effect) => self.jobs.cancel(effect, |payload| self.payloads.take_fault(payload)),
-            Effect::Commit(effect) => self.act_on_commits(effect),
+            Effect::Commit(effect) => self.act_on_commit(effect),
         }
     }
 
@@ -188,6 +189,71 @@ impl Server {
         }
     }
 
+    fn act_on_commit(&mut self, effect: CommitEffect) {
+        match effect {
+            CommitEffect::Keep { lease, payload } => {
+                if let Some(job) = self.payloads.take_job(payload) {
+                    self.transaction_jobs.keep(lease, job);
+                }
+            }
+            CommitEffect::NoTransaction { worker, payload } => {
+                let job = self.payloads.take_job(payload).map(|job| job.name);
+                tracing::error!(
+                    worker = worker.0,
+                    job,
+                    "a job was enqueued within a transaction, but none is open; the request fails"
+                );
+            }
+            CommitEffect::Begin { commit: query, request, lease, database } => {
+                let (work, lease) = (QueryWork::Commit, Some(lease));
+                let start = Start { query, request, database, work, lease, collect: true };
+                if let Err(failure) = self.queries.start(&start, WorkRequest::End, self.now) {
+                    self.databases.end_without(query, QueryEnd::Failed(failure));
+                }
+            }
+            CommitEffect::Ask { statement, lease, database, ask } => {
+                if let Some(work) = self.transaction_jobs.begin(statement, (lease, database), ask, &self.jobs.store) {
+                    self.databases.submit(database, self.clock.at(self.now), statement, work);
+                } else {
+                    self.tell_standing();
+                    let answer = CommitAnswer::NotOpen;
+                    self.tell(Event::Commit(CommitEvent::Answered { statement, answer }));
+                }
+            }
+            CommitEffect::Cancel { commit, statement, database } => {
+                self.queries.cancelled(commit, self.now);
+                self.databases.cancel(database, self.clock.at(self.now), statement);
+            }
+            CommitEffect::Commit { commit, lease, database } => {
+                self.databases.submit(database, self.clock.at(self.now), commit, DatabaseWork::Commit { lease });
+            }
+            CommitEffect::Fail { commit, why } => {
+                if why == CommitFault::Cancelled {
+                    self.queries.cancelled(commit, self.now);
+                }
+                let end = jobs::unstored(why, &self.jobs.store, |payload| self.payloads.take_end(payload));
+                self.databases.end_without(commit, end);
+            }
+            CommitEffect::TablesClosed { database } => {
+                let database = self.databases.name(database);
+                tracing::warn!(
+                    database,
+                    "jobs are enqueued after its transactions have committed, not within them: its role has no access to the schema parkade (see docs/jobs.md)"
+                );
+            }
+            CommitEffect::Enqueued { request, job, id } => {
+                self.jobs.store.add_enqueued(u64::from(job == id));
+                self.clients.exchanges.note_stored(request, job, id);
+            }
+            CommitEffect::Give { lease, worker, request } => {
+                for job in self.transaction_jobs.take(lease) {
+                    self.with_jobs(|jobs, cx| jobs.enqueue_for_worker(cx, worker, Some(request), job));
+                }
+            }
+            CommitEffect::Drop { lease } => drop(self.transaction_jobs.take(lease)),
+        }
+    }
+
     fn act_on_store(&mut self, effect: StoreEffect) {
         match effect {
             StoreEffect::ClaimJobs { count, limited } => self.with_jobs(|jobs, cx| jobs.claim(cx, count, &limited)),
@@ -244,15 +310,15 @@ impl Server {
     }
 
     fn start_query(&mut self, start: &Start, source: StatementSource) {
-        let asked = match source {
-            StatementSource::Payload(payload) => self.payloads.take_asked(payload),
-            StatementSource::Route(route) => self.routes.asked(route).cloned(),
+        let query = match source {
+            StatementSource::Payload(payload) => self.payloads.take_query(payload),
+            StatementSource::Route(route) => self.routes.query(route).cloned(),
         };
-        let Some(asked) = asked else {
+        let Some(request) = query else {
             return tracing::error!("a bug in parkade: the core began a query that no request asked for");
         };
         let Start { query, database, .. } = *start;
-        let work = match self.queries.start(start, asked, self.now) {
+        let work = match self.queries.start(start, request, self.now) {
             Ok(work) => work,
             Err(failure) => return self.databases.end_without(query, QueryEnd::Failed(failure)),
         };

@@ -3,11 +3,14 @@
 //! Only methods of the server, on purpose: each event takes a few lines, which need the core and the parts that its
 //! effects concern.
 
-use parkade_core::{Core, Destination, Event, Manner, PressureEvent, Publisher, WorkerError};
+use parkade_core::{
+    CommitAnswer, CommitEvent, Core, Destination, Event, Manner, PressureEvent, Publisher, WorkerError,
+};
 use parkade_model::{ChannelName, Cursor, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
 use parkade_sql::QueryEvent;
 use parkade_wire::{ErrorReason, Response, ThenRequest, WaitRequest};
 
+use super::casualties::Casualties;
 use super::payloads::Payload;
 use super::{Server, held_output};
 use crate::admin::PublishRefused;
@@ -18,6 +21,7 @@ use crate::databases::DatabaseEvent;
 use crate::http::HttpEvent;
 use crate::http::answer::BadAnswer;
 use crate::jobs::{self, WaitingWorker};
+use crate::log::{self, Record, RecordOrigin};
 use crate::queries::Rows;
 use crate::routing::RouteMatch;
 use crate::upstream::WorkerEvent;
@@ -101,7 +105,13 @@ impl Server {
                 self.loading.reloads.note_death(&format!("a worker cannot be started: {why}"));
                 self.tell(Event::WorkerExited { worker });
             }
-            WorkerEvent::Exited { worker, how, announced } => self.worker_exited(worker, &how, announced),
+            WorkerEvent::Exited { worker, how, announced } => {
+                let pid = self.upstream.pid(worker);
+                self.loading.reloads.note_death(&format!("a worker has exited: {how}"));
+                self.casualties = Some(Casualties::default());
+                self.tell(Event::WorkerExited { worker });
+                self.casualties.take().unwrap_or_default().log(worker, pid, &how, announced);
+            }
             WorkerEvent::Logged { worker, request, record } => self.worker_logged(worker, request, &record),
             WorkerEvent::Response { worker, request, response, more } => {
                 self.worker_answered(worker, request, response, more);
@@ -112,7 +122,13 @@ impl Server {
                 Ok(()) => self.tell(Event::AnswerEnded { worker, request }),
             },
             WorkerEvent::Enqueued { worker, request, job } if job.options.within => {
-                self.worker_enqueued_within(worker, request, *job);
+                // Without a request there is no transaction: both have ended.
+                let Some(request) = request else { return };
+                let job = self.jobs.new_job(*job);
+                let (id, bytes) = (job.id, job.arguments.len());
+                self.tell_with(Payload::Job(Box::new(job)), |payload| {
+                    Event::Commit(CommitEvent::Enqueued { worker, request, job: id, bytes, payload })
+                });
             }
             WorkerEvent::Enqueued { worker, request, job } => {
                 self.with_jobs(|jobs, cx| jobs.worker_enqueued(cx, worker, request, *job));
@@ -187,6 +203,19 @@ impl Server {
         self.loading.fail(fault);
         self.tell(Event::WorkerFailed { worker });
         self.upstream.kill(worker);
+    }
+
+    /// A request as the log names it: method, path, and its id.
+    pub(super) fn describe(&self, request: RequestId) -> String {
+        self.clients.describe(request, &self.routes.names())
+    }
+
+    /// The code of a worker has logged something.
+    pub(super) fn worker_logged(&self, worker: WorkerId, request: Option<RequestId>, record: &Record) {
+        let pid = self.upstream.pid(worker);
+        let route = request.and_then(|request| self.clients.route(request, &self.routes.names()));
+        let request_id = request.and_then(|request| self.clients.id(request));
+        log::record(record, &RecordOrigin { worker: worker.0, pid, route, request_id });
     }
 
     fn worker_answered(&mut self, worker: WorkerId, request: RequestId, response: Response, more: bool) {
@@ -308,7 +337,7 @@ impl Server {
             }
             wait => waits::wait(wait, &self.databases),
         };
-        let (wait, asked) = match known {
+        let (wait, query) = match known {
             Ok(known) => known,
             Err(why) => {
                 let what = self.describe(request);
@@ -328,7 +357,7 @@ impl Server {
         };
         let wait = waits::with_cursor(wait, cursor);
         // A request that joins a shared query does not need its own.
-        self.tell_with(Payload::Park { kept, asked }, |payload| Event::Parked { worker, request, wait, then, payload });
+        self.tell_with(Payload::Park { kept, query }, |payload| Event::Parked { worker, request, wait, then, payload });
         if let Some(exchange) = self.clients.exchanges.of(request) {
             // It must not keep its head and body in memory while it waits.
             exchange.forget_arrival(then == Then::Await);
@@ -351,7 +380,7 @@ impl Server {
 
     pub(super) fn hear_database(&mut self, event: DatabaseEvent) {
         match event {
-            DatabaseEvent::Query(event) if self.transaction_jobs.is_about(&event) => self.hear_statement(event),
+            DatabaseEvent::Query(event) if self.transaction_jobs.is_about(&event) => self.hear_commit(event),
             DatabaseEvent::Query(event) => self.hear_query(event),
             DatabaseEvent::Notified { channel, payload } => match ChannelName::parse(&channel) {
                 Ok(name) => {
@@ -367,6 +396,33 @@ impl Server {
                     self.tell(Event::MessagesLost { channel });
                 }
             }
+        }
+    }
+
+    /// A statement of a COMMIT that stores jobs has rows, or has ended.
+    fn hear_commit(&mut self, event: QueryEvent) {
+        match event {
+            QueryEvent::Started { .. } => {}
+            QueryEvent::Piece { query, bytes } => {
+                if let Some(database) = self.transaction_jobs.add_rows(query, &bytes) {
+                    self.databases.taken(database, query, bytes.len());
+                }
+            }
+            QueryEvent::Ended { query: statement, end } => match self.transaction_jobs.end(statement, end) {
+                None => {}
+                Some(Ok(answer)) => self.tell(Event::Commit(CommitEvent::Answered { statement, answer })),
+                Some(Err(end)) => self.tell_with(Payload::End(Box::new(end)), |payload| {
+                    let answer = CommitAnswer::Failed(payload);
+                    Event::Commit(CommitEvent::Answered { statement, answer })
+                }),
+            },
+        }
+    }
+
+    /// Tells the core how the job store stands for transactions, if that has changed.
+    pub(super) fn tell_standing(&mut self) {
+        if let Some(standing) = self.transaction_jobs.new_standing(&self.jobs.store) {
+            self.tell(Event::Commit(CommitEvent::Store(standing)));
         }
     }
 
@@ -390,7 +446,8 @@ impl Server {
             }
             QueryEvent::Ended { query, end } => {
                 if let Some(failed) = self.queries.failed(query, &end) {
-                    self.log_failure(&failed, &end);
+                    let (request, database) = (self.describe(failed.request), self.databases.name(failed.database));
+                    self.queries.log_failure(&failed, &end, (&request, database), self.now);
                 }
                 let Some((completed, bytes)) = self.queries.ended(query, end, self.now) else { return };
                 self.tell(Event::QueryEnded { query, completed, bytes });

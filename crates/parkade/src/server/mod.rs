@@ -1,14 +1,13 @@
 //! The server: owns all mutable state. It passes events to the core, and effects to the parts that carry them out.
 
 mod backlog;
-mod commits;
+mod casualties;
 mod cpu;
 mod effects;
 mod event_loop;
 mod events;
 mod flow;
 mod held_output;
-mod incidents;
 mod limits;
 mod payloads;
 mod report;
@@ -30,9 +29,9 @@ use crate::log::AccessLog;
 use crate::queries::Queries;
 use crate::upstream::Upstream;
 use backlog::Backlog;
+use casualties::Casualties;
 use flow::Flow;
 use held_output::HeldOutput;
-use incidents::Casualties;
 use payloads::{Payload, Payloads};
 
 pub use event_loop::{EventLoop, Failed, Input};

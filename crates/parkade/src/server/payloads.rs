@@ -16,7 +16,7 @@ pub enum Payload {
     /// `RESPONSE`
     Response(Response),
     /// `PARK`: how to continue after the wait, and the query for a database.
-    Park { kept: Option<Kept>, asked: Option<WorkRequest> },
+    Park { kept: Option<Kept>, query: Option<WorkRequest> },
     /// Why the store of jobs could not do it.
     Fault(Fault),
     /// `ENQUEUE` within a transaction.
@@ -87,10 +87,10 @@ impl Payloads {
     }
 
     /// The query for a database.
-    pub fn take_asked(&mut self, id: PayloadId) -> Option<WorkRequest> {
+    pub fn take_query(&mut self, id: PayloadId) -> Option<WorkRequest> {
         let at = self.position(id)?;
         match &mut self.held[at].1 {
-            Payload::Park { asked, .. } => asked.take(),
+            Payload::Park { query, .. } => query.take(),
             Payload::Response(_) | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
         }
     }
@@ -113,7 +113,7 @@ mod tests {
 
     fn park(state: &'static [u8]) -> Payload {
         let kept = Some(Kept::Function { name: "told".into(), state: bytes::Bytes::from_static(state) });
-        Payload::Park { kept, asked: Some(WorkRequest::End) }
+        Payload::Park { kept, query: Some(WorkRequest::End) }
     }
 
     #[test]
@@ -123,11 +123,11 @@ mod tests {
         assert!(payloads.take_response(one).is_none(), "it is none, and stays");
         assert!(matches!(payloads.take_kept(one), Some(Kept::Function { state, .. }) if &*state == b"one"));
         assert!(payloads.take_kept(one).is_none());
-        assert!(matches!(payloads.take_asked(one), Some(WorkRequest::End)));
-        assert!(payloads.take_asked(one).is_none());
+        assert!(matches!(payloads.take_query(one), Some(WorkRequest::End)));
+        assert!(payloads.take_query(one).is_none());
         assert!(payloads.take_response(PayloadId(99)).is_none());
         payloads.drop(one);
-        assert!(matches!(payloads.take_asked(other), Some(WorkRequest::End)));
+        assert!(matches!(payloads.take_query(other), Some(WorkRequest::End)));
         payloads.drop(other);
         assert!(payloads.held.is_empty());
         assert!(payloads.hold(park(b"third")) > other, "a number never comes back");
