@@ -15,10 +15,6 @@ MODULES = ("parkade", "parkade.errors", "parkade.testing")
 """`parkade.jobs` is among the public names of `parkade`."""
 
 
-INSIDE = {"concurrent", "ready", "routes", "start_hooks", "stop_hooks"}
-"""What only workers use of an application, as well as all names that begin with `ready_`."""
-
-
 class Class(pdoc.doc.Class):
     """A public class with what it inherits from Parkade's private modules, where nobody could look it up: `App.get`,
     `App.job`. Left out is what it has from Python itself, and attributes without a description, which are not for
@@ -34,8 +30,6 @@ class Class(pdoc.doc.Class):
 
 def is_for_applications(member: Any) -> bool:
     """Whether the reference shows it."""
-    if member.name in INSIDE or member.name.startswith("ready_"):
-        return False
     return bool(member.docstring) or member.name == "__init__"
 
 

@@ -235,13 +235,13 @@ def test_an_error_handler_answers_with_the_errors_status() -> None:
         for response in map(client.get, ("/no", "/raise/special", "/raise/zero", "/raise/teapot"))
     ]
     assert found == [(404, "<p>/no"), (500, '{"missing":"x"}'), (503, "/raise/zero ZeroDivisionError"), (418, "tea")]
-    assert app.ready().fallback
+    assert app._ready().fallback
 
 
 def test_a_handler_for_another_status_leaves_404_to_the_core() -> None:
     app = failing()
     app.error(500)(lambda: "x")
-    assert not app.ready().fallback
+    assert not app._ready().fallback
 
 
 def test_a_handler_for_every_exception_leaves_http_errors_alone() -> None:
@@ -311,7 +311,7 @@ def test_hooks_run_around_every_handler() -> None:
     assert (client.get("/constant").text, client.get("/constant").headers["x-seen"]) == ("c", "/constant")
     assert (client.get("/broken").status, client.get("/broken").headers["x-seen"]) == (500, "/broken")
     assert Client(app).get("/a").status == 401
-    assert [route.kind for route in app.ready().routes] == ["sync", "sync", "sync"]
+    assert [route.kind for route in app._ready().routes] == ["sync", "sync", "sync"]
 
 
 def test_one_async_hook_makes_the_application_concurrent() -> None:
@@ -340,7 +340,7 @@ def test_one_async_hook_makes_the_application_concurrent() -> None:
     with Client(app) as client:
         assert client.get("/").text == "fine"
         assert (client.get("/?x=1").status, client.get("/?x=1").text) == (500, "x")
-    assert app.ready().concurrent
+    assert app._ready().concurrent
     assert ran[:2] == ["before", "after"]
 
 
@@ -400,7 +400,7 @@ def test_routes_are_told_with_their_kind() -> None:
     app.route("/sync", lambda: "", methods=["put", "PATCH"], deadline=0)
     app.channel("bids", count=10)
     app.channel("auction/*", age=60, bytes=1_000)
-    told = msgspec.to_builtins(app.ready())
+    told = msgspec.to_builtins(app._ready())
     kinds = [(route["path"], route["kind"]) for route in told["routes"]]
     assert kinds == [
         ("/constant", "constant"),
@@ -447,7 +447,7 @@ def test_people_are_told_who_answers_and_where_it_is_written() -> None:
     app.get("/object", Pages())
     app.get("/constant", "c")
     job = app.job(nothing_to_do)
-    told = {route.path: (route.name, route.handler, route.source) for route in app.ready().routes}
+    told = {route.path: (route.name, route.handler, route.source) for route in app._ready().routes}
     here, inside = __name__, test_people_are_told_who_answers_and_where_it_is_written.__qualname__ + ".<locals>"
     assert told["/plain"] == ("plain", f"{here}:{inside}.plain", written(plain))
     assert told["/named"] == ("mine", f"{here}:{inside}.plain", written(plain))
@@ -460,7 +460,7 @@ def test_people_are_told_who_answers_and_where_it_is_written() -> None:
     assert source is not None
     assert source.partition(":")[0] == written(plain).partition(":")[0]
     assert source_of(len) is None
-    assert app.ready().jobs[0].source == written(job.function)
+    assert app._ready().jobs[0].source == written(job._function)
 
 
 def nothing_to_do() -> None: ...
@@ -470,7 +470,7 @@ def test_constants_that_do_not_fit_into_a_frame_are_given_by_a_worker() -> None:
     app = App()
     for n in range(20):
         app.get(f"/{n}", "x" * 60_000)
-    told = app.ready()
+    told = app._ready()
     assert {route.kind for route in told.routes} == {"constant", "sync"}
     assert len(msgspec.msgpack.encode(told)) < 600_000
     assert Client(app).get("/19").text == "x" * 60_000

@@ -177,7 +177,7 @@ def test_what_is_given_is_told_by_the_parameters_of_the_function() -> None:
 def asked(app: App, name: str, arguments: bytes = b"") -> Any:
     handling = Handling(app)
     head = msgspec.Raw(msgspec.msgpack.encode(["GET", "/jobs/x", "", [], "", "http", "1.1"]))
-    return handling.runs[len(app.routes)](p.Request(len(app.routes), [NOBODY, name], None, arguments, head))
+    return handling.runs[len(app._all_routes)](p.Request(len(app._all_routes), [NOBODY, name], None, arguments, head))
 
 
 @pytest.mark.parametrize("concurrent", [False, True])
@@ -196,11 +196,11 @@ def test_it_is_told_how_it_is_asked() -> None:
     app = App()
     app.job(name="open")(lambda: None)
     app.job(name="plain", access=owner_only)(lambda owner: None)
-    assert [job.access for job in app.ready().jobs] == ["public", "sync"]
-    assert not app.concurrent
+    assert [job.access for job in app._ready().jobs] == ["public", "sync"]
+    assert not app._is_concurrent
     app.job(name="coroutine", access=owner_only_later)(lambda owner: None)
-    assert [job.access for job in app.ready().jobs] == ["public", "sync", "async"]
-    assert app.concurrent, "somebody has to await it"
+    assert [job.access for job in app._ready().jobs] == ["public", "sync", "async"]
+    assert app._is_concurrent, "somebody has to await it"
 
 
 class Members:

@@ -64,7 +64,7 @@ def test_a_job_is_told_with_its_queue_and_a_route_of_its_own() -> None:
     app.queue("mail", concurrency=2, rate=10)
     app.job(line)
     app.job(retries=5, deadline=60, queue="mail", priority=-3, name="send")(nothing)
-    told = app.ready()
+    told = app._ready()
     assert [msgspec.structs.replace(job, source=None) for job in told.jobs] == [
         r.Job(name="line", kind="sync"),
         r.Job(name="send", kind="sync", queue="mail", retries=5, deadline=60, priority=-3),
@@ -81,9 +81,9 @@ def test_a_job_is_told_with_its_queue_and_a_route_of_its_own() -> None:
 )
 def test_the_route_of_jobs_is_where_the_application_wants_it(path: str | None, told: list[str]) -> None:
     app = App(jobs_path=path)
-    assert app.ready().routes == [], "without jobs there is none"
+    assert app._ready().routes == [], "without jobs there is none"
     app.job(nothing)
-    assert [route.path for route in app.ready().routes] == told
+    assert [route.path for route in app._ready().routes] == told
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_a_path_of_jobs_that_cannot_be_is_refused_at_once(path: str, told: str) 
 def test_a_coroutine_among_jobs_makes_the_application_concurrent() -> None:
     app = App()
     app.job(nothing)
-    assert not app.concurrent
+    assert not app._is_concurrent
 
     @app.job
     async def wait() -> None: ...
 
-    assert app.concurrent
-    assert (app.ready().jobs[1].name, app.ready().jobs[1].kind) == ("wait", "async")
+    assert app._is_concurrent
+    assert (app._ready().jobs[1].name, app._ready().jobs[1].kind) == ("wait", "async")
 
 
 def test_a_job_is_still_an_ordinary_function() -> None:
@@ -188,7 +188,7 @@ def test_a_queue_is_bounded_by_what_can_be_a_bound(bounds: dict[str, Any]) -> No
 def test_a_period_is_a_text_a_number_or_a_timedelta(period: Any, seconds: float) -> None:
     app = App()
     app.every(period)(nothing)
-    (told,) = app.ready().recurring
+    (told,) = app._ready().recurring
     assert (told.every, told.cron, told.missed, told.arguments) == (seconds, None, "once", b"\x93\x01\x90\x80")
 
 
@@ -207,7 +207,7 @@ def test_a_job_recurs_over_or_under_its_decorator_and_alone() -> None:
     @app.every(30)
     def alone(job: Job) -> None: ...
 
-    told = app.ready()
+    told = app._ready()
     assert [(job.name, job.retries) for job in told.jobs] == [("over", 0), ("below", 1), ("alone", 3)]
     assert [(one.name, one.job, one.every, one.cron, one.timezone, one.missed) for one in told.recurring] == [
         ("over", "over", 3_600, None, "UTC", "skip"),
@@ -233,11 +233,11 @@ def test_a_recurring_job_has_the_key_of_one_that_is_enqueued_without_arguments()
     app.every(60)(nothing)
     with Client(app) as client:
         once.enqueue()
-        keys = [one.key for one in app.ready().recurring]
+        keys = [one.key for one in app._ready().recurring]
         assert keys == [client.jobs[0].told.options.key, "the only one", None]
-    app.every(60)(app.job(unique=lambda year: str(year), name="yearly")(once.function))
+    app.every(60)(app.job(unique=lambda year: str(year), name="yearly")(once._function))
     with pytest.raises(SignatureError, match="yearly is a recurring job"):
-        app.ready()
+        app._ready()
 
 
 # Enqueued

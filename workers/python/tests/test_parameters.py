@@ -262,7 +262,7 @@ def test_a_file_of_a_form_is_an_upload() -> None:
     headers = {"content-type": "multipart/form-data; boundary=x"}
     assert given(handler, "POST /", content=content, headers=headers) == (
         "Anna",
-        Upload("a.txt", "text/plain", b"b\r\nc"),
+        Upload("a.txt", "text/plain", b"b\r\nc", "a.txt"),
         None,
     )
 

@@ -10,12 +10,15 @@ import textwrap
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+import msgspec
 import pytest
 
 import parkade
 import parkade.jobs
 import parkade.testing
-from parkade import after, query
+from parkade import Job, Message, Request, after, query
+from parkade._job import JobState
+from parkade._wire import payloads as p
 
 MODULES = (parkade, parkade.jobs, parkade.testing)
 PUBLIC = [
@@ -54,7 +57,7 @@ def _described(kind: type) -> Iterator[str]:
             yield one.target.id
 
 
-INSIDE = {"App", "Router", "Wait", "Query", "JobFunction", "parkade.testing._response"}
+INSIDE = {"Wait", "Query", "parkade.testing._response"}
 """Classes and modules with attributes that other parts of the package use, and applications do not."""
 
 OTHERS = {"args", "told", "outcome"}
@@ -78,6 +81,43 @@ def test_public_attributes_have_a_description(kind: type) -> None:
     assert attributes - described - OTHERS == set()
 
 
+REGISTERING = (
+    "after before channel cors cron delete error every get include job jobs name on_start on_stop patch path post "
+    "prefix put queue route templates"
+)
+MAPPING = "get items keys values"
+
+NAMES = {
+    "App": (parkade.App, f"{REGISTERING} headers openapi"),
+    "Router": (parkade.Router, REGISTERING),
+    "Request": (
+        lambda: Request(p.Request(None, [], None, b"", msgspec.Raw(b""))),
+        "accepts_json body client content_type cookies cursor deadline form headers http_version id json method "
+        "parameters path query query_string raw_path route scheme state text",
+    ),
+    "Response": (parkade.Response, "body delete_cookie headers set_cookie status"),
+    "Status": (lambda: parkade.Status(202), "body delete_cookie headers set_cookie status"),
+    "Headers": (parkade.Headers, f"{MAPPING} add clear getlist pairs pop popitem setdefault update"),
+    "Fields": (parkade.Fields, f"{MAPPING} getlist items_all"),
+    "Channel": (lambda: parkade.channel("news"), "name next publish stream"),
+    "Message": (lambda: Message(b"", "", "0.0", False), "body content_type cursor gap json text value"),
+    "Job": (lambda: Job(JobState(bytes(16), "job", 1, None), 1), "attempt cancelled deadline id name progress"),
+    "JobFunction": (lambda: parkade.App().job(nothing), "enqueue name options"),
+    "Cors": (lambda: parkade.Cors("*"), "credentials expose headers max_age methods origins"),
+    "Upload": (lambda: parkade.Upload("", "", b""), "body content_type filename raw_filename"),
+}
+"""What editors propose after a dot, by class. A new name of an application's is written here; others begin with _."""
+
+
+def nothing() -> None: ...
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_class_shows_what_is_for_applications_and_nothing_else(kind: str) -> None:
+    make, names = NAMES[kind]
+    assert sorted(name for name in dir(make()) if not name.startswith("_")) == sorted(names.split())
+
+
 def _examples() -> Iterator[Any]:
     for name, value in PUBLIC:
         parts = vars(value).items() if inspect.isclass(value) else ()
@@ -94,6 +134,7 @@ def test_the_examples_of_docstrings_load(code: str) -> None:
 
 def test_the_most_used_names_have_an_example() -> None:
     used = (after, query, parkade.channel, parkade.Channel.publish, parkade.Channel.stream, parkade.Channel.next)
+    used = (*used, parkade.jobs.JobFunction.enqueue, parkade.jobs.JobFunction.options)
     for value in (*used, parkade.Wait.then, parkade.App, parkade.App.job, parkade.transaction, parkade.redirect):
         assert EXAMPLE.search(inspect.getdoc(value) or ""), value
 

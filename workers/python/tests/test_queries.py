@@ -139,7 +139,7 @@ def test_park_says_what_differs_from_the_usual(wait: Query, said: list[Any]) -> 
 def test_a_route_says_the_same_with_bytes_as_bytes() -> None:
     app = App()
     app.get("/", query("select $1", b"\xff").value())
-    (route,) = app.ready().routes
+    (route,) = app._ready().routes
     assert (route.kind, route.wait) == ("wait", ["query", "select $1", [b"\xff"], {"shape": "value"}])
 
 

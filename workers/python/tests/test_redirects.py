@@ -19,7 +19,7 @@ def test_a_redirect_is_303_unless_it_is_told_otherwise() -> None:
     answer = Client(app).post("/orders")
     assert (answer.status, answer.headers["location"], answer.headers["x-a"]) == (303, "/orders/7", "b")
     assert "set-cookie" in answer.headers
-    assert app.ready().routes[1].kind == "constant"
+    assert app._ready().routes[1].kind == "constant"
     assert Client(app).get("/old").status == 308
 
 

@@ -15,7 +15,7 @@ from parkade.testing import Client
 
 
 def paths(app: App) -> list[str]:
-    return [f"{route.methods[0]} {route.path}" for route in app.ready().routes]
+    return [f"{route.methods[0]} {route.path}" for route in app._ready().routes]
 
 
 def app_with(*routers: Router, prefix: str = "", **options: Any) -> App:
@@ -246,7 +246,7 @@ def test_routes_without_hooks_of_their_own_still_need_no_worker() -> None:
     for router in (hooked, free):
         router.get("/constant", html("<p>"))
         router.get("/timer", after(1, "x"))
-    kinds = {route.path: route.kind for route in app_with(hooked, free).ready().routes}
+    kinds = {route.path: route.kind for route in app_with(hooked, free)._ready().routes}
     assert kinds == {
         "/hooked/constant": "sync",
         "/hooked/timer": "sync",
@@ -346,7 +346,7 @@ def test_a_request_that_waited_finds_its_route_again_in_a_newer_version() -> Non
     newer = App()
     newer.get("/new", lambda: "new")
     newer.get("/a/{number}", lambda number: number, name="show")
-    [ready] = older.ready().routes
+    [ready] = older._ready().routes
     assert ready.path == "/a/{id}"
     head = msgspec.Raw(msgspec.msgpack.encode(["GET", "/a/7", "", msgspec.Raw(b"\x90"), "", "http", "1.1"]))
     parked = msgspec.msgpack.decode(Handling(older).runs[0](p.Request(0, ["7"], None, b"", head)).park)
@@ -388,7 +388,7 @@ def test_the_jobs_queues_and_schedules_of_a_router_are_the_applications() -> Non
     router.channel("news/*", count=3)
     router.post("/send", lambda: send.enqueue("Ana").result(timeout=5))
     app = app_with(router)
-    ready = app.ready()
+    ready = app._ready()
     assert [job.name for job in ready.jobs] == ["send", "clean"]
     assert [queue.name for queue in ready.queues] == ["mail"]
     assert [recurring.name for recurring in ready.recurring] == ["clean"]
@@ -417,8 +417,8 @@ def test_an_async_hook_or_job_of_a_router_makes_the_application_concurrent() -> 
     @router.on_start
     async def start() -> None: ...
 
-    assert app_with(router).concurrent
-    assert not app_with(Router()).concurrent
+    assert app_with(router)._is_concurrent
+    assert not app_with(Router())._is_concurrent
 
 
 # A slash at the end

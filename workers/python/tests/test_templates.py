@@ -72,5 +72,5 @@ def test_a_template_with_an_error_is_told_when_the_application_loads(tmp_path: P
 
 def test_without_jinja_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(LoadError, match="pip install jinja2"):
+    with pytest.raises(LoadError, match=r"pip install 'parkade\[templates\]'"):
         App().templates(tmp_path)

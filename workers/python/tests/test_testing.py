@@ -280,7 +280,7 @@ def test_files_are_sent_as_a_form(tmp_path: Path) -> None:
         ["tag", "a"],
         ["tag", "b"],
         ["one", ["one", "application/octet-stream", "bytes"]],
-        ["two", ['a "b".png', "image/png", "png"]],
+        ["two", ["a _b_.png", "image/png", "png"]],
         ["two", ["c.bin", "text/x", "text"]],
         ["file", ["notes.txt", "text/plain", "from a file"]],
     ]

@@ -48,8 +48,8 @@ class App(Router):
         self, *, concurrent: bool = False, jobs_path: str | None = "/jobs", redirect_slashes: bool = False
     ) -> None:
         super().__init__()
-        self.redirect_slashes = redirect_slashes
-        self.jobs_pattern = None if jobs_path is None else pattern_of_jobs(jobs_path)
+        self._redirect_slashes = redirect_slashes
+        self._jobs_pattern = None if jobs_path is None else pattern_of_jobs(jobs_path)
         self._concurrent = concurrent
         self._described: Settings | None = None
         self._made_for = 0  # so many routes, when the description was made
@@ -81,7 +81,7 @@ class App(Router):
         about = About(hidden=True)
         self._described = Settings(title, version, description, path, page)
         for one in filter(None, (path, page)):
-            self._add_route(make_route(("GET",), parse(one), "", None, one, self.hooks, (), about))
+            self._add_route(make_route(("GET",), parse(one), "", None, one, self._hooks, (), about))
 
     # Headers
 
@@ -105,13 +105,13 @@ class App(Router):
     # For workers
 
     @property
-    def routes(self) -> list[Route]:
+    def _all_routes(self) -> list[Route]:
         """The routes of the application and of all its routers, in the order that gives them their numbers."""
         if self._described is None or self._made_for == len(self._routes):
             return self._routes
         from ._openapi import document
 
-        made = document.document(self._described, self._routes, self.jobs_pattern if self.jobs else None)
+        made = document.document(self._described, self._routes, self._jobs_pattern if self.jobs else None)
         answers = {self._described.path: document.response(made)}
         if self._described.page is not None:
             answers[self._described.page] = document.page(self._described)
@@ -123,58 +123,58 @@ class App(Router):
         return self._routes
 
     @property
-    def start_hooks(self) -> list[Hook]:
+    def _all_start_hooks(self) -> list[Hook]:
         """The hooks that run when a worker starts, in their order."""
         return [hook for router in self._all_routers() for hook in router._start_hooks]
 
     @property
-    def stop_hooks(self) -> list[Hook]:
+    def _all_stop_hooks(self) -> list[Hook]:
         """The hooks that run when a worker stops, in their order: what was started last stops first."""
         return [hook for router in reversed(self._all_routers()) for hook in router._stop_hooks]
 
     @property
-    def concurrent(self) -> bool:
+    def _is_concurrent(self) -> bool:
         """Whether workers run many requests at once."""
         return (
             self._concurrent
-            or any(route.asynchronous for route in self.routes)
-            or any(router.hooks.asynchronous() for router in self._all_routers())
-            or any(hook.asynchronous for hook in (*self.start_hooks, *self.stop_hooks))
-            or any(job.asynchronous or job.policy.access_kind == "async" for job in self.jobs.values())
+            or any(route.asynchronous for route in self._all_routes)
+            or any(router._hooks.asynchronous() for router in self._all_routers())
+            or any(hook.asynchronous for hook in (*self._all_start_hooks, *self._all_stop_hooks))
+            or any(job._asynchronous or job._policy.access_kind == "async" for job in self.jobs.values())
         )
 
-    def ready(self) -> Application:
+    def _ready(self) -> Application:
         """The application, for READY.
 
         Requests that match no route are sent to a worker only when there is a handler for 404 or 405, or one of them
         may be redirected.
         """
         interface: Literal["native"] = "native"
-        errors = self.hooks.errors
+        errors = self._hooks.errors
         fallback = (
-            self.redirect_slashes
+            self._redirect_slashes
             or any(status in errors.by_status for status in (404, 405))
             or HTTPError in errors.by_type
         )
         routes = []
         policies: list[CorsPolicy] = []
         left = CONSTANTS_MAX
-        for route in self.routes:
+        for route in self._all_routes:
             ready = route.ready()
             left -= byte_length(ready.answer.body or b"") if ready.answer is not None else 0
             ready = ready if ready.answer is None or left >= 0 else route.ready(in_worker=True)
             routes.append(msgspec.structs.replace(ready, cors=_number(route.cors, policies)))
-        unmatched = _number(self.hooks.cors, policies)
-        job_routes = [msgspec.structs.replace(ready, cors=unmatched) for ready in self.ready_job_routes()]
+        unmatched = _number(self._hooks.cors, policies)
+        job_routes = [msgspec.structs.replace(ready, cors=unmatched) for ready in self._ready_job_routes()]
         return Application(
             interface=interface,
-            concurrent=self.concurrent,
+            concurrent=self._is_concurrent,
             fallback=fallback,
             routes=routes + job_routes,
             channels=self._channels,
-            jobs=self.ready_jobs(),
-            queues=self.ready_queues(),
-            recurring=self.ready_recurring(),
+            jobs=self._ready_jobs(),
+            queues=self._ready_queues(),
+            recurring=self._ready_recurring(),
             headers=self._headers._flat(),
             cors=policies,
             unmatched_cors=unmatched,
@@ -191,7 +191,7 @@ def _number(cors: Cors | None, policies: list[CorsPolicy]) -> int | None:
     """The number of a policy in the list, to which it is added if it is not there."""
     if cors is None:
         return None
-    policy = cors.policy()
+    policy = cors._policy()
     if policy not in policies:
         policies.append(policy)
     return policies.index(policy)

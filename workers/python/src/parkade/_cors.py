@@ -49,7 +49,7 @@ class Cors:
             if not _TOKEN.fullmatch(name):
                 raise ValueError(f"{name!r} is neither a method nor the name of a header")
 
-    def policy(self) -> CorsPolicy:
+    def _policy(self) -> CorsPolicy:
         """For READY."""
         seconds = self._seconds()
         return CorsPolicy(

@@ -46,6 +46,11 @@ class Router(JobRegistry):
     Raises `SignatureError` for a malformed prefix or name.
     """
 
+    prefix: str
+    """What its paths begin with, without a slash at its end."""
+    name: str | None
+    """What the names of its routes begin with in the routers that include it."""
+
     def __init__(self, prefix: str = "", *, name: str | None = None) -> None:
         super().__init__()
         if name is not None and not name.isidentifier():
@@ -53,7 +58,7 @@ class Router(JobRegistry):
         self.prefix = checked_prefix(prefix)
         self.name = name
         self._tag = name or next((part for part in reversed(prefix.split("/")) if part and "{" not in part), None)
-        self.hooks = Hooks()
+        self._hooks = Hooks()
         self._routes: list[Route] = []
         self._handled: dict[tuple[str, tuple[str, ...]], Route] = {}  # by method and place
         self._channels: list[ChannelPattern] = []
@@ -184,7 +189,7 @@ class Router(JobRegistry):
         self._check_open()
         full_prefix = self.prefix + checked_prefix(prefix)
         for route in router._routes:
-            self._add_route(route.included(full_prefix, router.name, self.hooks))
+            self._add_route(route.included(full_prefix, router.name, self._hooks))
         self._adopt(router)
         self._channels += [channel for channel in router._channels if channel not in self._channels]
         if router not in self._routers:
@@ -197,7 +202,7 @@ class Router(JobRegistry):
         """Runs before every handler, with the request. If it returns anything but None, that is the answer, and the
         handler does not run. Those of the application run first.
         """
-        self.hooks.before.append(make_hook(function, 1, "a before hook takes the request"))
+        self._hooks.before.append(make_hook(function, 1, "a before hook takes the request"))
         return function
 
     def after(self, function: F) -> F:
@@ -210,7 +215,7 @@ class Router(JobRegistry):
         routes that are constants or waits are answered by a worker. It does not see errors of the server's own, such as
         404: `App.headers` is for all answers.
         """
-        self.hooks.after.append(make_after_hook(function))
+        self._hooks.after.append(make_after_hook(function))
         return function
 
     def on_start(self, function: F) -> F:
@@ -240,7 +245,7 @@ class Router(JobRegistry):
             )
 
         def register(function: F) -> F:
-            self.hooks.errors.add(key, function)
+            self._hooks.errors.add(key, function)
             return function
 
         return register
@@ -287,7 +292,7 @@ class Router(JobRegistry):
         Raises `ValueError` for what no browser would accept.
         """
         self._check_open()
-        self.hooks.cors = Cors(origins, methods, headers, credentials, max_age, expose)
+        self._hooks.cors = Cors(origins, methods, headers, credentials, max_age, expose)
 
     # Templates
 
@@ -343,7 +348,7 @@ class Router(JobRegistry):
         about = About(self._tag, dict(responses or {}), hidden, line)
 
         def register(handler: F) -> F:
-            self._add_route(make_route(verbs, pattern, handler, deadline, name, self.hooks, optional, about, cors))
+            self._add_route(make_route(verbs, pattern, handler, deadline, name, self._hooks, optional, about, cors))
             return handler
 
         if target is not _MISSING:

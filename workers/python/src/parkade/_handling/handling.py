@@ -28,27 +28,27 @@ class Handling:
         self._app = app
         self._dev = dev
         # What the application answers itself is not replaced.
-        self._lists_routes = dev and not app.ready().fallback
-        routes = app.routes
-        self._scopes = scopes = Scopes(app.hooks, routes, dev)
+        self._lists_routes = dev and not app._ready().fallback
+        routes = app._all_routes
+        self._scopes = scopes = Scopes(app._hooks, routes, dev)
         outermost = scopes.outermost
-        self.concurrent: bool = app.concurrent
+        self.concurrent: bool = app._is_concurrent
         self.runs: dict[int | None, Run] = {None: self._unmatched, **scopes.compiled(routes)}
-        if app.jobs_pattern is not None:  # its number follows those of the handlers
-            access = JobAccess(app.jobs, app.jobs_pattern, outermost.compile, self.concurrent, outermost.asynchronous)
+        if app._jobs_pattern is not None:  # its number follows those of the handlers
+            access = JobAccess(app.jobs, app._jobs_pattern, outermost.compile, self.concurrent, outermost.asynchronous)
             self.runs[len(routes)] = access.answer
         plain = frozenset({None, *(number for number, route in enumerate(routes) if not route.asynchronous)})
         self.plain: frozenset[int | None] = plain - scopes.asynchronous()
         self.deferred: frozenset[int | None] = (plain & scopes.asynchronous()) - {None}
         # The methods of the parts are used directly, without a call in between.
         self.call = Continuations(scopes, self.concurrent).call
-        lifespan = Lifespan(app.start_hooks, app.stop_hooks)
+        lifespan = Lifespan(app._all_start_hooks, app._all_stop_hooks)
         self.start, self.stop = lifespan.start, lifespan.stop
         self.start_concurrent, self.stop_concurrent = lifespan.start_concurrent, lifespan.stop_concurrent
 
     def ready(self) -> ReadyApplication:
         """The application, for READY. A developer's requests that match no route come here, for a hint."""
-        ready = self._app.ready()
+        ready = self._app._ready()
         return msgspec.structs.replace(ready, fallback=True) if self._dev else ready
 
     def attempt(self, stream: int, run: p.Run) -> Answer | Plain | Deferred:
@@ -65,13 +65,13 @@ class Handling:
         scope, path = self._scopes.outermost, request.raw_path
         allowed = self._scopes.allowed(path)
         other = None if allowed else self._scopes.with_other_slash(request.method, path)
-        if other is not None and self._app.redirect_slashes:
+        if other is not None and self._app._redirect_slashes:
             response = redirect(f"{other}?{request.query_string}" if request.query_string else other, 307)
             answer = scope.results.answer_async if scope.asynchronous else scope.results.answer
             return answer(response, 307, raw, request)
         if self._lists_routes and not allowed and "html" in request.headers.get("accept", ""):
             page = routes_page(
-                request, self._app.ready().routes, f"There is one for {other}." if other is not None else ""
+                request, self._app._ready().routes, f"There is one for {other}." if other is not None else ""
             )
             answer = scope.results.answer_async if scope.asynchronous else scope.results.answer
             return answer(page, 404, raw, request)

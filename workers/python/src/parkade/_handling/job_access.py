@@ -30,8 +30,8 @@ class JobAccess:
         self._all_async = all_async
         self._runs: dict[str, tuple[bool, Run]] = {}  # whether it is a coroutine, and the function
         for job in jobs.values():
-            if job.policy.access is not None:
-                route = access_route(job, job.policy.access, pattern)
+            if job._policy.access is not None:
+                route = access_route(job, job._policy.access, pattern)
                 self._runs[job.name] = route.asynchronous, compile(route)
 
     def answer(self, raw: p.Request) -> Answer | Coming | Plain | Deferred:
@@ -40,7 +40,7 @@ class JobAccess:
         if name not in self._runs:
             # Another version of the application has an `access` function for this job: this version's own rule counts.
             job = self._jobs.get(name)
-            answer = Parked(park(verdict(job is not None and job.policy.public), None))
+            answer = Parked(park(verdict(job is not None and job._policy.public), None))
             return _at_once(answer) if self._concurrent else answer
         asynchronous, run = self._runs[name]
         call = partial(run, raw)

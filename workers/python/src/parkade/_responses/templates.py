@@ -35,7 +35,7 @@ class Templates:
         except ModuleNotFoundError as error:
             if error.name != "jinja2":
                 raise
-            raise LoadError("templates need Jinja2: pip install jinja2") from error
+            raise LoadError("templates need Jinja2: pip install 'parkade[templates]'") from error
         self.folder = folder
         self._syntax_error: type[Exception] = jinja2.TemplateSyntaxError
         # A worker never sees a template change: `parkade dev`, and a reload, start new ones.

@@ -73,10 +73,10 @@ class Transaction:
 
     async def rollback(self) -> None:
         """Rolls back; the rest of the block has no transaction. Raises `QueryError` when that fails."""
-        self.check()
+        self._check()
         await self._end(p.Rollback(_END))
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises `WaitError` unless a statement may be executed in it now."""
         if self._state is _State.NEW:
             raise WaitError("a transaction begins with its block: async with transaction() as t")
@@ -167,7 +167,7 @@ class Statement(Query[T_co]):
         raise WaitError("a query of a transaction is awaited: the transaction ends with its block")
 
     async def _outcome(self) -> Any:
-        self._transaction.check()
+        self._transaction._check()
         return await super()._outcome()
 
     def _copied(self, wait: p.Query, convert: Conversion | None) -> Query[Any]:

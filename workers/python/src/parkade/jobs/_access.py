@@ -44,7 +44,7 @@ class StoredJob:
 
         Raises `TypeError` for arguments that the function no longer takes.
         """
-        return self._function.signature.named(self.name, self._arguments)
+        return self._function._signature.named(self.name, self._arguments)
 
     def __repr__(self) -> str:
         return f"<StoredJob {self.name} {self.id}>"

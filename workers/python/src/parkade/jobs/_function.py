@@ -37,25 +37,25 @@ class JobFunction(Generic[P, R]):
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise SignatureError(f"{function.__qualname__}: a job returns its result, it does not yield")
         update_wrapper(self, function)
-        self.function = function
-        self.signature = Signature(function)
-        self.policy = policy
-        self._convert = result_conversion(self.name, self.signature.returned)
-        self.asynchronous = inspect.iscoroutinefunction(function)
+        self._function = function
+        self._signature = Signature(function)
+        self._policy = policy
+        self._convert = result_conversion(self.name, self._signature.returned)
+        self._asynchronous = inspect.iscoroutinefunction(function)
 
     @property
     def name(self) -> str:
         """The job's name: that of its function, unless `App.job` was given another."""
-        return self.policy.name if self.policy.name is not None else self.function.__name__
+        return self._policy.name if self._policy.name is not None else self._function.__name__
 
-    def fault(self) -> str | None:
+    def _fault(self) -> str | None:
         """Why its name cannot be a job's, or None."""
         if self.name == "<lambda>":
             return "a lambda has no name to enqueue it by: give it one with name="
         return p.fault_of_job(self.name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return cast("R", self.function(*args, **kwargs))
+        return cast("R", self._function(*args, **kwargs))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Has a worker run it with these arguments, encoded as MessagePack and decoded by the function's annotations.
@@ -65,10 +65,20 @@ class JobFunction(Generic[P, R]):
         503. A hook, or a thread that a plain handler started, does not wait for that. In `transaction()` it is enqueued
         when the transaction commits.
 
+        ```python
+        @app.job
+        def send(order: int) -> str:
+            return f"order {order} is on its way"
+
+        @app.post("/orders/{id:int}")
+        def buy(id: int) -> Wait[str]:
+            return send.enqueue(id).result(timeout=20)  # or send.enqueue(id), and an answer at once
+        ```
+
         Raises `TypeError` for arguments that the function does not take, by their number or types, or that MessagePack
         cannot encode, `ValueError` over 524,288 bytes, `WaitError` where there is no core.
         """
-        return self._enqueue(self.policy.usual, args, kwargs)
+        return self._enqueue(self._policy.usual, args, kwargs)
 
     def options(
         self,
@@ -79,7 +89,17 @@ class JobFunction(Generic[P, R]):
         key: str | None = None,
         queue: str | None = None,
     ) -> JobWithOptions[P, R]:
-        """The same job with options: `send.options(delay=60).enqueue(order)`.
+        """The same job with options, such as when it runs.
+
+        ```python
+        @app.job
+        def remind(order: int) -> None: ...
+
+        @app.post("/reminders/{id:int}")
+        def reminder(id: int) -> Status:
+            remind.options(delay=3600, key=f"order {id}").enqueue(id)
+            return Status(202)
+        ```
 
         `delay`: seconds from now. `at`: when, a datetime with its time zone or seconds since 1970. `priority`: -1,000
         to 1,000, the higher first. `key`: 1 to 200 bytes; enqueuing returns the existing job while one of this name
@@ -87,14 +107,14 @@ class JobFunction(Generic[P, R]):
 
         Raises `TypeError` and `ValueError` for options that no job can have.
         """
-        return JobWithOptions(self, options(delay, at, priority, key, queue, self.policy.usual))
+        return JobWithOptions(self, options(delay, at, priority, key, queue, self._policy.usual))
 
     def _enqueue(self, told: p.EnqueueOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[R]:
-        name, policy = self.name, self.policy
-        arguments = self.signature.encode(name, args, kwargs)
+        name, policy = self.name, self._policy
+        arguments = self._signature.encode(name, args, kwargs)
         transaction = open_transaction()
         if policy.unique and told.key is None:
-            told = replace(told, key=self.key(args, kwargs))
+            told = replace(told, key=self._key(args, kwargs))
         if transaction is not None:
             told = replace(told, within=True)
         encoded = policy.encoded if told is policy.usual else told
@@ -102,26 +122,26 @@ class JobFunction(Generic[P, R]):
         port.port().enqueue(id, encode_payload((id, name, arguments, encoded)), told.within)
         return Handle(id, transaction, self._convert)
 
-    def ready(self) -> ReadyJob:
+    def _ready(self) -> ReadyJob:
         """For READY."""
-        policy = self.policy
+        policy = self._policy
         return ReadyJob(
             name=self.name,
-            kind="async" if self.asynchronous else "sync",
+            kind="async" if self._asynchronous else "sync",
             queue=policy.queue,
             retries=policy.retries,
             deadline=policy.deadline,
             priority=policy.priority,
             access=policy.access_kind,
-            source=source_of(self.function),
+            source=source_of(self._function),
         )
 
-    def key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """The key that `unique` makes of the arguments. Raises `TypeError`, `ValueError`, and what `unique` raises."""
-        unique = self.policy.unique
+        unique = self._policy.unique
         if callable(unique):
             return checked_text("a key", unique(*args, **kwargs))
-        return self.signature.key(self.name, args, kwargs) if unique else None
+        return self._signature.key(self.name, args, kwargs) if unique else None
 
     def __repr__(self) -> str:
         return f"<job {self.name}>"
@@ -148,7 +168,7 @@ class AsyncJobFunction(JobFunction[P, R]):
     """A job whose function is an async def. `inspect` sees a call of it as a coroutine function's, too."""
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # type: ignore[override]
-        return cast("R", await self.function(*args, **kwargs))
+        return cast("R", await self._function(*args, **kwargs))
 
 
 def make_job(function: Callable[..., Any], policy: Policy) -> JobFunction[..., Any]:

@@ -29,9 +29,12 @@ T = TypeVar("T")
 class JobRegistry:
     """The part of a `Router` that is about jobs."""
 
+    jobs: dict[str, JobFunction[..., Any]]
+    """The jobs by their names: `app.jobs[name].enqueue(…)` for a name that is not known before."""
+
     def __init__(self) -> None:
-        self.jobs: dict[str, JobFunction[..., Any]] = {}
-        self.jobs_pattern: Pattern | None = None  # of the address at which they are found
+        self.jobs = {}
+        self._jobs_pattern: Pattern | None = None  # of the address at which they are found
         self._implied: set[str] = set()  # jobs only because they recur: `job` may still give them options
         self._queues: dict[str, r.QueueOptions] = {}
         self._recurring: dict[str, tuple[Schedule, JobFunction[..., Any]]] = {}
@@ -147,26 +150,26 @@ class JobRegistry:
 
     # For workers
 
-    def ready_jobs(self) -> list[r.Job]:
+    def _ready_jobs(self) -> list[r.Job]:
         """The jobs, for READY."""
-        return [job.ready() for job in self.jobs.values()]
+        return [job._ready() for job in self.jobs.values()]
 
-    def ready_queues(self) -> list[r.Queue]:
+    def _ready_queues(self) -> list[r.Queue]:
         """The queues that have limits, for READY."""
         return [r.Queue(name, options) for name, options in self._queues.items()]
 
-    def ready_recurring(self) -> list[r.Recurring]:
+    def _ready_recurring(self) -> list[r.Recurring]:
         """The recurring jobs, for READY. Raises `SignatureError` where `unique` gives no key without arguments."""
         return [
             schedule.ready(name, job.name, encode_arguments(job.name, (), {}), _key_of(job))
             for name, (schedule, job) in self._recurring.items()
         ]
 
-    def ready_job_routes(self) -> list[r.Route]:
+    def _ready_job_routes(self) -> list[r.Route]:
         """The route at which the core answers for jobs."""
-        if not self.jobs or self.jobs_pattern is None:
+        if not self.jobs or self._jobs_pattern is None:
             return []
-        return [r.Route(methods=["GET", "DELETE"], path=self.jobs_pattern.path, kind="job", name="job")]
+        return [r.Route(methods=["GET", "DELETE"], path=self._jobs_pattern.path, kind="job", name="job")]
 
     def _add(self, function: Callable[..., Any], policy: Policy) -> JobFunction[..., Any]:
         if isinstance(function, JobFunction):
@@ -180,7 +183,7 @@ class JobRegistry:
             raise SignatureError(f"{job.name} is a job already")
         self._implied.discard(job.name)
         del self.jobs[job.name]
-        job.policy = policy
+        job._policy = policy
         self._enter(job)
         return job
 
@@ -198,7 +201,7 @@ class JobRegistry:
 
     def _enter(self, job: JobFunction[P, R]) -> None:
         self._check_open()
-        if (reason := job.fault()) is not None:
+        if (reason := job._fault()) is not None:
             raise SignatureError(reason)
         if job.name in self.jobs:
             raise SignatureError(f"two jobs are named {job.name!r}: rename one of them with name=")
@@ -213,7 +216,7 @@ class JobRegistry:
                 job = self._add(function, Policy())
                 self._implied.add(job.name)
             try:
-                job.signature.check(job.name, (), {})
+                job._signature.check(job.name, (), {})
             except TypeError as error:
                 raise SignatureError(f"a recurring job is called without arguments: {error}") from error
             self._recurring[self._name_of(schedule, job, name)] = (schedule, job)
@@ -244,7 +247,7 @@ def pattern_of_jobs(path: str) -> Pattern:
 
 def _key_of(job: JobFunction[..., Any]) -> str | None:
     try:
-        return job.key((), {})
+        return job._key((), {})
     except Exception as error:
         raise SignatureError(
             f"{job.name} is a recurring job, so its unique is called without arguments: {error}"

@@ -30,10 +30,10 @@ def run_job(function: JobFunction[..., object] | None, stream: int, run: p.Run) 
     job = job_of_run(run, stream)
 
     def call() -> Any:
-        args, kwargs = function.signature.decode(run.name, run.arguments, job)
-        return function.function(*args, **kwargs)
+        args, kwargs = function._signature.decode(run.name, run.arguments, job)
+        return function._function(*args, **kwargs)
 
-    if function.asynchronous:
+    if function._asynchronous:
         return Deferred(partial(attempt_async, job, call))
     return Plain(partial(attempt, job, call))
 

@@ -41,7 +41,7 @@ class Core:
 
     def __init__(self, app: App) -> None:
         self._handling = Handling(app)
-        self._ready = app.ready()
+        self._ready = app._ready()
         self._router = RouteTable((route.methods, parse(route.path)) for route in self._ready.routes)
         self._around = Surroundings(self._ready)
         self._runs: dict[int, _JobRun] = {}  # attempts of jobs that wait, or have waited, by their stream
