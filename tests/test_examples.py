@@ -194,6 +194,14 @@ def test_the_demo_shows_its_page_and_the_numbers_of_the_core(serve: Serve) -> No
     assert echo.answer().text == "You said: olá"
 
 
+def test_pages_of_other_origins_may_ask_the_demo_for_echoes_and_for_nothing_else(serve: Serve) -> None:
+    server = example(serve, "demo")
+    for path, origin in (("/here", ["*"]), ("/echo?word=hey", ["*"]), ("/", [])):
+        answer = server.get(path, "Origin: http://127.0.0.1:8000")
+        assert answer.all("access-control-allow-origin") == origin, path
+    assert server.get("/echo?word=hey")["cache-control"] == "no-store"
+
+
 def test_the_cars_of_the_demo_are_washed_while_no_worker_is_busy(serve: Serve) -> None:
     port = free_port()
     server = example(serve, "demo", admin=f"127.0.0.1:{port}", environment={"DEMO_ADMIN": f"127.0.0.1:{port}"})

@@ -12,14 +12,15 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from parkade import BEGINNING, App, HTTPError, Job, Request, Response, Status, Wait, after, channel, html, query
+from parkade import BEGINNING, App, Cors, HTTPError, Job, Request, Response, Status, Wait, after, channel, html, query
 
 ADMIN = os.environ.get("DEMO_ADMIN", "127.0.0.1:8001")  # where --admin listens
 ADMIN_SECONDS_MAX = 1.0  # then: 503, and the page says that it has no numbers
 WORD_LENGTH_MAX = 100  # then: 422
 CARS_MAX = 100  # that one click sends; then: 422
 # The page is opened as 127.0.0.1 and sends its echoes to e1.localhost and so on, which are other origins.
-ANY_ORIGIN = {"access-control-allow-origin": "*", "cache-control": "no-store"}
+ANY_ORIGIN = Cors("*")
+NO_STORE = {"cache-control": "no-store"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' http://*.localhost:*; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -30,14 +31,15 @@ app = App()
 # Delayed echo
 
 
-@app.get("/echo")
+@app.get("/echo", cors=ANY_ORIGIN)
 def echo(word: str = "hola") -> Wait:
     if len(word) > WORD_LENGTH_MAX:
         raise HTTPError(422, f"word: at most {WORD_LENGTH_MAX} characters")
-    return after(2, Response(f"You said: {word}", headers=ANY_ORIGIN))
+    return after(2, Response(f"You said: {word}", headers=NO_STORE))
 
 
-app.get("/here", Response(None, 204, ANY_ORIGIN))  # asked under another name before echoes are sent there
+# Asked under another name before echoes are sent there.
+app.get("/here", Response(None, 204, NO_STORE), cors=ANY_ORIGIN)
 
 # Auction
 
@@ -112,7 +114,7 @@ app.get("/count", query(COUNT, deadline=COUNT_SECONDS_MAX).one())
 def counting() -> Response:
     """The counts that the database is at, by the numbers of their queries."""
     running = _status()["databases"]["default"]["running"]
-    return Response([one["id"] for one in running], headers={"cache-control": "no-store"})
+    return Response([one["id"] for one in running], headers=NO_STORE)
 
 
 # The core's numbers
