@@ -27,6 +27,7 @@ COMPARED = (
     "x-part",
     "cache-control",
     "parkade-gap",
+    "parkade-event",
     "vary",
 )
 COMPARED += ("x-usual", *(f"access-control-allow-{what}" for what in ("origin", "credentials")))
@@ -476,6 +477,37 @@ def test_messages_are_the_same(driver: Driver, kind: dict[str, str]) -> None:
         assert driver.ask("GET", "/history").body == b'["one","two"]'
         begun = b"a wait can only be awaited before the answer to its request has begun"
         assert driver.ask("GET", "/ticks").body == b"tick " + begun
+
+
+def test_histories_cursors_and_events_are_the_same(driver: Driver, kind: dict[str, str]) -> None:
+    for text in ("one", "two"):
+        assert driver.ask("POST", "/publish", content=text).status == 204
+    assert driver.ask("POST", "/publish/event", content="three").status == 204
+    held = driver.ask("GET", "/held")
+    told = json.loads(held.body)
+    assert (held.status, held.headers) == (200, USUAL | {"content-type": [JSON], "cache-control": ["no-store"]})
+    assert [message["data"] for message in told["messages"]][-3:] == ["one", "two", "three"]
+    assert [message.get("event") for message in told["messages"]][-3:] == [None, None, "typing"]
+    assert told["messages"][-1]["cursor"] == told["cursor"] == held.etag.strip('"')
+    before = {"if-none-match": f'"{told["messages"][-2]["cursor"]}"'}
+    event = driver.ask("GET", "/next", headers=before)
+    assert (event.body, event.headers["parkade-event"]) == (b"three", ["typing"])
+    newest = driver.ask("GET", "/held/newest")
+    assert (newest.status, newest.headers["x-why"]) == (201, ["w"])
+    assert json.loads(newest.body) == told | {"messages": told["messages"][-1:]}
+    then = json.loads(driver.ask("GET", "/held/then").body)
+    assert then == ["/held/then", *(message["data"] for message in told["messages"])]
+    returned = driver.ask("POST", "/publish/returned", json={"n": 1})
+    assert (returned.status, returned.headers["content-type"]) == (200, [JSON])
+    cursor = json.loads(returned.body)["cursor"]
+    assert json.loads(driver.ask("GET", "/held").body)["messages"][-1] == {"cursor": cursor, "data": {"n": 1}}
+    assert driver.ask("POST", "/publish/then", content="its own").body == b"another", "what follows its own message"
+    assert driver.ask("GET", "/publish/unknown").status == 500
+    if kind:
+        awaited = driver.ask("POST", "/publish/awaited", json={"n": 2})
+        assert json.loads(awaited.body) == [True, True, {"n": 2}, "typing", False]
+        coroutine = json.loads(driver.ask("GET", "/held/awaited").body)
+        assert coroutine == {"held": [{"n": 2}, "\ufffd"], "last": None, "more": False}
 
 
 def test_both_kinds_are_tried() -> None:

@@ -484,6 +484,18 @@ def test_the_command_line_publishes_its_standard_input(server: Server, name: str
     assert client.answer().json() == {"a": 1}
 
 
+def test_the_command_line_names_the_event(server: Server, name: str) -> None:
+    with server.events(f"/events/{name}") as events:
+        client = server.connect().ask("GET", f"/next/{name}")
+        server.until_parked(2)
+        shell = ("--event", "is typing: ä", *whom(server))
+        ended = run("publish", name, "hola", *shell, XDG_RUNTIME_DIR=str(server.folder))
+        assert ended.returncode == 0, ended.stderr
+        assert client.answer()["parkade-event"].encode("latin-1").decode() == "is typing: ä"
+        told = events.take(1)[0]
+        assert (told.event, told.data) == ("is typing: ä", "hola")
+
+
 def test_the_command_line_says_when_nobody_is_there(short_folder: object) -> None:
     ended = run("publish", "x", "y", "--pid", "1", XDG_RUNTIME_DIR=str(short_folder))
     assert ended.returncode != 0
@@ -500,6 +512,11 @@ def test_the_command_line_says_when_nobody_is_there(short_folder: object) -> Non
         ("/publish/", {}, b"x", 400),
         ("/publish/%zz", {}, b"x", 400),
         ("/publish/a", {"Origin": "http://example.org"}, b"x", 403),
+        ("/publish/a?event=typing", {}, b"x", 202),
+        ("/publish/a?event=", {}, b"x", 400),
+        ("/publish/a?event=a%0Ab", {}, b"x", 400),
+        ("/publish/a?event=gap", {}, b"x", 400),
+        ("/publish/a?evnt=typing", {}, b"x", 400),
         ("/publish/a", {}, b"x" * 524_288, 202),
         ("/publish/a", {}, b"x" * 524_289, 413),
         ("/publish/a", {"Content_Type": "x\u00e4"}, b"x", 400),
@@ -543,3 +560,58 @@ def test_a_first_visit_gets_what_is_held_without_a_gap_and_a_client_that_comes_b
     assert (oldest.text, "parkade-gap" in oldest) == ("3", False)
     assert server.get("/standing-oldest", f"If-None-Match: {oldest['etag']}").text == "4"
     assert server.get("/standing-oldest", 'If-None-Match: "1.1"')["parkade-gap"] == "true"
+
+
+# Histories, events and cursors of messages
+
+
+@pytest.mark.parametrize("over", ["HTTP/1.1", "HTTP/2"])
+def test_a_history_is_what_is_held_and_a_stream_goes_on_after_it(server: Server, over: str, name: str) -> None:
+    for number in range(3):
+        server.publish(name, b"%d" % number)
+    path = f"/history/{name}"
+    if over == "HTTP/2":
+        with server.connect2() as client:
+            told = client.answer(client.ask("GET", path)).json()
+    else:
+        told = server.get(path).json()
+    assert [message["data"] for message in told["messages"]] == ["0", "1", "2"]
+    server.publish(name, b"3")
+    with server.events(f"/events/{name}", "Last-Event-ID: " + told["cursor"]) as events:
+        server.publish(name, b"4")
+        assert events.data(2) == ["3", "4"], "no message between the history and the stream is lost"
+
+
+def test_a_history_of_nothing_has_a_cursor_too(server: Server, name: str) -> None:
+    told = server.get(f"/history/{name}").json()
+    assert told["messages"] == []
+    server.publish(name, b"first")
+    answer = server.get(f"/next/{name}?since={told['cursor']}")
+    assert (answer.text, answer.all("parkade-gap")) == ("first", [])
+
+
+def test_a_long_history_goes_to_a_worker_without_its_oldest_messages(server: Server, name: str) -> None:
+    name = f"deep/{name}"
+    for number in range(20):
+        server.publish(name, b"%02d" % number + b"x" * 100_000)
+    told = server.get(f"/history/{name}").json()["messages"]
+    assert [message["data"][:2] for message in told] == [f"{number:02}" for number in range(13, 20)]
+    assert server.get(f"/history-then/{name}").json() == [7, f"/history-then/{name}", told[-1]["cursor"]]
+
+
+def test_an_event_has_its_name_in_a_stream_and_others_have_none(server: Server, name: str) -> None:
+    with server.events(f"/events/{name}") as events:
+        server.until_parked(1)
+        assert server.post(f"/publish-event/{name}?event=typing", b"a").status == 202
+        assert server.post(f"/publish/{name}", b"b").status == 202
+        found = events.take(2)
+    assert [(told.event, told.data) for told in found] == [("typing", "a"), (None, "b")]
+    for event in ("", "gap", "a%0Ab", "x" * 201):
+        assert server.post(f"/publish-event/{name}?event={event}", b"a").status == 500, event
+
+
+def test_many_coroutines_get_the_cursors_of_their_own_messages(coroutines: Server, name: str) -> None:
+    clients = [coroutines.connect().ask("POST", f"/publish-awaited/{name}", body=b"%d" % n) for n in range(50)]
+    cursors = [client.answer().json() for client in clients]
+    held = coroutines.get(f"/history/{name}").json()["messages"]
+    assert {message["cursor"]: int(message["data"]) for message in held} == {c: n for n, c in enumerate(cursors)}

@@ -8,10 +8,24 @@ from collections.abc import Iterator
 
 from gates import hold
 
-from parkade import BEGINNING, App, HTTPError, Message, Request, Response, Status, after, channel, html
+from parkade import (
+    BEGINNING,
+    App,
+    History,
+    HTTPError,
+    Message,
+    Request,
+    Response,
+    Status,
+    Wait,
+    after,
+    channel,
+    html,
+)
 
 app = App(concurrent="CONCURRENT" in os.environ)
 app.channel("short/*", count=3)
+app.channel("deep/*", bytes=4_000_000)
 app.channel("brief/*", age=0.3)
 app.channel("small/*", bytes=4_000)
 
@@ -191,6 +205,26 @@ def events(name: str, since: str | None = None) -> object:
 def publish(name: str, request: Request) -> Status:
     channel(name).publish(request.body, request.content_type or None)
     return Status(202)
+
+
+@app.post("/publish-event/{name:path}")
+def publish_event(name: str, event: str, request: Request) -> Status:
+    channel(name).publish(request.body, event=event)
+    return Status(202)
+
+
+@app.get("/history/{name:path}")
+def history(name: str) -> Wait:
+    return channel(name).history()
+
+
+@app.get("/history-then/{name:path}")
+def history_then(name: str) -> Wait:
+    return channel(name).history().then(told_history)
+
+
+def told_history(history: History, request: Request) -> list:
+    return [len(history), request.path, history.cursor]
 
 
 @app.post("/publish-many/{count:int}/{name:path}")

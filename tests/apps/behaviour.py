@@ -9,6 +9,7 @@ from parkade import (
     BEGINNING,
     App,
     Cors,
+    History,
     HTTPError,
     Message,
     Request,
@@ -23,6 +24,7 @@ from parkade import (
     query,
     redirect,
 )
+from parkade._wire.payloads import UntilPublished
 
 
 @dataclass
@@ -60,12 +62,21 @@ def build(concurrent: bool) -> App:
     app.get("/next/then", following_then)
     app.get("/first", channel("news").next(timeout=0, since=BEGINNING))
     app.post("/publish", publish)
+    app.get("/held", channel("news").history())
+    app.get("/held/newest", lambda: channel("news").history(count=1).headers({"x-why": "w"}, status=201))
+    app.get("/held/then", lambda: channel("news").history().then(told_all))
+    app.post("/publish/event", publish_event)
+    app.post("/publish/returned", publish_returned)
+    app.post("/publish/then", publish_then)
+    app.get("/publish/unknown", lambda: Wait(UntilPublished(0)))
     app.get("/row", lambda: query("select 1 as one").one())
     app.get("/no-row", lambda: query("select 1 as one where 1 = 0").one())
     app.get("/bad-query", lambda: query("select from"))
     if concurrent:
         app.get("/ticks", ticks)
         app.get("/history", history)
+        app.post("/publish/awaited", publish_awaited)
+        app.get("/held/awaited", held)
     part = Router("/part")
     part.get("/", lambda: "part")
     part.get("/error", gone, name="part_gone")
@@ -194,6 +205,44 @@ def told(message: Message | None) -> str:
 
 def publish(body: str) -> None:
     channel("news").publish(body)
+
+
+def publish_event(body: str) -> None:
+    channel("news").publish(body, event="typing")
+
+
+def publish_returned(body: dict[str, int]) -> Wait:
+    return channel("news").publish(body)
+
+
+def publish_then(body: str) -> Wait:
+    first = channel("news").publish(body)
+    channel("news").publish("another")
+    return first.then(follow)
+
+
+def follow(cursor: str) -> Wait:
+    return channel("news").next(timeout=0, since=cursor)
+
+
+async def publish_awaited(body: dict[str, int]) -> list[object]:
+    """Its own message is the next one after the cursor before it."""
+    before = await channel("news").publish("before")
+    first, second = channel("news").publish(body, event="typing"), channel("news").publish(b"\xff")
+    cursors = [await second, await first]
+    message = await channel("news").next(timeout=0, since=before)
+    assert message is not None
+    return [cursors[1] == message.cursor, cursors[0] != cursors[1], message.value, message.event, message.gap]
+
+
+async def held() -> dict[str, object]:
+    history = await channel("news").history(count=2)
+    after_it = await channel("news").next(timeout=0, since=history.cursor)
+    return {"held": history[:], "last": history[-1].event, "more": after_it is not None}
+
+
+def told_all(history: History, request: Request) -> list[object]:
+    return [request.path, *(message.text for message in history)]
 
 
 def part_label(request: Request, response: Response) -> Response | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import AsyncIterator
 
 from gates import hold_async
 
-from parkade import App, Message, Request, Status, after, channel
+from parkade import App, History, Message, Request, Status, after, channel
 
 app = App()
 
@@ -157,6 +158,16 @@ async def endless(size: int) -> AsyncIterator[bytes]:
 async def publish(name: str, request: Request) -> Status:
     channel(name).publish(request.body, request.content_type or None)
     return Status(202)
+
+
+@app.post("/publish-awaited/{name:path}")
+async def publish_awaited(name: str, request: Request) -> str:
+    return json.dumps(await channel(name).publish(request.body, "text/plain"))
+
+
+@app.get("/history/{name:path}")
+async def history(name: str) -> History:
+    return await channel(name).history()
 
 
 @app.post("/echo")

@@ -53,6 +53,15 @@ class Events:
                 found.append(event.data)
         return found
 
+    def take(self, count: int) -> list[Event]:
+        """The next events that have data, this many, with a name or without."""
+        found: list[Event] = []
+        while len(found) < count:
+            event = self.next()
+            if event.data is not None:
+                found.append(event)
+        return found
+
     def rest(self) -> list[Event]:
         """All events until the stream ends properly."""
         return list(self._events)

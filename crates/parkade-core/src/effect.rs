@@ -5,8 +5,8 @@ use crate::queries::CommitEffect;
 use crate::requests::Times;
 use crate::routes::RouteId;
 use parkade_model::{
-    Allowance, Cursor, DatabaseId, Ending, JobCaller, JobId, JobLookup, LeaseId, MessageId, PayloadId, QueryId,
-    QueryWork, QueueId, Reason, Refusal, RequestId, TableId, Verdict, WorkerId,
+    Allowance, Cursor, DatabaseId, Ending, HistoryId, JobCaller, JobId, JobLookup, LeaseId, MessageId, PayloadId,
+    QueryId, QueryWork, QueueId, Reason, Refusal, RequestId, TableId, Verdict, WorkerId,
 };
 use std::time::Duration;
 
@@ -55,6 +55,10 @@ pub enum HttpEffect {
     Release { request: RequestId },
     /// A message is the answer of all these requests. `gap`: messages before it, behind the cursor, are lost.
     Deliver { message: MessageId, cursor: Cursor, gap: bool, requests: Vec<RequestId> },
+    /// What a channel held is the answer.
+    AnswerHistory { request: RequestId, history: HistoryId },
+    /// The cursor of the message that the request has published is the answer.
+    AnswerPublished { request: RequestId, cursor: Cursor },
     /// No message came in time (or the server drains): 204 with the channel's present cursor.
     Empty { request: RequestId, cursor: Cursor },
     /// Begin a stream of server-sent events: the head, the gap if `gap` tells one, nothing else.
@@ -180,7 +184,7 @@ pub enum StoreEffect {
 }
 
 /// For the server itself: its routes, its messages, its log, its life.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ServerEffect {
     /// The request waited, and the workers that may get it now have other routes. Look it up in this table and answer with
     /// [`Event::RouteFound`](crate::Event::RouteFound).
@@ -193,6 +197,10 @@ pub enum ServerEffect {
     NotPublished { message: MessageId },
     /// The message is in no history and on no way to anybody any more.
     DropMessage { message: MessageId },
+    /// These messages, in their order, are what a channel holds; it stands at `cursor`, which is that of the last one.
+    KeepHistory { history: HistoryId, cursor: Cursor, messages: Box<[MessageId]> },
+    /// Nobody needs it any more.
+    DropHistory { history: HistoryId },
     /// How a reload went, for the log and the status page.
     Reloaded { outcome: ReloadOutcome },
     /// Requests are no longer accepted: close the listeners.
@@ -211,6 +219,14 @@ pub enum Outcome {
         gap: bool,
     },
     TimedOut {
+        cursor: Cursor,
+    },
+    /// What a channel holds.
+    History {
+        history: HistoryId,
+    },
+    /// A message that the request has published has this cursor.
+    Published {
         cursor: Cursor,
     },
     /// A database is done with it. `late`: it had been cancelled for this reason, and may have been carried out all the same.

@@ -131,6 +131,8 @@ pub enum Event {
 pub struct Publisher {
     pub worker: WorkerId,
     pub request: RequestId,
+    /// By this number the request may ask for the message's cursor, if it may.
+    pub number: Option<u64>,
 }
 
 /// Why a worker gave up a request.

@@ -56,9 +56,9 @@ pub use jobs::{
 pub use moment::Moment;
 pub use parkade_model::{
     Allowance, ChannelName, ChannelNameError, ClaimedJob, Cursor, CursorError, DatabaseId, DeclaredJobs, Ending,
-    Errand, Failure, HistoryLimits, JobCaller, JobId, JobLookup, JobPolicy, LeaseId, MessageId, PayloadId, QueryId,
-    QueryWait, QueryWork, QueueBounds, QueueId, Rate, Reason, Refusal, RequestId, Role, SharedKey, Sharing, StoreFault,
-    TableId, Then, Verdict, Wait, Wall, WorkerId,
+    Errand, Failure, HistoryId, HistoryLimits, JobCaller, JobId, JobLookup, JobPolicy, LeaseId, MessageId, PayloadId,
+    QueryId, QueryWait, QueryWork, QueueBounds, QueueId, Rate, Reason, Refusal, RequestId, Role, SharedKey, Sharing,
+    StoreFault, TableId, Then, Verdict, Wait, Wall, WorkerId,
 };
 pub use queries::{CommitAnswer, CommitAsk, CommitEffect, CommitEvent, CommitFault, PlacedJob, Probed, StoreStanding};
 pub use refused::Refused;

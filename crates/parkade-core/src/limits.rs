@@ -53,6 +53,12 @@ pub const CHANNEL_LINGER: Duration = Duration::from_secs(60);
 pub const SWEEP_STEP: Duration = Duration::from_secs(5);
 /// Channels checked and forgotten at a time, so that a sweep of 100,000 is not one long turn. Then: the rest in the next turn.
 pub const SWEEP_CHANNELS_COUNT: usize = 2_048;
+/// The cursors of so many messages are remembered for the request that published them: 24 bytes each, and a coroutine usually awaits the one that
+/// it has just published. Then: the oldest is forgotten, and asking for it is refused.
+pub const PUBLICATIONS_COUNT_MAX: usize = 64;
+/// What one request gets of a history at a time, counted as histories are. It goes to the worker in one frame, which has room for 256 KiB more. Then:
+/// the oldest messages are left out.
+pub const HISTORY_ANSWER_BYTES_MAX: usize = 768 * 1024;
 /// All histories together. Then: the oldest message of all goes.
 pub const HISTORIES_BYTES_MAX: usize = 64 * 1024 * 1024;
 

@@ -18,8 +18,8 @@ use crate::report::status::{WaitKind, WaitTarget};
 use crate::requests::Patience;
 use crate::woken::Woken;
 use parkade_model::{
-    ChannelName, Cursor, JobCaller, JobId, JobLookup, MessageId, QueryId, QueryWait, Reason, Refusal, RequestId, Then,
-    Wait,
+    ChannelName, Cursor, HistoryId, JobCaller, JobId, JobLookup, MessageId, QueryId, QueryWait, Reason, Refusal,
+    RequestId, Then, Wait,
 };
 
 /// All that requests wait for, each kind with its own state.
@@ -146,6 +146,8 @@ pub fn is_failure(outcome: Outcome) -> bool {
         Outcome::Elapsed
         | Outcome::Message { .. }
         | Outcome::TimedOut { .. }
+        | Outcome::History { .. }
+        | Outcome::Published { .. }
         | Outcome::Stored
         | Outcome::Job { .. }
         | Outcome::Unparked => false,
@@ -157,6 +159,8 @@ pub fn answer(request: RequestId, outcome: Outcome) -> WaitAnswer {
     match outcome {
         Outcome::Elapsed => WaitAnswer::Effect(HttpEffect::Release { request }),
         Outcome::TimedOut { cursor } => WaitAnswer::Effect(HttpEffect::Empty { request, cursor }),
+        Outcome::History { history } => WaitAnswer::Effect(HttpEffect::AnswerHistory { request, history }),
+        Outcome::Published { cursor } => WaitAnswer::Effect(HttpEffect::AnswerPublished { request, cursor }),
         Outcome::Job { job, standing } => WaitAnswer::Effect(HttpEffect::AnswerJob { request, job, standing }),
         Outcome::Queried { query, late, .. } => WaitAnswer::Query(query, late),
         Outcome::Refused { refusal } => WaitAnswer::Refused(refusal),
@@ -185,6 +189,14 @@ impl Waits {
             Wait::Timer { after } => Begun::Waits(Watch::Timer, Some(cx.now + after)),
             Wait::Next { channel, timeout, since } => self.next(cx, new, &channel, timeout, since),
             Wait::Stream { channel, since } => self.stream(cx, new, &channel, since),
+            Wait::History { channel, count } => Begun::Over(match self.channels.history(cx, &channel, count) {
+                Ok(history) => Outcome::History { history },
+                Err(ChannelsFull) => Outcome::Refused { refusal: Refusal::ChannelsFull },
+            }),
+            Wait::Published { number } => Begun::Over(match self.channels.publications.ask(request, number) {
+                Ok(cursor) => Outcome::Published { cursor },
+                Err(refusal) => Outcome::Refused { refusal },
+            }),
             Wait::Query(wait) => self.query(cx, new, &wait, source),
             Wait::Stored if then != Then::Await => refused(Refusal::BadAnswer),
             // It must not wait for ever for a store that does not answer.
@@ -382,20 +394,21 @@ impl Waits {
 
     /// Why the answer of this request must not report success: a message of it was not published, or a job was not stored.
     pub fn fault_of(&self, request: RequestId) -> Option<Refusal> {
-        self.channels.held_against(request).or_else(|| self.barrier.fault(request))
+        self.channels.publications.held_against(request).or_else(|| self.barrier.fault(request))
     }
 
     /// The request has ended.
     pub fn forget(&mut self, cx: &mut Context, request: RequestId) {
         self.queries.end_transaction(cx, request);
         self.jobs.forget(request);
-        self.channels.forget(request);
+        self.channels.publications.forget(request);
     }
 
     /// A call goes on with this outcome, and needs what it names.
     pub fn hold(&mut self, outcome: Outcome) {
         match needed_by(outcome) {
             Some(Needed::Message(message)) => self.channels.hold_message(message),
+            Some(Needed::History(history)) => self.channels.hold_history(history),
             Some(Needed::QueryResult(query)) => self.queries.hold_result(query),
             Some(Needed::JobResult(job)) => self.jobs.hold_result(job),
             None => {}
@@ -406,6 +419,7 @@ impl Waits {
     pub fn release(&mut self, outcome: Outcome) {
         match needed_by(outcome) {
             Some(Needed::Message(message)) => self.channels.release_message(message),
+            Some(Needed::History(history)) => self.channels.release_history(history),
             Some(Needed::QueryResult(query)) => self.queries.release_result(query),
             Some(Needed::JobResult(job)) => self.jobs.release_result(job),
             None => {}
@@ -437,6 +451,7 @@ fn query_given_up(given_up: GivenUp, now: Moment, reason: Reason) -> WaitChange 
 /// What a call needs until it has ended.
 enum Needed {
     Message(MessageId),
+    History(HistoryId),
     QueryResult(QueryId),
     JobResult(JobId),
 }
@@ -444,11 +459,13 @@ enum Needed {
 fn needed_by(outcome: Outcome) -> Option<Needed> {
     match outcome {
         Outcome::Message { message, .. } => Some(Needed::Message(message)),
+        Outcome::History { history } => Some(Needed::History(history)),
         Outcome::Queried { query, .. } => Some(Needed::QueryResult(query)),
         Outcome::Job { job, standing: JobLookup::Ended } => Some(Needed::JobResult(job)),
         Outcome::Job { standing: JobLookup::Pending | JobLookup::Missing, .. }
         | Outcome::Elapsed
         | Outcome::TimedOut { .. }
+        | Outcome::Published { .. }
         | Outcome::Stored
         | Outcome::Unparked
         | Outcome::Refused { .. } => None,

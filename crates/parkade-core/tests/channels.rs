@@ -6,7 +6,7 @@ mod script;
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, ChannelNameError, Config, Cursor, Event, HistoryLimits};
+use parkade_core::{ChannelName, ChannelNameError, Config, Cursor, Event, HistoryLimits, MessageId};
 use script::{Script, check, check_with, config};
 
 const READY: &str = "ready:1";
@@ -33,6 +33,50 @@ fn what_was_missed_comes_at_once() {
     check(&format!("{published} park:a:next:bids@1.0:answer"), "deliver:m1:a done:a");
     check(&format!("{published} park:a:next:bids@1.1:call"), "keep:a call:a:1:m2");
     check(&format!("{published} park:a:stream:bids@1.0:answer"), "open:a:1.0 feed:m1:a feed:m2:a");
+}
+
+#[test]
+fn a_history_is_what_is_held_and_where_the_channel_stands() {
+    let published = format!("{READY} arrive:a publish:bids publish:bids publish:bids");
+    check(&format!("{published} park:a:history:bids:answer"), "hold1:1.3:m1,m2,m3 history1:a done:a drop:history1");
+    check(&format!("{published} park:a:history:bids@2:answer"), "hold1:1.3:m2,m3 history1:a done:a drop:history1");
+    check(&format!("{published} park:a:history:bids@0:answer"), "hold1:1.3: history1:a done:a drop:history1");
+    check(&format!("{READY} arrive:a park:a:history:bids:answer"), "hold1:1.0: history1:a done:a drop:history1");
+}
+
+#[test]
+fn a_history_is_kept_until_its_function_has_ended() {
+    let parked = format!("{READY} arrive:a publish:bids park:a:history:bids:call");
+    check(&parked, "keep:a hold1:1.1:m1 call:a:1:history1");
+    check(&format!("{parked} publish:bids answer:a"), "relay:a done:a drop:history1");
+    let awaited = "ready:1:concurrent:9 arrive:a:/async publish:bids park:a:history:bids:await";
+    check(awaited, "hold1:1.1:m1 resume:1:history1:a drop:history1");
+}
+
+#[test]
+fn a_history_for_a_worker_fits_into_a_frame_and_has_no_hole() {
+    let mut script = Script::run(config(), &format!("{READY} arrive:a"));
+    for number in 1..=40 {
+        let channel = ChannelName::parse("bids").unwrap();
+        script.tell(Event::Published { channel, message: MessageId(number), bytes: 25_000, by: None });
+    }
+    script.go_on("park:a:history:bids:answer");
+    let fit: Vec<String> = (41 - (768 * 1024) / 25_000..=40).map(|number| format!("m{number}")).collect();
+    assert_eq!(script.told.join(" "), format!("hold1:1.28:{} history1:a done:a drop:history1", fit.join(",")));
+}
+
+#[test]
+fn whoever_publishes_may_ask_for_the_cursor_of_the_message() {
+    let published = "ready:1:concurrent:9 arrive:a:/async publish:bids:a publish:bids publish:bids:a";
+    check(&format!("{published} park:a:published:3:answer"), "published:a:1.3 done:a");
+    check(&format!("{published} park:a:published:1:await"), "resume:1:published@1.1:a");
+    check(&format!("{published} park:a:published:1:call"), "keep:a call:a:1:published@1.1");
+    check(&format!("{published} park:a:published:2:answer"), "refuse:a:CursorUnknown done:a");
+    let other = "arrive:b:/async park:b:published:1:answer";
+    check(&format!("{published} {other}"), "refuse:b:CursorUnknown done:b");
+    let many = "publish:bids:a ".repeat(64);
+    check(&format!("{published} {many} park:a:published:3:await"), "resume:1:CursorUnknown:a");
+    check(&format!("{published} {many} park:a:published:4:await"), "resume:1:published@1.4:a");
 }
 
 #[test]

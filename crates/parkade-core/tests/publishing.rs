@@ -50,6 +50,14 @@ fn a_wait_does_not_hide_a_message_that_was_not_published() {
 }
 
 #[test]
+fn whoever_asks_is_told_that_its_message_was_not_published() {
+    let refused = format!("{FULL} publish:three:a");
+    check(&format!("{refused} park:a:published:1:await"), "resume:1:NotPublished:a");
+    check(&format!("{refused} park:a:published:1:await answer:a"), "relay:a done:a");
+    check(&format!("{refused} park:a:published:1:answer"), "refuse:a:NotPublished done:a");
+}
+
+#[test]
 fn a_message_is_held_against_nobody_who_did_not_publish_it() {
     check(&format!("{FULL} publish:three answer:a"), "relay:a done:a");
     check(&format!("{FULL} arrive:b:/async publish:three:b answer:a"), "relay:a done:a");

@@ -23,6 +23,8 @@ pub enum Refusal {
     ChannelsFull,
     /// 503 with `Retry-After`: the same, for a message that the request has published.
     NotPublished,
+    /// 500: the request asks for the cursor of a message that it has not published, or of one too long ago.
+    CursorUnknown,
     /// 503 with `Retry-After`: the worker reported that it is overloaded.
     WorkerOverloaded,
     /// 503 with `Retry-After`: no worker took the request before its deadline.

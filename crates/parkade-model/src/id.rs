@@ -27,6 +27,11 @@ pub struct TableId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u64);
 
+/// What a channel held when a request asked for its history. Minted by the core, never reused. The server keeps the
+/// messages until the core's effect `DropHistory`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HistoryId(pub u64);
+
 /// The payload of a worker's frame: a response, how to continue after a wait, a statement. Minted by the server for one
 /// event, never reused. The core passes it back in the effects that need it; the rest is dropped after the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

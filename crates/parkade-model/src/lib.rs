@@ -8,7 +8,7 @@
 //! | question | where |
 //! |---|---|
 //! | ids, and tables with ids as keys | `id`, `id_map` |
-//! | channels, and positions in them | `channel`, `cursor` |
+//! | channels, positions in them, and names of events | `channel`, `cursor`, `event_name` |
 //! | what a parked request waits for, and how it continues | `wait` |
 //! | the parameters of a statement, and the form of its rows | `query` |
 //! | how requests end | `ending` |
@@ -20,6 +20,7 @@
 mod channel;
 mod cursor;
 mod ending;
+mod event_name;
 mod id;
 mod id_map;
 mod job;
@@ -33,8 +34,10 @@ mod worker;
 pub use channel::{ChannelName, ChannelNameError, HistoryLimits};
 pub use cursor::{Cursor, CursorError};
 pub use ending::{Ending, Reason, Refusal};
+pub use event_name::{EventName, EventNameError};
 pub use id::{
-    BadJobId, DatabaseId, JobId, LeaseId, MessageId, PayloadId, QueryId, QueueId, RequestId, TableId, WorkerId,
+    BadJobId, DatabaseId, HistoryId, JobId, LeaseId, MessageId, PayloadId, QueryId, QueueId, RequestId, TableId,
+    WorkerId,
 };
 pub use id_map::IdMap;
 pub use job::{ClaimedJob, DeclaredJobs, Failure, JobCaller, JobLookup, JobPolicy, Missed, StoreFault, Verdict};

@@ -21,6 +21,15 @@ pub enum Wait {
         channel: ChannelName,
         since: Option<Cursor>,
     },
+    /// Not until anything: what the channel holds, at most so many messages.
+    History {
+        channel: ChannelName,
+        count: Option<u64>,
+    },
+    /// Not until anything: the cursor of the message that this request has published under that number.
+    Published {
+        number: u64,
+    },
     Query(QueryWait),
     /// Until all jobs that the request has enqueued are stored.
     Stored,

@@ -1,6 +1,9 @@
 //! The typed frames of a worker and of a core.
 
+use std::num::NonZeroU64;
+
 use bytes::Bytes;
+use parkade_model::EventName;
 
 use crate::application::Application;
 use crate::exchange::{RequestFrame, Response};
@@ -23,7 +26,7 @@ pub enum FromWorker {
     Began { stream: u32 },
     Park { stream: u32, wait: WaitRequest, then: ThenRequest },
     Unpark { stream: u32 },
-    Publish { stream: u32, channel: String, content_type: String, body: Bytes },
+    Publish { stream: u32, message: Published },
     Credit { delta: i32 },
     Pong { token: u64 },
     Goodbye { code: String, text: String },
@@ -86,6 +89,16 @@ impl FromWorker {
             | FromWorker::Goodbye { .. } => 0,
         }
     }
+}
+
+/// What a worker publishes. `number`: by this the request may ask for the message's cursor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    pub channel: Box<str>,
+    pub content_type: Box<str>,
+    pub body: Bytes,
+    pub event: Option<EventName>,
+    pub number: Option<NonZeroU64>,
 }
 
 /// A frame of a core. The core never reads these; the vectors and test workers do.

@@ -14,7 +14,17 @@ pub enum WaitOutcome<'a> {
     /// The timer's time has passed.
     Elapsed,
     /// A message came; `gap` says that earlier ones since the wait's cursor are no longer held.
-    Message { cursor: Cow<'a, str>, content_type: Cow<'a, str>, body: Cow<'a, [u8]>, gap: bool },
+    Message {
+        cursor: Cow<'a, str>,
+        content_type: Cow<'a, str>,
+        body: Cow<'a, [u8]>,
+        gap: bool,
+        event: Option<Cow<'a, str>>,
+    },
+    /// What a channel holds, and its cursor after that.
+    History { cursor: Cow<'a, str>, messages: Vec<HeldMessage<'a>> },
+    /// The cursor of a message that the request has published.
+    Published { cursor: Cow<'a, str> },
     /// No message came in time; the channel's present cursor.
     Timeout { cursor: Cow<'a, str> },
     /// The worker has withdrawn its `PARK`.
@@ -43,6 +53,15 @@ pub enum WaitOutcome<'a> {
     Pending { id: JobId },
     /// There will be no result: `dead`, `cancelled` or `missing`. What is over `FAILED_TEXT_BYTES_MAX` of the text is cut off.
     NoResult { id: JobId, reason: Cow<'a, str>, text: Cow<'a, str> },
+}
+
+/// A message that a channel holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldMessage<'a> {
+    pub cursor: Cow<'a, str>,
+    pub content_type: Cow<'a, str>,
+    pub body: Cow<'a, [u8]>,
+    pub event: Option<Cow<'a, str>>,
 }
 
 /// What is known about the changes of a failed query.

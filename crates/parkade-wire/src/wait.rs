@@ -25,6 +25,15 @@ pub enum WaitRequest {
         channel: ChannelName,
         since: Option<Cursor>,
     },
+    /// Not until anything: what the channel holds, at most so many messages.
+    History {
+        channel: ChannelName,
+        count: Option<u64>,
+    },
+    /// Not until anything: the cursor of the message that was published under that number.
+    Published {
+        number: u64,
+    },
     /// Until a database has run a statement.
     Query(Box<QueryRequest>),
     /// Until a transaction has begun, which belongs to the request. This and the next two are only awaited.

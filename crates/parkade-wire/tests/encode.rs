@@ -103,6 +103,7 @@ fn a_resume_that_is_too_long_becomes_several() {
         content_type: "text/plain".into(),
         body: body.as_slice().into(),
         gap: false,
+        event: None,
     };
     let streams: Vec<u32> = (1..=100_000).collect();
     let mut out = BytesMut::new();

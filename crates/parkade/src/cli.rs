@@ -183,6 +183,9 @@ pub struct PublishArgs {
     /// Content type of the message
     #[arg(long, value_name = "TYPE", default_value = "text/plain; charset=utf-8")]
     pub content_type: String,
+    /// Name of its event, for clients of streams
+    #[arg(long, value_name = "NAME")]
+    pub event: Option<String>,
     #[command(flatten)]
     pub whom: Whom,
 }

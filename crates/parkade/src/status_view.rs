@@ -68,7 +68,8 @@ pub fn publish(args: &PublishArgs) -> Result<(), CommandError> {
         message.clear();
         io::stdin().read_to_end(&mut message).map_err(CommandError::Message)?;
     }
-    let path = format!("/publish/{}", percent_encoded(&args.channel));
+    let event = args.event.as_ref().map(|event| format!("?event={}", percent_encoded(event)));
+    let path = format!("/publish/{}{}", percent_encoded(&args.channel), event.unwrap_or_default());
     let answer = address.ask("POST", &path, &args.content_type, &message)?;
     let told: Option<serde_json::Value> = serde_json::from_slice(&answer).ok();
     let cursor = told.as_ref().and_then(|told| told.get("cursor")?.as_str());

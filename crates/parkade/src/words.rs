@@ -37,6 +37,7 @@ pub fn refusal(refusal: Refusal) -> &'static str {
         Refusal::ParkedFull => "parked full",
         Refusal::ChannelsFull => "channels full",
         Refusal::NotPublished => "not published",
+        Refusal::CursorUnknown => "cursor unknown",
         Refusal::WorkerOverloaded => "worker overloaded",
         Refusal::QueuedTooLong => "queued too long",
         Refusal::NoApplication => "no application",

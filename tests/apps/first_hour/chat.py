@@ -40,12 +40,7 @@ def next_line(room: Room, timeout: Annotated[float, Meta(ge=0, le=60)] = 30) -> 
 @app.get("/rooms/{room}/lines")
 async def lines(room: Room) -> list[Line]:
     """What is held now."""
-    found: list[Line] = []
-    cursor: str = BEGINNING
-    while (message := await channel(f"room/{room}").next(timeout=0, since=cursor)) is not None:
-        cursor = message.cursor
-        found.append(message.json(Line))
-    return found
+    return (await channel(f"room/{room}").history()).json(Line)
 
 
 PAGE = """<!doctype html>

@@ -85,6 +85,11 @@ def told(value: Any) -> Any:
         return plain([value.outcome, value.streams])
     if isinstance(value, p.Error) and value.reason != "retry":
         return [value.reason, value.text]
+    if isinstance(value, p.Publish):
+        known = list(msgspec.structs.astuple(value))
+        while len(known) > 3 and known[-1] is None:
+            known.pop()
+        return plain(known)
     if isinstance(value, r.Park):
         return plain([r.read_wait(value.wait), value.then])
     if isinstance(value, p.Hello):
@@ -105,6 +110,8 @@ def without_defaults(value: Any) -> Any:
         case dict():
             said = {key: item for key, item in value.items() if DEFAULTS.get(key, ...) != item}
             return {key: without_defaults(item) for key, item in said.items() if item not in (None, False, [])}
+        case ["message", *message, None]:
+            return ["message", *message]
         case ["call", name, state, "sync"]:
             return ["call", name, state]
         case ["answer", response, None]:

@@ -47,6 +47,18 @@ impl History {
         self.entries.len() > limits.count || self.bytes > limits.bytes || now.since(oldest.at) >= limits.age
     }
 
+    /// The newest messages, the oldest of them first: at most so many, and so many bytes. The last one is always among them.
+    pub fn newest(&self, count_max: usize, bytes_max: usize) -> impl Iterator<Item = MessageId> {
+        let mut bytes = 0;
+        let fit = self.entries.iter().rev().take(count_max).take_while(|entry| {
+            let is_first = bytes == 0;
+            bytes += entry.bytes;
+            is_first || bytes <= bytes_max
+        });
+        let skipped = self.entries.len() - fit.count();
+        self.entries.iter().skip(skipped).map(|entry| entry.message)
+    }
+
     /// The messages after `sequence`, with their numbers. The last message has the number `last`.
     pub fn behind(&self, sequence: u64, last: u64) -> impl Iterator<Item = (u64, MessageId)> {
         let first = last + 1 - self.entries.len() as u64;

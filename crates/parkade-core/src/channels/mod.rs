@@ -4,18 +4,23 @@
 
 mod channel;
 mod history;
+mod publications;
 mod rules;
+mod snapshots;
 mod table;
 
 use crate::config::Config;
 use crate::context::Context;
 use crate::effect::{Effect, HttpEffect, Outcome, ServerEffect};
+use crate::limits::HISTORY_ANSWER_BYTES_MAX;
 use crate::moment::Moment;
 use crate::report::status::ChannelStatus;
 use crate::structures::chain::Place;
 use crate::woken::Woken;
 use channel::NextWaiter;
-use parkade_model::{ChannelName, Cursor, HistoryLimits, IdMap, MessageId, Refusal, RequestId, Then};
+use parkade_model::{ChannelName, Cursor, HistoryId, HistoryLimits, MessageId, RequestId, Then};
+use publications::Publications;
+use snapshots::Snapshots;
 use table::{ChannelId, ChannelTable};
 
 pub use table::ChannelsFull;
@@ -23,8 +28,8 @@ pub use table::ChannelsFull;
 #[derive(Debug)]
 pub struct Channels {
     table: ChannelTable,
-    /// Requests of which a message was not published, and why. Their answers must not report success.
-    unpublished: IdMap<RequestId, Refusal>,
+    snapshots: Snapshots,
+    pub publications: Publications,
 }
 
 /// Where a request waits, for the next message or for all that follow.
@@ -51,6 +56,11 @@ pub struct Publication {
 }
 
 impl Publication {
+    /// Where the channel stands after the message.
+    pub fn cursor(&self) -> Cursor {
+        self.cursor
+    }
+
     pub fn woken(&self) -> impl DoubleEndedIterator<Item = Woken> {
         let (message, cursor) = (self.message, self.cursor);
         self.waiters.iter().map(move |&NextWaiter { request, gap, .. }| Woken {
@@ -62,7 +72,11 @@ impl Publication {
 
 impl Channels {
     pub fn new(config: &Config) -> Self {
-        Self { table: ChannelTable::new(config), unpublished: IdMap::default() }
+        Self {
+            table: ChannelTable::new(config),
+            snapshots: Snapshots::default(),
+            publications: Publications::default(),
+        }
     }
 
     /// The channel that a request waits on.
@@ -119,6 +133,22 @@ impl Channels {
         }
         self.table.settle(cx.now, id);
         Ok(subscription)
+    }
+
+    /// What the channel holds: at most `count` messages, the newest, without a hole up to the cursor where the channel stands.
+    pub fn history(
+        &mut self,
+        cx: &mut Context,
+        name: &ChannelName,
+        count: Option<u64>,
+    ) -> Result<HistoryId, ChannelsFull> {
+        let id = self.table.open(cx.now, name)?;
+        let channel = self.table.channel(id);
+        let count_max = count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
+        let messages = channel.history.newest(count_max, HISTORY_ANSWER_BYTES_MAX).collect();
+        let history = self.snapshots.take(cx, channel.cursor(), messages);
+        self.table.settle(cx.now, id);
+        Ok(history)
     }
 
     pub fn leave_next(&mut self, now: Moment, Subscription { channel, place }: Subscription) {
@@ -189,23 +219,6 @@ impl Channels {
         Ok(publication)
     }
 
-    /// A client that gets the answer of this request would believe that its message is in the channel.
-    pub fn hold_against(&mut self, request: RequestId, refusal: Refusal) {
-        self.unpublished.entry(request).or_insert(refusal);
-    }
-
-    /// Why a message of this request was not published.
-    pub fn held_against(&self, request: RequestId) -> Option<Refusal> {
-        if self.unpublished.is_empty() { None } else { self.unpublished.get(&request).copied() }
-    }
-
-    /// The request has ended.
-    pub fn forget(&mut self, request: RequestId) {
-        if !self.unpublished.is_empty() {
-            self.unpublished.remove(&request);
-        }
-    }
-
     /// Nobody knows what was published meanwhile. Streams are told at once; a request that waits for the next message is told with it.
     pub fn lose(&mut self, cx: &mut Context, name: &ChannelName) {
         let Some(id) = self.table.named(name) else { return };
@@ -243,11 +256,20 @@ impl Channels {
         self.table.messages_mut().release(message);
     }
 
-    /// At the end of an event: drops messages that no history and no request needs.
+    pub fn hold_history(&mut self, history: HistoryId) {
+        self.snapshots.hold(history);
+    }
+
+    pub fn release_history(&mut self, history: HistoryId) {
+        self.snapshots.release(history);
+    }
+
+    /// At the end of an event: drops messages and snapshots that no history and no request needs.
     pub fn drop_messages(&mut self, cx: &mut Context) {
         let effects = &mut cx.effects;
         let drop = |message| effects.push(Effect::Server(ServerEffect::DropMessage { message }));
         self.table.messages_mut().drop_unheld(drop);
+        self.snapshots.drop_unheld(cx);
     }
 
     // What can be seen.

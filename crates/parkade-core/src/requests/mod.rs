@@ -322,6 +322,11 @@ impl Requests {
         matches!(self.lives.life(request), Some(Life::Parked(life)) if life.sequel.awaiting_worker() == Some(worker))
     }
 
+    /// Whether the worker holds the request, or the request's coroutine waits in it.
+    pub fn is_with(&self, worker: WorkerId, request: RequestId) -> bool {
+        self.is_held_by(worker, request) || self.is_awaited_by(worker, request)
+    }
+
     /// Since when the request waits for something.
     pub fn parked_since(&self, request: RequestId) -> Option<Moment> {
         match self.lives.life(request) {

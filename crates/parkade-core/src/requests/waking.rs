@@ -25,6 +25,11 @@ pub fn publish(
         }
         return;
     };
+    if let Some(Publisher { worker, request, number: Some(number) }) = by
+        && requests.is_with(worker, request)
+    {
+        with.waits.channels.publications.note(request, number, publication.cursor());
+    }
     // Most alarms were set in the order of arrival. Taken from the last to the first, each is at the bottom of the heap and is removed in one step
     // instead of fifteen.
     for woken in publication.woken().rev() {
@@ -35,9 +40,9 @@ pub fn publish(
 
 /// A client that gets the answer of this request would believe that its message is in the channel.
 pub fn hold_against(requests: &Requests, with: &mut Components<'_>, by: Publisher, refusal: Refusal) {
-    let Publisher { worker, request } = by;
-    if requests.is_held_by(worker, request) || requests.is_awaited_by(worker, request) {
-        with.waits.channels.hold_against(request, refusal);
+    let Publisher { worker, request, .. } = by;
+    if requests.is_with(worker, request) {
+        with.waits.channels.publications.hold_against(request, refusal);
     }
 }
 
@@ -81,7 +86,7 @@ pub fn commit(requests: &mut Requests, with: &mut Components<'_>, event: CommitE
 /// A request that enqueues a job within a transaction, and has none, fails: its client must not be told that all is well.
 fn enqueue_within(requests: &mut Requests, with: &mut Components<'_>, request: RequestId, job: EnqueuedJob) {
     let EnqueuedJob { worker, payload, .. } = job;
-    if !requests.is_held_by(worker, request) && !requests.is_awaited_by(worker, request) {
+    if !requests.is_with(worker, request) {
         return with.cx.counts.refused_events.add(Refused::NotHeld);
     }
     if !with.waits.queries.enqueue(with.cx, request, job) {

@@ -41,6 +41,17 @@ impl Script {
                 format!("deliver:m{}:{}{}", message.0, self.all(requests), gapped(*gap))
             }
             Effect::Http(HttpEffect::Empty { request, cursor }) => format!("empty:{}:{cursor}", self.name(*request)),
+            Effect::Http(HttpEffect::AnswerHistory { request, history }) => {
+                format!("history{}:{}", history.0, self.name(*request))
+            }
+            Effect::Http(HttpEffect::AnswerPublished { request, cursor }) => {
+                format!("published:{}:{cursor}", self.name(*request))
+            }
+            Effect::Server(ServerEffect::KeepHistory { history, cursor, messages }) => {
+                let messages: Vec<_> = messages.iter().map(|message| format!("m{}", message.0)).collect();
+                format!("hold{}:{cursor}:{}", history.0, messages.join(","))
+            }
+            Effect::Server(ServerEffect::DropHistory { history }) => format!("drop:history{}", history.0),
             Effect::Http(HttpEffect::OpenStream { request, cursor, gap }) => {
                 format!("open:{}:{cursor}{}", self.name(*request), gapped(*gap))
             }
@@ -122,6 +133,8 @@ impl Script {
             Outcome::Elapsed => "elapsed".into(),
             Outcome::Message { message, gap, .. } => format!("m{}{}", message.0, if gap { "+gap" } else { "" }),
             Outcome::TimedOut { .. } => "timed_out".into(),
+            Outcome::History { history } => format!("history{}", history.0),
+            Outcome::Published { cursor } => format!("published@{cursor}"),
             Outcome::Queried { query, completed, late } => {
                 let end = if completed { "ended" } else { "failed" };
                 let late = late.map_or(String::new(), |late: Reason| format!("+{late:?}"));

@@ -240,11 +240,16 @@ impl Script {
     /// Whoever holds it, or held it last.
     fn publisher(&mut self, name: &str) -> Publisher {
         let request = self.request(name);
-        Publisher { worker: self.holders.get(&request).copied().unwrap_or_else(|| self.id(1)), request }
+        Publisher {
+            worker: self.holders.get(&request).copied().unwrap_or_else(|| self.id(1)),
+            request,
+            number: Some(self.messages),
+        }
     }
 
     fn publish(&mut self, channel: &str, by: Option<Publisher>) -> Event {
         self.messages += 1;
+        let by = by.map(|by| Publisher { number: Some(self.messages), ..by });
         Event::Published {
             channel: ChannelName::parse(channel).unwrap(),
             message: MessageId(self.messages),

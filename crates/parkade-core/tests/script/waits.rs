@@ -31,6 +31,13 @@ pub(super) fn wait(kind: &str, of: &str) -> Wait {
     if kind == "access" {
         return Wait::Access { granted: of == "yes" };
     }
+    if kind == "published" {
+        return Wait::Published { number: of.parse().unwrap() };
+    }
+    if kind == "history" {
+        let (name, count) = of.split_once('@').map_or((of, None), |(name, count)| (name, count.parse().ok()));
+        return Wait::History { channel: ChannelName::parse(name).unwrap(), count };
+    }
     if kind == "query" {
         return Wait::Query(query(of));
     }

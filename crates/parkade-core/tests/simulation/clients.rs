@@ -82,9 +82,14 @@ impl World {
         let message = MessageId(self.messages);
         self.model.messages.insert(message);
         self.model.publishing = Some((channel.clone(), message));
+        let by = by.map(|by| Publisher { number: Some(self.messages), ..by });
+        let name = channel.clone();
         let bytes = usize::try_from(self.random.below(300)).unwrap();
         self.tell(Event::Published { channel, message, bytes, by });
         let is_refused = self.model.not_published == Some(message);
+        if !is_refused {
+            self.model.histories.published(name, message, by.map(|by| by.request));
+        }
         if let Some(request) = by.filter(|_| is_refused).and_then(|by| self.model.requests.get_mut(&by.request)) {
             request.unpublished = true;
         }
@@ -96,7 +101,7 @@ impl World {
             return self.publish(None);
         }
         let request = *self.one_of(&process.awaiting);
-        self.publish(Some(Publisher { worker: process.id, request }));
+        self.publish(Some(Publisher { worker: process.id, request, number: None }));
     }
 
     /// Or enqueues, perhaps within its transaction.
@@ -126,6 +131,7 @@ impl World {
         });
         waiting.filter(on_it).for_each(|waiting| waiting.lost = true);
         self.tell(Event::MessagesLost { channel: channel.clone() });
+        self.model.histories.lost(&channel);
         self.model.seen.insert("messages lost");
         let streams = self.model.requests.values().filter_map(|request| request.waiting());
         for stream in streams.filter(|waiting| waiting.fed.is_some() && waiting.channel() == Some(&channel)) {

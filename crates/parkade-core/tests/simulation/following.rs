@@ -166,6 +166,7 @@ impl Model {
         self.wake(id);
         let request = self.request(id);
         let woken = request.woken.clone().expect("called without a wait");
+        self.check_history(id, &woken.waiting, outcome);
         check_outcome(&woken.waiting, outcome, woken.at, woken.drains);
         self.check_called(outcome);
         if let Outcome::Job { job, standing } = outcome {
@@ -281,6 +282,7 @@ impl Model {
         check_outcome(waiting, outcome, now, drains);
         let waiting = waiting.clone();
         self.check_resumed(id, &waiting, outcome);
+        self.check_history(id, &waiting, outcome);
         if outcome != Outcome::Unparked {
             self.check_of_jobs(id, &waiting, outcome);
         }
@@ -354,7 +356,11 @@ fn check_outcome(waiting: &Waiting, outcome: Outcome, now: Moment, drains: bool)
         Outcome::Message { cursor, gap, .. } => check_next(waiting, cursor, gap),
         Outcome::Queried { query, .. } => assert_eq!(waiting.asked.query, Some(query), "told of another query"),
         Outcome::Unparked => assert!(waiting.given_up, "nobody gave it up"),
-        Outcome::Refused { .. } | Outcome::Stored | Outcome::Job { .. } => {}
+        Outcome::History { .. }
+        | Outcome::Published { .. }
+        | Outcome::Refused { .. }
+        | Outcome::Stored
+        | Outcome::Job { .. } => {}
     }
 }
 

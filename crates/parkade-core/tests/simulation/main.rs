@@ -12,6 +12,7 @@ mod commits;
 mod databases;
 mod following;
 mod hangs;
+mod histories;
 mod job_promises;
 mod jobs;
 mod model;
@@ -110,7 +111,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 143] = [
+const EXPECTED: [&str; 146] = [
     "NotFound",
     "ApplicationFailed",
     "BadAnswer",
@@ -165,6 +166,9 @@ const EXPECTED: [&str; 143] = [
     "killed",
     "run",
     "began",
+    "history",
+    "empty history",
+    "cursor of a message",
     "began after a wait",
     "killed beside a loop that turns",
     "behind one that hangs",

@@ -9,6 +9,7 @@ use parkade_core::{
 };
 
 use crate::commits::Commits;
+use crate::histories::Histories;
 use crate::jobs::{Enqueued, Jobs, Run};
 use crate::pressure::Load;
 use crate::process::Process;
@@ -24,6 +25,7 @@ pub struct Model {
     pub processes: BTreeMap<WorkerId, Process>,
     /// Messages whose bytes the shell has.
     pub messages: BTreeSet<MessageId>,
+    pub histories: Histories,
     pub databases: Databases,
     pub jobs: Jobs,
     pub commits: Commits,
@@ -131,6 +133,8 @@ impl Waiting {
     pub fn channel(&self) -> Option<&ChannelName> {
         match &self.wait {
             Wait::Timer { .. }
+            | Wait::History { .. }
+            | Wait::Published { .. }
             | Wait::Query(_)
             | Wait::Stored
             | Wait::Job { .. }
@@ -145,6 +149,8 @@ impl Waiting {
             Wait::Timer { after } => Some(self.since + *after),
             Wait::Next { timeout, .. } => timeout.map(|timeout| self.since + timeout),
             Wait::Stream { .. }
+            | Wait::History { .. }
+            | Wait::Published { .. }
             | Wait::Visit { errand: Errand::Events { .. } | Errand::Cancel, .. }
             | Wait::Access { .. } => None,
             Wait::Stored => self.asked.until,
@@ -255,6 +261,8 @@ impl Model {
                 }
             }
             HttpEffect::Empty { request, .. } => self.empty(*request),
+            HttpEffect::AnswerHistory { request, history } => self.answer_history(*request, *history),
+            HttpEffect::AnswerPublished { request, cursor } => self.answer_published(*request, *cursor),
             HttpEffect::OpenStream { request, cursor, gap } => self.open_stream(*request, *cursor, *gap),
             HttpEffect::Feed { message, cursor, requests } => {
                 assert!(!requests.is_empty());
@@ -331,6 +339,8 @@ impl Model {
             ServerEffect::DropMessage { message } => {
                 assert!(self.messages.remove(message), "dropped twice");
             }
+            ServerEffect::KeepHistory { history, cursor, messages } => self.keep_history(*history, *cursor, messages),
+            ServerEffect::DropHistory { history } => self.drop_history(*history),
             ServerEffect::Reloaded { .. } => self.jobs.put_off = None,
             ServerEffect::StopAccepting => {
                 assert!(self.drains, "the listeners are closed without a drain");
@@ -354,6 +364,7 @@ impl Model {
         assert!(self.requests.is_empty(), "exit with requests left");
         assert!(self.processes.keys().all(|worker| Some(*worker) == self.dying), "exit with workers left");
         assert!(self.databases.results.is_empty() && self.databases.leases.is_empty(), "exit with things kept");
+        assert!(self.histories.is_empty(), "exit with things kept");
         assert!(self.jobs.results.is_empty(), "exit with things kept");
         let forced = self.drain_until.is_some_and(|until| until + QUERIES_END_MAX <= self.now);
         assert!(forced || self.databases.running.is_empty(), "exit with queries left");

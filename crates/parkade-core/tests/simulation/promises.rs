@@ -248,6 +248,8 @@ fn nobody_waits_on_a_channel_unknown(world: &World, status: &Status) {
     for waiting in world.model.requests.values().filter_map(|request| request.waiting()) {
         match &waiting.wait {
             Wait::Timer { .. }
+            | Wait::History { .. }
+            | Wait::Published { .. }
             | Wait::Query(_)
             | Wait::Stored
             | Wait::Job { .. }

@@ -47,7 +47,7 @@ impl World {
             }
             (false, 11 | 12) if is_open => self.enqueues_within(process, request, false),
             (false, 11 | 12) => self.enqueues(process, stream),
-            (false, 13) => self.publish(Some(Publisher { worker, request })),
+            (false, 13) => self.publish(Some(Publisher { worker, request, number: None })),
             (false, 14) if !is_held_back => {
                 self.model.process(worker).stream(request).unwrap().begun = true;
                 self.tell(Event::Answered { worker, request, payload: self.payload(), whole: false });

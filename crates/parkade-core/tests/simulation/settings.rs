@@ -9,7 +9,7 @@ use parkade_core::{
 
 use crate::tables::{Kind, Route, route};
 
-pub const PATHS: [&str; 17] = [
+pub const PATHS: [&str; 18] = [
     "/sync",
     "/async",
     "/endless",
@@ -17,6 +17,7 @@ pub const PATHS: [&str; 17] = [
     "/next/call",
     "/stream",
     "/timer",
+    "/history",
     "/constant",
     "/preflight",
     "/missing",
@@ -87,6 +88,10 @@ pub fn routes(version: u64) -> (bool, Vec<Route>) {
         route("/next", Kind::Wait { wait: next.clone(), then: Then::Answer }),
         route("/next/call", Kind::Wait { wait: next, then: Then::Call { concurrent: false } }),
         route("/stream", Kind::Wait { wait: Wait::Stream { channel: channel("b"), since: None }, then: Then::Answer }),
+        route(
+            "/history",
+            Kind::Wait { wait: Wait::History { channel: channel("a"), count: None }, then: Then::Answer },
+        ),
         route("/timer", Kind::Wait { wait: Wait::Timer { after: Duration::from_millis(700) }, then: Then::Answer }),
         route(
             "/follow",

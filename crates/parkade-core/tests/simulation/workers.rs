@@ -229,7 +229,7 @@ impl World {
             }
             (false, 13..19) => self.parks(process, stream),
             (false, _) | (true, 13..20) if stream.ghost => self.publish(None),
-            (false, _) | (true, 13..20) => self.publish(Some(Publisher { worker, request })),
+            (false, _) | (true, 13..20) => self.publish(Some(Publisher { worker, request, number: None })),
             (true, 10) if !stream.ghost => self.answers_twice(worker, request),
             (true, 0..11) => self.closes(process, Event::AnswerEnded { worker, request }),
             (true, _) => self.closes(process, Event::Errored { worker, request, error: WorkerError::Application }),
@@ -289,7 +289,7 @@ impl World {
     }
 
     pub(crate) fn parks(&mut self, process: &Process, stream: Stream) {
-        let (worker, request, wait) = (process.id, stream.request, self.wait());
+        let (worker, request, wait) = (process.id, stream.request, self.wait_of(stream.request));
         let stream_wait = matches!(wait, Wait::Stream { .. });
         let open = self.model.databases.lease_of(request).is_some();
         let then = match self.random.below(if open || self.has_transactions { 12 } else { 3 }) {
@@ -316,8 +316,20 @@ impl World {
         self.tell(Event::Parked { worker, request, wait, then, payload: self.payload() });
     }
 
+    /// Now and then the request asks for the cursor of a message that it has published.
+    fn wait_of(&mut self, request: RequestId) -> Wait {
+        match self.model.histories.number_of(request) {
+            Some(number) if self.random.below(4) == 0 => Wait::Published { number: number - self.random.below(2) },
+            _ => self.wait(),
+        }
+    }
+
     pub(crate) fn wait(&mut self) -> Wait {
         match self.random.below(6) {
+            1 if self.random.below(2) == 0 => {
+                let count = (self.random.below(2) == 0).then(|| self.random.below(4));
+                Wait::History { channel: self.channel(), count }
+            }
             5 => {
                 let timeout = (self.random.below(4) > 0).then(|| Duration::from_millis(self.random.below(6) * 400));
                 Wait::Job { job: self.some_job(), timeout }

@@ -10,7 +10,10 @@ use super::worker::text as owned;
 use super::write::{array, binary, boolean, optional, text, unsigned};
 use crate::error::PayloadFault;
 use crate::limits::{FAILED_TEXT_BYTES_MAX, INLINE_BODY_BYTES_MAX};
-use crate::outcome::{EncodedColumns, QueryEffect, WaitOutcome};
+use crate::outcome::{EncodedColumns, HeldMessage, QueryEffect, WaitOutcome};
+
+/// The headers of the parts of a message in a history, at most.
+const HELD_OVERHEAD_BYTES: usize = 16;
 
 #[rustfmt::skip] // one short outcome a line
 pub(super) fn write(out: &mut BytesMut, outcome: &WaitOutcome) {
@@ -24,14 +27,31 @@ pub(super) fn write(out: &mut BytesMut, outcome: &WaitOutcome) {
             text(out, why);
             unsigned(out, (*status).into());
         }
-        WaitOutcome::Message { cursor, content_type, body, gap } => {
-            array(out, 5);
+        WaitOutcome::Message { cursor, content_type, body, gap, event } => {
+            array(out, if event.is_some() { 6 } else { 5 });
             text(out, "message");
             text(out, cursor);
             text(out, content_type);
             binary(out, body);
             boolean(out, *gap);
+            if let Some(event) = event {
+                text(out, event);
+            }
         }
+        WaitOutcome::History { cursor, messages } => {
+            array(out, 3);
+            text(out, "history");
+            text(out, cursor);
+            array(out, messages.len());
+            for HeldMessage { cursor, content_type, body, event } in messages {
+                array(out, 4);
+                text(out, cursor);
+                text(out, content_type);
+                binary(out, body);
+                optional(out, event.as_deref(), text);
+            }
+        }
+        WaitOutcome::Published { cursor } => { array(out, 2); text(out, "published"); text(out, cursor); }
         WaitOutcome::Rows { columns, command, count, body } => {
             array(out, 5);
             text(out, "rows");
@@ -75,9 +95,12 @@ pub(super) fn write(out: &mut BytesMut, outcome: &WaitOutcome) {
 pub(super) fn length(outcome: &WaitOutcome) -> usize {
     match outcome {
         WaitOutcome::Elapsed | WaitOutcome::Unparked | WaitOutcome::Pending { .. } => 0,
-        WaitOutcome::Timeout { cursor } => cursor.len(),
+        WaitOutcome::Timeout { cursor } | WaitOutcome::Published { cursor } => cursor.len(),
         WaitOutcome::Refused { text, .. } => text.len(),
-        WaitOutcome::Message { cursor, content_type, body, .. } => cursor.len() + content_type.len() + body.len(),
+        WaitOutcome::Message { cursor, content_type, body, event, .. } => {
+            cursor.len() + content_type.len() + body.len() + event.as_deref().map_or(0, str::len)
+        }
+        WaitOutcome::History { messages, .. } => messages.iter().map(length_of_held).sum(),
         WaitOutcome::Rows { columns, command, body, .. } => {
             columns.bytes().len() + command.len() + body.as_deref().map_or(0, <[u8]>::len)
         }
@@ -89,6 +112,11 @@ pub(super) fn length(outcome: &WaitOutcome) -> usize {
         WaitOutcome::Result { result, .. } => result.len(),
         WaitOutcome::NoResult { reason, text, .. } => reason.len() + beginning(text).len(),
     }
+}
+
+fn length_of_held(message: &HeldMessage) -> usize {
+    let HeldMessage { cursor, content_type, body, event } = message;
+    cursor.len() + content_type.len() + body.len() + event.as_deref().map_or(0, str::len) + HELD_OVERHEAD_BYTES
 }
 
 fn beginning(text: &str) -> &str {
@@ -104,7 +132,14 @@ pub(super) fn read(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadF
     match whole.clone().array(1, |reader| reader.text("an outcome's name is text"))? {
         "elapsed" => Ok(WaitOutcome::Elapsed),
         "unparked" => Ok(WaitOutcome::Unparked),
-        "message" => whole.array(5, message),
+        "message" if whole.clone().array_length()? > 5 => {
+            whole.array(6, |reader| message(reader, |reader| reader.optional(owned)))
+        }
+        "message" => whole.array(5, |reader| message(reader, |_| Ok(None))),
+        "history" => whole.array(3, history),
+        "published" => {
+            whole.array(2, |reader| behind_name(reader).map(|cursor| WaitOutcome::Published { cursor: cursor.into() }))
+        }
         "timeout" => {
             whole.array(2, |reader| behind_name(reader).map(|cursor| WaitOutcome::Timeout { cursor: cursor.into() }))
         }
@@ -124,12 +159,30 @@ fn behind_name(reader: &mut Reader) -> Result<String, PayloadFault> {
     owned(reader)
 }
 
-fn message(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
+fn message(
+    reader: &mut Reader,
+    event: impl FnOnce(&mut Reader) -> Result<Option<String>, PayloadFault>,
+) -> Result<WaitOutcome<'static>, PayloadFault> {
     Ok(WaitOutcome::Message {
         cursor: behind_name(reader)?.into(),
         content_type: owned(reader)?.into(),
         body: reader.binary("body is bytes")?.to_vec().into(),
         gap: reader.boolean("gap is a boolean")?,
+        event: event(reader)?.map(Into::into),
+    })
+}
+
+fn history(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
+    let cursor = behind_name(reader)?.into();
+    Ok(WaitOutcome::History { cursor, messages: reader.list(|reader| reader.array(4, held))? })
+}
+
+fn held(reader: &mut Reader) -> Result<HeldMessage<'static>, PayloadFault> {
+    Ok(HeldMessage {
+        cursor: owned(reader)?.into(),
+        content_type: owned(reader)?.into(),
+        body: reader.binary("body is bytes")?.to_vec().into(),
+        event: reader.optional(owned)?.map(Into::into),
     })
 }
 

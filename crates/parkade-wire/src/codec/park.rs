@@ -53,9 +53,10 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
         (WaitRequest::Timer { .. }, ThenRequest::Answer { response: None, .. }) => {
             Err(PayloadFault::payload("a timer's answer is a response"))
         }
-        (WaitRequest::Next { .. }, ThenRequest::Answer { response: Some(_), .. }) => {
-            Err(PayloadFault::payload("a channel's answer is nil"))
-        }
+        (
+            WaitRequest::Next { .. } | WaitRequest::History { .. } | WaitRequest::Published { .. },
+            ThenRequest::Answer { response: Some(_), .. },
+        ) => Err(PayloadFault::payload("a channel's answer is nil")),
         (
             WaitRequest::Stream { .. },
             ThenRequest::Answer { response: Some(_), .. } | ThenRequest::Call { .. } | ThenRequest::Await,
@@ -80,6 +81,8 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
         (
             WaitRequest::Timer { .. }
             | WaitRequest::Next { .. }
+            | WaitRequest::History { .. }
+            | WaitRequest::Published { .. }
             | WaitRequest::Stream { .. }
             | WaitRequest::Query(_)
             | WaitRequest::Begin(_)
@@ -106,6 +109,8 @@ pub(super) fn wait(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
         "timer" => timer(&mut whole),
         "next" => next(&mut whole),
         "stream" => stream(&mut whole),
+        "history" => history(&mut whole),
+        "published" => published(&mut whole),
         "query" => query(&mut whole),
         "begin" => begin(&mut whole),
         "commit" => end(&mut whole).map(|()| WaitRequest::Commit),
@@ -155,6 +160,31 @@ fn stream(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
         })?;
         Ok(WaitRequest::Stream { channel, since })
     })
+}
+
+fn history(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
+    reader.array(3, |reader| {
+        reader.skip(1)?;
+        let channel = channel(reader)?;
+        let mut count = None;
+        reader.map(|reader, key| match key {
+            "count" => reader.optional(whole_number).map(|value| count = value).map(|()| true),
+            _ => Ok(false),
+        })?;
+        Ok(WaitRequest::History { channel, count })
+    })
+}
+
+/// `["published", number]`
+fn published(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
+    reader.array(2, |reader| {
+        reader.skip(1)?;
+        Ok(WaitRequest::Published { number: whole_number(reader)? })
+    })
+}
+
+fn whole_number(reader: &mut Reader) -> Result<u64, PayloadFault> {
+    reader.unsigned("a number is an integer that is not negative")
 }
 
 /// The cursor of a client that comes back: an invalid one is a position nevertheless (see [`Cursor::told`]).

@@ -1,13 +1,16 @@
 //! Types the frames of a worker.
 
+use std::num::NonZeroU64;
+
 use bytes::Bytes;
+use parkade_model::{EventName, EventNameError};
 
 use super::job::{enqueued, progress, result};
 use super::park::{channel_name, name, response_elements, then, wait, wait_then};
 use super::read::{Reader, payload};
 use super::{Receive, application::application};
 use crate::error::{PayloadFault, ProtocolRule, Violation};
-use crate::frame::{ErrorReason, FromWorker, WorkerInfo};
+use crate::frame::{ErrorReason, FromWorker, Published, WorkerInfo};
 use crate::framing::RawFrame;
 use crate::kind::Kind;
 use crate::limits::{CREDIT_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX};
@@ -28,7 +31,7 @@ impl Receive for FromWorker {
             Kind::Began => payload(bytes, 0, |_| Ok(FromWorker::Began { stream })),
             Kind::Park => payload(bytes, 2, |reader| park(stream, reader)),
             Kind::Unpark => payload(bytes, 0, |_| Ok(FromWorker::Unpark { stream })),
-            Kind::Publish => payload(bytes, 3, |reader| publish(stream, reader)),
+            Kind::Publish => publish(bytes).map(|message| FromWorker::Publish { stream, message }),
             Kind::Enqueue => payload(bytes, 4, enqueued).map(|job| FromWorker::Enqueue { stream, job }),
             Kind::Result => payload(bytes, 1, result).map(|result| FromWorker::Result { stream, result }),
             Kind::Progress => payload(bytes, 2, |reader| progress(stream, reader)),
@@ -93,14 +96,42 @@ fn park(stream: u32, reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
     Ok(FromWorker::Park { stream, wait, then })
 }
 
-fn publish(stream: u32, reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
-    let channel = channel_name(reader)?;
-    let content_type = name(reader, "content_type is text")?;
+/// `[channel, content_type, body]`, the same with `event` after it, or with `event` and `number`
+fn publish(bytes: &Bytes) -> Result<Published, PayloadFault> {
+    match Reader::new(bytes).array_length()? {
+        0..=3 => payload(bytes, 3, |reader| published(reader, |_| Ok((None, None)))),
+        4 => payload(bytes, 4, |reader| published(reader, |reader| Ok((reader.optional(event)?, None)))),
+        _ => payload(bytes, 5, |reader| {
+            published(reader, |reader| Ok((reader.optional(event)?, reader.optional(number)?)))
+        }),
+    }
+}
+
+fn published(
+    reader: &mut Reader,
+    rest: impl FnOnce(&mut Reader) -> Result<(Option<EventName>, Option<u64>), PayloadFault>,
+) -> Result<Published, PayloadFault> {
+    let channel = channel_name(reader)?.into();
+    let content_type = name(reader, "content_type is text")?.into();
     let body = reader.bytes("body is bytes or text")?;
     if body.len() > MESSAGE_BYTES_MAX {
         return Err(PayloadFault::length("a message has at most 524,288 bytes"));
     }
-    Ok(FromWorker::Publish { stream, channel, content_type, body: reader.share(body) })
+    let body = reader.share(body);
+    let (event, number) = rest(reader)?;
+    Ok(Published { channel, content_type, body, event, number: number.and_then(NonZeroU64::new) })
+}
+
+fn event(reader: &mut Reader) -> Result<EventName, PayloadFault> {
+    EventName::parse(reader.text("event is text")?).map_err(|wrong| match wrong {
+        EventNameError::Empty | EventNameError::TooLong => PayloadFault::payload("an event has 1 to 200 bytes"),
+        EventNameError::Control => PayloadFault::payload("an event has no control character"),
+        EventNameError::Reserved => PayloadFault::payload("the event gap is the core's own"),
+    })
+}
+
+fn number(reader: &mut Reader) -> Result<u64, PayloadFault> {
+    reader.unsigned("number is an integer that is not negative")
 }
 
 fn credit(reader: &mut Reader) -> Result<FromWorker, PayloadFault> {

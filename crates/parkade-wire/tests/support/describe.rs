@@ -40,7 +40,14 @@ pub fn worker(heard: &FromWorker) -> Value {
         FromWorker::Error { reason, text, .. } => error(*reason, text),
         FromWorker::Park { wait, then, .. } => json!([self::wait(wait), self::then(then)]),
         FromWorker::Unpark { .. } | FromWorker::Began { .. } => json!([]),
-        FromWorker::Publish { channel, content_type, body, .. } => json!([channel, content_type, hex(body)]),
+        FromWorker::Publish { message, .. } => {
+            let number = message.number.map(std::num::NonZeroU64::get);
+            let event = message.event.as_ref().map(parkade_model::EventName::as_str);
+            let mut told = json!([message.channel, message.content_type, hex(&message.body), event, number]);
+            let length = if number.is_some() { 5 } else { 3 + usize::from(event.is_some()) };
+            told.as_array_mut().unwrap().truncate(length);
+            told
+        }
         FromWorker::Enqueue { job, .. } => enqueued(job),
         FromWorker::Result { result, .. } => json!([hex(result)]),
         FromWorker::Progress { fraction, text, .. } => json!([fraction, text]),
@@ -185,6 +192,10 @@ fn wait(wait: &WaitRequest) -> Value {
         WaitRequest::Stream { channel, since } => {
             json!(["stream", channel.as_str(), map(&[("since", cursor(*since))])])
         }
+        WaitRequest::History { channel, count } => {
+            json!(["history", channel.as_str(), map(&[("count", json!(count))])])
+        }
+        WaitRequest::Published { number } => json!(["published", number]),
         WaitRequest::Query(query) => self::query(query),
         WaitRequest::Begin(begin) => self::begin(begin),
         WaitRequest::Commit => json!(["commit", {}]),
@@ -261,9 +272,17 @@ fn outcome(outcome: &WaitOutcome) -> Value {
     match outcome {
         WaitOutcome::Elapsed => json!(["elapsed"]),
         WaitOutcome::Unparked => json!(["unparked"]),
-        WaitOutcome::Message { cursor, content_type, body, gap } => {
+        WaitOutcome::Message { cursor, content_type, body, gap, event: None } => {
             json!(["message", cursor, content_type, hex(body), gap])
         }
+        WaitOutcome::Message { cursor, content_type, body, gap, event: Some(event) } => {
+            json!(["message", cursor, content_type, hex(body), gap, event])
+        }
+        WaitOutcome::History { cursor, messages } => {
+            let held = messages.iter().map(|held| json!([held.cursor, held.content_type, hex(&held.body), held.event]));
+            json!(["history", cursor, held.collect::<Vec<_>>()])
+        }
+        WaitOutcome::Published { cursor } => json!(["published", cursor]),
         WaitOutcome::Timeout { cursor } => json!(["timeout", cursor]),
         WaitOutcome::Refused { text, status } => json!(["refused", text, status]),
         WaitOutcome::Rows { columns, command, count, body } => {

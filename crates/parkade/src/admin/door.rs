@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_jobs::{Fault, Filter, JobRecord};
-use parkade_model::{ChannelName, Cursor, JobId, QueryId, RequestId};
+use parkade_model::{ChannelName, Cursor, EventName, JobId, QueryId, RequestId};
 use parkade_wire::Enqueued;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
@@ -65,6 +65,7 @@ pub enum Ask {
         channel: ChannelName,
         content_type: String,
         body: Bytes,
+        event: Option<EventName>,
         reply: oneshot::Sender<Result<Cursor, PublishRefused>>,
     },
 }

@@ -20,6 +20,8 @@ pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<Wo
         WaitRequest::Timer { after } => Ok((Wait::Timer { after }, None)),
         WaitRequest::Next { channel, timeout, since } => Ok((Wait::Next { channel, timeout, since }, None)),
         WaitRequest::Stream { channel, since } => Ok((Wait::Stream { channel, since }, None)),
+        WaitRequest::History { channel, count } => Ok((Wait::History { channel, count }, None)),
+        WaitRequest::Published { number } => Ok((Wait::Published { number }, None)),
         WaitRequest::Query(query) => Ok(needs(queries::query(*query, databases))),
         WaitRequest::Begin(begin) => Ok(needs(queries::begin(&begin, databases))),
         WaitRequest::Commit => Ok(needs(queries::end(QueryWork::Commit))),
@@ -44,12 +46,14 @@ pub fn in_words(wait: &WaitRequest) -> String {
         WaitRequest::Timer { after } => format!("{} pass", seconds::in_words(after.as_secs_f64())),
         WaitRequest::Next { channel, timeout, .. } => format!("next message of {channel}{}", at_most(timeout)),
         WaitRequest::Stream { channel, .. } => format!("messages of {channel}"),
+        WaitRequest::History { channel, .. } => format!("history of {channel}"),
         WaitRequest::Query(query) => statement(query),
         WaitRequest::Result { timeout, .. } => format!("end of a job{}", at_most(timeout)),
         WaitRequest::Begin(_)
         | WaitRequest::Commit
         | WaitRequest::Rollback
         | WaitRequest::Stored
+        | WaitRequest::Published { .. }
         | WaitRequest::Access { .. } => "only for a coroutine".into(),
         WaitRequest::Unaccepted { name, why } => format!("{name}, which cannot be served ({why})"),
     }
@@ -74,6 +78,8 @@ pub fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
         Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: position(since, cursor) },
         Wait::Stream { channel, since } => Wait::Stream { channel, since: position(since, cursor) },
         Wait::Timer { .. }
+        | Wait::History { .. }
+        | Wait::Published { .. }
         | Wait::Query(_)
         | Wait::Stored
         | Wait::Job { .. }
@@ -122,6 +128,8 @@ pub fn wire_outcome<'a>(
         Outcome::Elapsed => Some(WaitOutcome::Elapsed),
         Outcome::Unparked => Some(WaitOutcome::Unparked),
         Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),
+        Outcome::History { history } => messages.histories.outcome(history),
+        Outcome::Published { cursor } => Some(WaitOutcome::Published { cursor: cursor.to_string().into() }),
         Outcome::TimedOut { cursor } => Some(WaitOutcome::Timeout { cursor: cursor.to_string().into() }),
         Outcome::Refused { refusal } => {
             let (status, _, text, _) = clients::explain(refusal);

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parkade_core::Publisher;
-use parkade_model::{ChannelName, Cursor, MessageId};
+use parkade_model::{ChannelName, Cursor, EventName, HistoryId, MessageId};
 use parkade_wire::WaitOutcome;
 
+use super::histories::{HeldMessage, Histories, History};
 use super::publishing::RefusedMessages;
 use crate::http::answer::{BadAnswer, Prepared};
 
@@ -16,9 +18,18 @@ const MESSAGE_OVERHEAD_BYTES: usize = 256;
 
 #[derive(Debug)]
 pub struct Message {
-    pub content_type: Box<str>,
+    pub content_type: Arc<str>,
     pub body: Bytes,
+    pub name: Option<EventName>,
     event: Option<Event>,
+}
+
+/// A message that is to be published.
+#[derive(Debug)]
+pub struct NewMessage<'a> {
+    pub content_type: &'a str,
+    pub body: &'a [u8],
+    pub event: Option<EventName>,
 }
 
 /// A message as a server-sent event: as a chunk of HTTP/1.1, and plain.
@@ -28,10 +39,17 @@ pub struct Event {
     pub plain: Bytes,
 }
 
+impl<'a> NewMessage<'a> {
+    pub const fn json(body: &'a [u8]) -> Self {
+        Self { content_type: "application/json", body, event: None }
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Messages {
     /// Those that the core has refused to publish.
     pub refused: RefusedMessages,
+    pub histories: Histories,
     held: HashMap<MessageId, Message>,
     minted: u64,
 }
@@ -41,22 +59,36 @@ impl Messages {
     pub fn published(
         &mut self,
         channel: ChannelName,
-        content_type: &str,
-        body: &[u8],
+        new: NewMessage<'_>,
         by: Option<Publisher>,
     ) -> (MessageId, parkade_core::Event) {
-        let bytes = body.len() + content_type.len() + channel.as_str().len() + MESSAGE_OVERHEAD_BYTES;
-        let message = self.keep(content_type, body);
+        let name = new.event.as_ref().map_or(0, |event| event.as_str().len());
+        let bytes = new.body.len() + new.content_type.len() + name + channel.as_str().len() + MESSAGE_OVERHEAD_BYTES;
+        let message = self.keep(new);
         (message, parkade_core::Event::Published { channel, message, bytes, by })
     }
 
     /// Copied, because the buffer that it was read into holds many more frames.
-    fn keep(&mut self, content_type: &str, body: &[u8]) -> MessageId {
+    fn keep(&mut self, NewMessage { content_type, body, event: name }: NewMessage<'_>) -> MessageId {
         let body = Bytes::copy_from_slice(body);
         self.minted += 1;
         let id = MessageId(self.minted);
-        self.held.insert(id, Message { content_type: content_type.into(), body, event: None });
+        self.held.insert(id, Message { content_type: content_type.into(), body, name, event: None });
         id
+    }
+
+    /// Keeps what a channel holds. `cursor`: that of the last of these messages.
+    pub fn keep_history(&mut self, history: HistoryId, cursor: Cursor, messages: &[MessageId]) {
+        let held = messages.iter().filter_map(|message| self.held.get(message));
+        let count = held.clone().count() as u64;
+        let held = held.zip(1..).map(|(message, nth)| HeldMessage {
+            cursor: Cursor { sequence: cursor.sequence - (count - nth), ..cursor },
+            content_type: Arc::clone(&message.content_type),
+            body: message.body.clone(),
+            event: message.name.clone(),
+        });
+        let messages = held.collect();
+        self.histories.keep(history, History { cursor, messages });
     }
 
     pub fn drop(&mut self, id: MessageId) {
@@ -81,6 +113,9 @@ impl Messages {
             (b"etag".to_vec(), format!("\"{cursor}\"").into_bytes()),
             (b"cache-control".to_vec(), b"no-store".to_vec()),
         ];
+        if let Some(name) = &message.name {
+            fields.push((b"parkade-event".to_vec(), name.as_str().as_bytes().to_vec()));
+        }
         if gap {
             fields.push((b"parkade-gap".to_vec(), b"true".to_vec()));
         }
@@ -90,8 +125,12 @@ impl Messages {
     /// The message as a server-sent event.
     pub fn event(&mut self, id: MessageId, cursor: Cursor) -> Option<Event> {
         let message = self.held.get_mut(&id)?;
-        let body = &message.body;
-        Some(message.event.get_or_insert_with(|| Event::new(&format!("id: {cursor}\n"), Some(body))).clone())
+        let Message { body, name, event, .. } = message;
+        let new = || match name {
+            None => Event::new(&format!("id: {cursor}\n"), Some(body)),
+            Some(name) => Event::new(&format!("id: {cursor}\nevent: {}\n", name.as_str()), Some(body)),
+        };
+        Some(event.get_or_insert_with(new).clone())
     }
 
     /// The outcome of a wait, for a worker.
@@ -102,6 +141,7 @@ impl Messages {
             content_type: (&*message.content_type).into(),
             body: message.body[..].into(),
             gap,
+            event: message.name.as_ref().map(|name| name.as_str().into()),
         })
     }
 }

@@ -5,6 +5,7 @@
 pub mod added;
 mod client_text;
 pub mod exchange;
+mod histories;
 mod limits;
 mod messages;
 pub mod publishing;
@@ -35,13 +36,14 @@ use crate::statistics::{NamedRoutes as _, RouteName, RouteNumber};
 use added::{AddedHeaders, AddedSets};
 use client_text::ClientText;
 use exchange::{Arrival, Exchange, Exchanges, Kept};
+use histories::History;
 use messages::Event as StreamEvent;
 use put_off::{Next, PutOff, What, audience};
 use recent::{Ended, RecentlyEnded};
 use request_id::RequestIds;
 use request_log::RequestLog;
 
-pub use messages::Messages;
+pub use messages::{Messages, NewMessage};
 pub use refusal::{explain, is_about_a_query};
 pub use request_id::{IdText, given as given_id};
 
@@ -197,6 +199,19 @@ impl Clients {
         let etag = format!("\"{cursor}\"");
         let fields: [HeaderField<'_>; 2] = [(b"etag", etag.as_bytes()), (b"cache-control", b"no-store")];
         self.answer(request, 204, fields.into_iter(), &Bytes::new());
+    }
+
+    /// The response with what a channel holds.
+    pub fn answer_history(&mut self, request: RequestId, history: &History) {
+        let etag = format!("\"{}\"", history.cursor);
+        let fields: [HeaderField<'_>; 3] = [JSON, (b"etag", etag.as_bytes()), (b"cache-control", b"no-store")];
+        self.answer(request, 200, fields.into_iter(), &history.json());
+    }
+
+    /// The response with the cursor of a message.
+    pub fn answer_published(&mut self, request: RequestId, cursor: Cursor) {
+        let body = format!("{{\"cursor\":\"{cursor}\"}}");
+        self.answer(request, 200, [JSON].into_iter(), &body.into());
     }
 
     /// Answers with the outcome of a query.

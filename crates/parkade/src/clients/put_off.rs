@@ -153,9 +153,9 @@ pub fn audience(effect: &Effect) -> Audience<'_> {
     match effect {
         Effect::Http(effect) => audience_of_answer(effect),
         Effect::Server(ServerEffect::Forget { request, .. }) => Audience::One(*request),
-        Effect::Database(DatabaseEffect::DropResult { .. }) | Effect::Store(StoreEffect::DropJobResult { .. }) => {
-            Audience::Afterwards
-        }
+        Effect::Database(DatabaseEffect::DropResult { .. })
+        | Effect::Store(StoreEffect::DropJobResult { .. })
+        | Effect::Server(ServerEffect::DropHistory { .. }) => Audience::Afterwards,
         Effect::Worker(_)
         | Effect::Database(_)
         | Effect::Store(_)
@@ -174,6 +174,8 @@ fn audience_of_answer(effect: &HttpEffect) -> Audience<'_> {
         HttpEffect::Refuse { request, .. }
         | HttpEffect::Release { request }
         | HttpEffect::Empty { request, .. }
+        | HttpEffect::AnswerHistory { request, .. }
+        | HttpEffect::AnswerPublished { request, .. }
         | HttpEffect::EndStream { request }
         | HttpEffect::AnswerQuery { request, .. }
         | HttpEffect::AnswerJob { request, .. }

@@ -23,6 +23,9 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         Refusal::NotPublished => {
             (503, "server", "too many channels are in use: a message of this request was not published", Some(b"5"))
         }
+        Refusal::CursorUnknown => {
+            (500, "application", "the cursor of that message is not known: only those of a request's last 64 are", None)
+        }
         Refusal::WorkerOverloaded => (503, "application", "the application is overloaded", Some(b"1")),
         Refusal::QueuedTooLong => (503, "server", "no worker was free before the deadline", Some(b"1")),
         Refusal::NoApplication => (503, "application", "the application does not start; its log says why", Some(b"5")),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::context::JobContext;
 use super::runs::Runs;
+use crate::clients::NewMessage;
 use crate::clients::exchange::{Exchange, Exchanges, JobAsked};
 
 /// The channel of a job.
@@ -35,7 +36,7 @@ pub fn tell(cx: &mut JobContext<'_>, job: JobId, state: &Value) {
     let channel = channel(job);
     // Without a follower there is no channel, and none is made.
     if cx.core.cursor(&channel).is_some() {
-        let (_, event) = cx.messages.published(channel, "application/json", state.to_string().as_bytes(), None);
+        let (_, event) = cx.messages.published(channel, NewMessage::json(state.to_string().as_bytes()), None);
         cx.tell(event);
     }
 }

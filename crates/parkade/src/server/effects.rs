@@ -57,6 +57,12 @@ impl Server {
             HttpEffect::Deliver { message, cursor, gap, requests } => {
                 clients.deliver(&self.messages, message, (cursor, gap), &requests);
             }
+            HttpEffect::AnswerHistory { request, history } => {
+                if let Some(history) = self.messages.histories.of(history) {
+                    clients.answer_history(request, history);
+                }
+            }
+            HttpEffect::AnswerPublished { request, cursor } => clients.answer_published(request, cursor),
             HttpEffect::Empty { request, cursor } => clients.answer_empty(request, cursor),
             HttpEffect::OpenStream { request, cursor, gap } => {
                 if clients.open_stream(request, cursor, gap) {
@@ -283,6 +289,10 @@ impl Server {
                 self.messages.refused.add(message);
                 self.messages.refused.log(self.now, self.core.config().channels_count_max);
             }
+            ServerEffect::KeepHistory { history, cursor, messages } => {
+                self.messages.keep_history(history, cursor, &messages);
+            }
+            ServerEffect::DropHistory { history } => self.messages.histories.drop(history),
             ServerEffect::DropMessage { message } => self.messages.drop(message),
             ServerEffect::Reloaded { outcome } => {
                 self.loading.end_reload(outcome, self.core.status(self.now).generation);

@@ -15,6 +15,7 @@ use super::payloads::Payload;
 use super::turns::{Part, Turns};
 use super::{report, snapshot};
 use crate::admin::{Ask, CancelRefused, PublishRefused, ReloadId, ReloadRefused};
+use crate::clients::NewMessage;
 use crate::clients::Step;
 use crate::clock::Clock;
 use crate::databases::DatabaseEvent;
@@ -409,11 +410,12 @@ impl EventLoop {
             Ask::ReloadEnd { reload, reply } => server.loading.reloads.tell_end(reload, reply),
             // It has been handled: see `hear_input`.
             Ask::Stop { .. } => {}
-            Ask::Publish { channel, content_type, body, reply } => {
+            Ask::Publish { channel, content_type, body, event, reply } => {
                 let outcome = if server.clients.are_behind() {
                     Err(PublishRefused::TooFast)
                 } else {
-                    server.publish(&channel, &content_type, &body, None)
+                    let message = NewMessage { content_type: &content_type, body: &body, event };
+                    server.publish(&channel, message, None)
                 };
                 let _ = reply.send(outcome);
             }

@@ -3,12 +3,14 @@
 //! Only methods of the server, on purpose: each event takes a few lines, which need the core and the parts that its
 //! effects concern.
 
+use std::num::NonZeroU64;
+
 use parkade_core::{
     CommitAnswer, CommitEvent, Core, Destination, Event, Manner, PressureEvent, Publisher, WorkerError,
 };
 use parkade_model::{ChannelName, Cursor, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
 use parkade_sql::QueryEvent;
-use parkade_wire::{ErrorReason, Response, ThenRequest, WaitRequest};
+use parkade_wire::{ErrorReason, Published, Response, ThenRequest, WaitRequest};
 
 use super::casualties::Casualties;
 use super::payloads::Payload;
@@ -16,7 +18,7 @@ use super::{Server, held_output};
 use crate::admin::PublishRefused;
 use crate::application::{self, Routes, surroundings, waits, worker_error};
 use crate::clients::exchange::{Arrival, Exchange, JobAsked};
-use crate::clients::publishing;
+use crate::clients::{NewMessage, publishing};
 use crate::databases::DatabaseEvent;
 use crate::http::HttpEvent;
 use crate::http::answer::BadAnswer;
@@ -162,9 +164,7 @@ impl Server {
             WorkerEvent::Closed { worker, request } => {
                 self.tell(Event::Errored { worker, request, error: WorkerError::Cancelled });
             }
-            WorkerEvent::Published { worker, request, channel, content_type, body } => {
-                self.worker_published(worker, request, &channel, (&content_type, &body));
-            }
+            WorkerEvent::Published { worker, request, message } => self.worker_published(worker, request, message),
             WorkerEvent::Credit { worker, delta } => self.tell(Event::Credit { worker, delta: delta.into() }),
             WorkerEvent::Pong { worker, token } => self.tell(Event::Pong { worker, token }),
         }
@@ -243,21 +243,19 @@ impl Server {
 
     /// `PUBLISH`. If it fails, the request that it belongs to gets an error, because its response must not report
     /// success.
-    fn worker_published(
-        &mut self,
-        worker: WorkerId,
-        request: Option<RequestId>,
-        channel: &str,
-        (content_type, body): (&str, &[u8]),
-    ) {
-        let by = request.map(|request| Publisher { worker, request });
-        match publishing::check(channel, content_type) {
-            Ok(name) => {
-                let _ = self.publish(&name, content_type, body, by);
+    fn worker_published(&mut self, worker: WorkerId, request: Option<RequestId>, message: Published) {
+        let number = message.number.map(NonZeroU64::get);
+        let by = request.map(|request| Publisher { worker, request, number });
+        match publishing::check(&message.channel, &message.content_type) {
+            Ok(channel) => {
+                let Published { content_type, body, event, .. } = message;
+                let _ = self.publish(&channel, NewMessage { content_type: &content_type, body: &body, event }, by);
                 self.slow_down(worker);
             }
             Err(fault) => {
-                tracing::error!(worker = worker.0, channel, "a message was not published: {fault}");
+                let channel = &*message.channel;
+                let request = request.map(|request| self.describe(request));
+                tracing::error!(worker = worker.0, request, channel, "a message was not published: {fault}");
                 if let Some(by) = by {
                     self.tell(Event::PublishedNothing { by });
                 }
@@ -269,11 +267,10 @@ impl Server {
     pub(super) fn publish(
         &mut self,
         channel: &ChannelName,
-        content_type: &str,
-        body: &[u8],
+        message: NewMessage<'_>,
         by: Option<Publisher>,
     ) -> Result<Cursor, PublishRefused> {
-        let (message, event) = self.messages.published(channel.clone(), content_type, body, by);
+        let (message, event) = self.messages.published(channel.clone(), message, by);
         self.tell(event);
         if self.messages.refused.is_last(message) {
             return Err(PublishRefused::ChannelsFull);
@@ -384,7 +381,9 @@ impl Server {
             DatabaseEvent::Query(event) => self.hear_query(event),
             DatabaseEvent::Notified { channel, payload } => match ChannelName::parse(&channel) {
                 Ok(name) => {
-                    let _ = self.publish(&name, publishing::content_type(&payload), payload.as_bytes(), None);
+                    let content_type = publishing::content_type(&payload);
+                    let message = NewMessage { content_type, body: payload.as_bytes(), event: None };
+                    let _ = self.publish(&name, message, None);
                 }
                 Err(error) => tracing::error!(channel, "a notification was not published: {error}"),
             },

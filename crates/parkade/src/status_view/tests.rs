@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use parkade_model::Cursor;
+use parkade_model::{Cursor, EventName};
 
 use super::*;
 use crate::admin::access::WritePolicy;
@@ -34,11 +34,12 @@ fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&AdminAddress)
                     | Ask::Stop { .. } => {
                         unreachable!("these tests ask for no jobs, no reload and no stop")
                     }
-                    Ask::Publish { channel, content_type, body, reply } => {
+                    Ask::Publish { channel, content_type, body, event, reply } => {
                         assert_eq!(
                             (channel.as_str(), &*content_type, &*body),
                             ("a b/%", "application/json", &b"{}"[..])
                         );
+                        assert_eq!(event.as_ref().map(EventName::as_str), Some("typing &c"));
                         reply.send(Ok(Cursor { epoch: 26, sequence: 3 })).unwrap();
                     }
                 }
@@ -63,6 +64,7 @@ fn the_status_comes_over_the_private_socket() {
 fn a_message_goes_over_the_private_socket() {
     beside_a_server("publish", "ready", |address| {
         let path = format!("/publish/{}", percent_encoded("a b/%"));
+        let path = format!("{path}?event={}", percent_encoded("typing &c"));
         assert_eq!(address.ask("POST", &path, "application/json", b"{}").unwrap(), br#"{"cursor":"1a.3"}"#);
     });
 }

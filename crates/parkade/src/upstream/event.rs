@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use parkade_model::{RequestId, WorkerId};
-use parkade_wire::{Application, Enqueued, ErrorReason, Response, ThenRequest, WaitRequest};
+use parkade_wire::{Application, Enqueued, ErrorReason, Published, Response, ThenRequest, WaitRequest};
 
 use crate::log::Record;
 
@@ -41,7 +41,7 @@ pub enum WorkerEvent {
     /// The closing frame, of any kind, of a stream that had been cancelled: the worker no longer holds it.
     Closed { worker: WorkerId, request: RequestId },
     /// `PUBLISH`; `request` is `None` outside of requests.
-    Published { worker: WorkerId, request: Option<RequestId>, channel: String, content_type: String, body: Bytes },
+    Published { worker: WorkerId, request: Option<RequestId>, message: Published },
     /// `ENQUEUE`; `request` is `None` outside of requests.
     Enqueued { worker: WorkerId, request: Option<RequestId>, job: Box<Enqueued> },
     /// `RESULT`.

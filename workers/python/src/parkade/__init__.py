@@ -21,7 +21,7 @@ from ._sql.queries import Query, query
 from ._sql.rows import Row, Rows
 from ._sql.transactions import Transaction, transaction
 from ._waits.channel import BEGINNING, Channel, channel
-from ._waits.message import Message
+from ._waits.message import History, Message
 from ._waits.wait import Wait, after
 from .errors import (
     ConnectError,
@@ -56,6 +56,7 @@ __all__ = [
     "HTTPError",
     "Header",
     "Headers",
+    "History",
     "InvalidChannel",
     "InvalidJobId",
     "InvalidMessage",

@@ -14,6 +14,7 @@ from parkade import (
     Cookie,
     Cors,
     Header,
+    History,
     Job,
     Message,
     Query,
@@ -47,6 +48,9 @@ async def waits() -> None:
     assert_type(await after(1, "x"), str)
     assert_type(await channel("c").next(timeout=1), Message | None)
     assert_type(await channel("c").next(type=Sale), Sale | None)
+    assert_type(await channel("c").history(count=2), History)
+    assert_type((await channel("c").history()).json(Sale), list[Sale])
+    assert_type(await channel("c").publish(1, event="typing"), str)
     message = await channel("c").next()
     if message is not None:
         assert_type(message.json(Sale), Sale)

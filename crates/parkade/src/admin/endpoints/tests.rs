@@ -38,8 +38,9 @@ async fn asked(request: Request<Full<Bytes>>, readiness: Readiness, publishing: 
                 Ask::Jobs { .. } | Ask::Reload { .. } | Ask::ReloadEnd { .. } | Ask::Snapshot { .. } => {
                     unreachable!("these tests ask for no jobs, no reload and no page")
                 }
-                Ask::Publish { channel, content_type, body, reply } => {
+                Ask::Publish { channel, content_type, body, event, reply } => {
                     assert_eq!((channel.as_str(), &*content_type, &*body), ("auction/7 ", "text/plain", &b"42"[..]));
+                    assert_eq!(event, None);
                     reply.send(publishing).unwrap();
                 }
             }

@@ -392,8 +392,8 @@ impl Session {
             absent(&frame, self.opened)?;
         }
         let (worker, request) = (self.worker, wanted(open));
-        if let FromWorker::Publish { channel, content_type, body, .. } = frame {
-            audience.events.push(WorkerEvent::Published { worker, request, channel, content_type, body });
+        if let FromWorker::Publish { message, .. } = frame {
+            audience.events.push(WorkerEvent::Published { worker, request, message });
         }
         Ok(())
     }

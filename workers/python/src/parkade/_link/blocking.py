@@ -60,11 +60,14 @@ class Blocking:
     def stream(self) -> int:
         return self._running if threading.get_ident() == self._thread else 0
 
-    def publish(self, channel: str, content_type: str, body: bytes) -> None:
+    def publish(self, channel: str, content_type: str, body: bytes, event: str | None) -> int:
         if threading.get_ident() == self._thread:
-            self.write(self._session.publish(self._running, channel, content_type, body))
-        else:  # it is unknown for which request the thread works
-            self._writer.write_from_any(self._session.publish(0, channel, content_type, body))
+            number = next(port.numbers)
+            self.write(self._session.publish(self._running, channel, content_type, body, event, number))
+            return number
+        # It is unknown for which request the thread works.
+        self._writer.write_from_any(self._session.publish(0, channel, content_type, body, event, 0))
+        return 0
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         if threading.get_ident() == self._thread:

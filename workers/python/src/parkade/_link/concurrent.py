@@ -103,13 +103,15 @@ class Concurrent(asyncio.Protocol):
         exchange = cast("Exchange | None", port.exchange.get())
         return port.plain.get() if exchange is None else exchange.stream
 
-    def publish(self, channel: str, content_type: str, body: bytes) -> None:
+    def publish(self, channel: str, content_type: str, body: bytes, event: str | None) -> int:
         stream = self.stream()
         if stream:
-            self._say(stream, partial(self._session.publish, stream, channel, content_type, body))
-        else:  # it is unknown for which request
-            self._put(self._session.publish(0, channel, content_type, body))
-            self._written()
+            number = next(port.numbers)
+            self._say(stream, partial(self._session.publish, stream, channel, content_type, body, event, number))
+            return number
+        self._put(self._session.publish(0, channel, content_type, body, event, 0))  # it is unknown for which request
+        self._written()
+        return 0
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         exchange = cast("Exchange | None", port.exchange.get())

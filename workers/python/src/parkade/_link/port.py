@@ -4,6 +4,7 @@ request's coroutine.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
@@ -21,8 +22,11 @@ class Port(Protocol):
     def stream(self) -> int:
         """The stream for which the calling code works, as far as that is known; 0 otherwise. Any thread may call it."""
 
-    def publish(self, channel: str, content_type: str, body: bytes) -> None:
-        """Hands a message to the core before anything that is written later. Any thread may call it."""
+    def publish(self, channel: str, content_type: str, body: bytes, event: str | None) -> int:
+        """Hands a message to the core before anything that is written later. Any thread may call it.
+
+        Returns the number by which the request or job may ask for the message's cursor; 0 outside of both.
+        """
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         """Hands a job to the core, encoded for ENQUEUE, `within` the request's transaction or not. Any thread may call
@@ -67,6 +71,9 @@ plain: ContextVar[int] = ContextVar("parkade.plain", default=0)
 """The stream whose plain function runs in this thread of a worker with a loop; 0 for none. Anything that the function
 starts with a copy of its context, as `asyncio.to_thread` does, works for that stream too.
 """
+
+numbers = itertools.count(1)
+"""Those of messages. Any thread may take the next one."""
 
 _port: Port | None = None
 

@@ -19,7 +19,7 @@ from .._sql.queries import Query
 from .._sql.rows import Rows
 from .._validation.annotations import EMPTY, bare, hints_of, members, without_none
 from .._validation.converters import item_of_list
-from .._waits.message import Message
+from .._waits.message import History, Message
 from .._waits.wait import Wait
 from .._wire import payloads as p
 from ..errors import phrase
@@ -219,7 +219,7 @@ def _content(kind: Any) -> dict[str, Any] | None:
     if plain in (EMPTY, Any, object):
         return None
     if isinstance(origin, type):
-        if issubclass(origin, Response | Wait | Query | Message) or origin is Upload:
+        if issubclass(origin, Response | Wait | Query | Message | History) or origin is Upload:
             return None
         if issubclass(origin, Rows):
             return {JSON: {"schema": {"type": "array", "items": {"type": "object"}}}}

@@ -136,7 +136,9 @@ def normalise(result: object, status: int) -> Response | Wait:
         case HTTPStatus():  # also a number; any other is JSON
             return Response(None, result)
         case Message():
-            return Response(result.body, status, {"content-type": result.content_type, "etag": f'"{result.cursor}"'})
+            event = {} if result.event is None else {"parkade-event": result.event}
+            told = {"content-type": result.content_type, "etag": f'"{result.cursor}"', **event}
+            return Response(result.body, status, told)
         case tuple():
             raise InvalidResult(
                 f"returned a tuple: {shortened(result)}; write Response(body, status, headers), or a list for JSON"

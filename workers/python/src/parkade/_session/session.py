@@ -437,12 +437,16 @@ class Session:
         self.cancelled.discard(stream)
         return frame(f.ERROR, stream, encode_payload([reason, _end_of(text)]))
 
-    def publish(self, stream: int, channel: str, content_type: str, body: bytes) -> bytes:
+    def publish(
+        self, stream: int, channel: str, content_type: str, body: bytes, event: str | None, number: int
+    ) -> bytes:
         """PUBLISH by the request or job of that stream (0 for none); on the link's own if that has ended. The caller
-        has checked the other three.
+        has checked the others. By the number the request may ask for the message's cursor.
         """
-        stream = stream if self.takes_jobs(stream) else 0
-        return frame(f.PUBLISH, stream, encode_payload([channel, content_type, body]))
+        if self.takes_jobs(stream):
+            return frame(f.PUBLISH, stream, encode_payload([channel, content_type, body, event, number]))
+        told = [channel, content_type, body] if event is None else [channel, content_type, body, event]
+        return frame(f.PUBLISH, 0, encode_payload(told))
 
     def credit(self, delta: int) -> bytes:
         """CREDIT: this many streams more, or fewer."""

@@ -11,7 +11,7 @@ from .._limits import MESSAGE_MAX, NAME_MAX
 from .._link import port
 from .._wire import payloads as p
 from ..errors import InvalidChannel
-from .message import Message, encode_other
+from .message import History, Message, encode_other
 from .wait import Wait, check_seconds
 
 T = TypeVar("T")
@@ -95,7 +95,26 @@ class Channel:
         """
         return Wait(p.Stream(self.name, p.StreamOptions(since)))
 
-    def publish(self, value: object, content_type: str | None = None) -> None:
+    def history(self, count: int | None = None) -> Wait[History]:
+        """What the channel holds, at once: at most `count` messages, the newest.
+
+        ```python
+        @app.get("/rooms/{room}")
+        def room(room: str) -> Wait:
+            return channel(f"rooms/{room}").history(count=50)
+        ```
+
+        Returned, the answer is JSON: `{"cursor": …, "messages": [{"cursor": …, "event": …, "data": …}, …]}`, where
+        `data` is what was published (text unless it is JSON), and `event` is there if the message has one. With `.then`
+        and awaited, it gives a `History`. A stream or a wait since its cursor misses nothing.
+
+        All together it is at most 768 KiB; the oldest are left out. Raises `ValueError` for a negative count.
+        """
+        if count is not None and count < 0:
+            raise ValueError(f"a history has no {count} messages")
+        return Wait(p.History(self.name, p.HistoryOptions(count)))
+
+    def publish(self, value: object, content_type: str | None = None, *, event: str | None = None) -> Wait[str]:
         """Publishes a message to every waiting client. It is published before any response that is returned after it.
 
         ```python
@@ -106,8 +125,14 @@ class Channel:
         ```
 
         str is sent as text/plain, bytes as application/octet-stream, all else as JSON; `content_type` replaces that.
-        Raises `TypeError` for a value that is not JSON-able, `ValueError` over 524,288 bytes, `WaitError` where there
-        is no core.
+        `event` is the kind of the message, 1 to 200 bytes without control characters: clients of a stream listen for it
+        (`source.addEventListener("typing", …)`), others see it as `Message.event`, or as the header `Parkade-Event`.
+
+        Nothing is to be awaited. Awaited, with `.then`, or returned, the result gives the cursor of the message, for
+        the request or job that published it.
+
+        Raises `TypeError` for a value that is not JSON-able, `ValueError` over 524,288 bytes or for a name of an event
+        that cannot be sent (`gap` is the server's own), `WaitError` where there is no core.
         """
         body, usual = _encode(value)
         if len(body) > MESSAGE_MAX:
@@ -115,7 +140,11 @@ class Channel:
         content_type = content_type or usual
         if len(content_type.encode()) > NAME_MAX:
             raise ValueError(f"a content type has at most {NAME_MAX} bytes")
-        port.port().publish(self.name, content_type, body)
+        if event is not None and (reason := p.fault_of_event(event)) is not None:
+            raise ValueError(reason)
+        published = Wait[str](p.UntilPublished(port.port().publish(self.name, content_type, body, event)))
+        published.used = True  # nobody has to wait for it
+        return published
 
 
 def _as(type: type[T], message: Message | None) -> T | None:

@@ -23,7 +23,7 @@ from .._validation.records import whole
 from .._validation.values import Conversion, conversion
 from .._wire import payloads as p
 from ..errors import SignatureError
-from .message import Message, encode_other
+from .message import History, Message, encode_other
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,8 @@ def _conversion(name: str, outcome: str, annotation: Any) -> Conversion | None:
     def convert_outcome(value: Any) -> Any:
         if isinstance(value, Message) and not takes_messages:
             value = value.body if is_bytes else value.value
+        elif isinstance(value, History):
+            value = [message.value for message in value]
         try:
             return convert(value)
         except TypeError as error:

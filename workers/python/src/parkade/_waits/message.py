@@ -1,7 +1,8 @@
-"""A message that was published on a channel."""
+"""A message that was published on a channel, and the messages that a channel holds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -21,7 +22,7 @@ class Message:
 
     # Not a dataclass, as `Channel` and `Wait` are not: msgspec would write a dataclass into JSON field by field, while
     # a message stands for its value.
-    __slots__ = ("_value", "body", "content_type", "cursor", "gap")
+    __slots__ = ("_value", "body", "content_type", "cursor", "event", "gap")
 
     body: bytes
     """What was published, in bytes."""
@@ -31,12 +32,17 @@ class Message:
     """Where the channel stands after this message: for `next(since=…)` and `stream(since=…)`."""
     gap: bool
     """Whether messages between the wait's cursor and this one are no longer held."""
+    event: str | None
+    """The name of its event; None without one."""
 
-    def __init__(self, body: bytes, content_type: str, cursor: str, gap: bool = False) -> None:
+    def __init__(
+        self, body: bytes, content_type: str, cursor: str, gap: bool = False, event: str | None = None
+    ) -> None:
         self.body = body
         self.content_type = content_type
         self.cursor = cursor
         self.gap = gap
+        self.event = event
 
     @property
     def value(self) -> Any:
@@ -78,13 +84,68 @@ class Message:
         return f"<Message {self.cursor} {self.content_type} {len(self.body)} bytes>"
 
 
+class History(Sequence[Message]):
+    """The messages that a channel holds, the oldest first, without a hole up to `cursor`.
+
+    As JSON it is `{"cursor": …, "messages": [{"cursor": …, "event": …, "data": …}, …]}`, with `event` where there is
+    one.
+    """
+
+    __slots__ = ("_messages", "cursor")
+
+    cursor: str
+    """Where the channel stands after the last of them: for `next(since=…)` and `stream(since=…)`."""
+
+    def __init__(self, messages: Iterable[Message], cursor: str) -> None:
+        self._messages = tuple(messages)
+        self.cursor = cursor
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
+        return self._messages[index]
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages)
+
+    @overload
+    def json(self) -> list[Any]: ...
+    @overload
+    def json(self, type: type[T]) -> list[T]: ...
+    def json(self, type: Any = Any) -> list[Any]:
+        """The body of each message decoded from JSON, as `type` when given.
+
+        Raises `InvalidMessage` as `Message.json` does.
+        """
+        return [message.json(type) for message in self._messages]
+
+    def __repr__(self) -> str:
+        return f"<History {self.cursor} {len(self)} messages>"
+
+
 def encode_other(value: object) -> Any:
-    """For encoders of msgspec: a message inside an answer stands for its value; a model of pydantic for what that makes
-    of it. Raises `TypeError` for anything else.
+    """For encoders of msgspec: a message inside an answer stands for its value, a history for its messages with their
+    cursors; a model of pydantic for what that makes of it. Raises `TypeError` for anything else.
     """
     if isinstance(value, Message):
         return value.text if isinstance(value.value, bytes) else value.value
+    if isinstance(value, History):
+        return {"cursor": value.cursor, "messages": [_told(message) for message in value]}
     return encode_model(value)
+
+
+def _told(message: Message) -> dict[str, Any]:
+    event = {} if message.event is None else {"event": message.event}
+    try:
+        data = encode_other(message)
+    except InvalidMessage:
+        data = message.text
+    return {"cursor": message.cursor, **event, "data": data}
 
 
 _TOO_DEEP = "its arrays and objects are nested too deeply for Python; body and text can still be read"

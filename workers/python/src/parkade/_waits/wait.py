@@ -17,7 +17,7 @@ from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from ..errors import Refused, WaitError
 from .functions import Function, describe
-from .message import Message
+from .message import History, Message
 
 if TYPE_CHECKING:  # only checkers know defaults before Python 3.13: `Wait` alone is `Wait[Any]`
     from typing_extensions import Self
@@ -203,13 +203,20 @@ def encode_park(wait: p.Wait, then: object) -> bytes:
 
 
 def value_of_outcome(outcome: p.Outcome) -> Any:
-    """The value of a wait that is over: a `Message`; None for a timer, and when the time is up.
+    """The value of a wait that is over: a `Message`, a `History`, the cursor of a message that was published; None for
+    a timer, and when the time is up.
 
     Raises `Refused` for a wait that the core did not accept.
     """
     match outcome:
-        case p.Message(cursor=cursor, content_type=content_type, body=body, gap=gap):
-            return Message(body, content_type, cursor, gap)
+        case p.Message(cursor=cursor, content_type=content_type, body=body, gap=gap, event=event):
+            return Message(body, content_type, cursor, gap, event)
+        case p.Held(cursor=cursor, messages=messages):
+            return History(
+                (Message(held.body, held.content_type, held.cursor, False, held.event) for held in messages), cursor
+            )
+        case p.Published(cursor=cursor):
+            return cursor
         case p.Refused(text=text, status=status):
             raise Refused(text, status)
         case _:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Raw
 
-from .._limits import CHANNEL_NAME_MAX, CREDIT_MAX, INLINE_MAX, MESSAGE_MAX, NAME_MAX
+from .._limits import CHANNEL_NAME_MAX, CREDIT_MAX, EVENT_NAME_MAX, INLINE_MAX, MESSAGE_MAX, NAME_MAX
 from .jobs import Access as Access
 from .jobs import Completed as Completed
 from .jobs import Enqueue as Enqueue
@@ -120,7 +120,33 @@ class Stream(Array, frozen=True, tag="stream"):
     options: StreamOptions
 
 
-Wait: TypeAlias = Timer | Next | Stream | Query | Begin | Commit | Rollback | UntilStored | UntilResult | Access
+class HistoryOptions(Map, frozen=True):
+    count: Count | None = None
+
+
+class History(Array, frozen=True, tag="history"):
+    channel: str
+    options: HistoryOptions
+
+
+class UntilPublished(Array, frozen=True, tag="published"):
+    number: Count
+
+
+Wait: TypeAlias = (
+    Timer
+    | Next
+    | Stream
+    | History
+    | UntilPublished
+    | Query
+    | Begin
+    | Commit
+    | Rollback
+    | UntilStored
+    | UntilResult
+    | Access
+)
 
 
 class Added(Array, frozen=True):
@@ -164,6 +190,25 @@ class Message(Array, frozen=True, tag="message"):
     content_type: str
     body: bytes
     gap: bool
+    event: str | None = None
+
+
+class HeldMessage(Array, frozen=True):
+    cursor: str
+    content_type: str
+    body: bytes
+    event: str | None
+
+
+class Held(Array, frozen=True, tag="history"):
+    """What a channel holds, and its cursor after that."""
+
+    cursor: str
+    messages: list[HeldMessage]
+
+
+class Published(Array, frozen=True, tag="published"):
+    cursor: str
 
 
 class Timeout(Array, frozen=True, tag="timeout"):
@@ -180,7 +225,19 @@ class Refused(Array, frozen=True, tag="refused"):
 
 
 Outcome: TypeAlias = (
-    Elapsed | Message | Timeout | Unparked | Refused | Rows | Failed | Stored | Completed | Pending | NoResult
+    Elapsed
+    | Message
+    | Held
+    | Published
+    | Timeout
+    | Unparked
+    | Refused
+    | Rows
+    | Failed
+    | Stored
+    | Completed
+    | Pending
+    | NoResult
 )
 
 
@@ -212,6 +269,8 @@ class Publish(Array, frozen=True):
     channel: str
     content_type: str
     body: Any  # bytes or str
+    event: str | None = None
+    number: Count | None = None
 
     def __post_init__(self) -> None:
         if (reason := fault_of_channel(self.channel)) is not None:
@@ -220,6 +279,8 @@ class Publish(Array, frozen=True):
             raise ValueError(f"a content type has at most {NAME_MAX} bytes")
         if byte_length(self.body) > MESSAGE_MAX:
             raise ValueError(f"a message has at most {MESSAGE_MAX} bytes")
+        if self.event is not None and (reason := fault_of_event(self.event)) is not None:
+            raise ValueError(reason)
 
 
 class Nothing(Array, frozen=True):
@@ -282,6 +343,15 @@ def fault_of_channel(name: str) -> str | None:
     if has_control_character(name):
         return "a channel's name has no control character"
     return None
+
+
+def fault_of_event(name: str) -> str | None:
+    """Why no core accepts this name of an event, or None (PROTOCOL.md, `PUBLISH`)."""
+    if not 1 <= len(name.encode("utf-8", "replace")) <= EVENT_NAME_MAX:
+        return "an event has 1 to 200 bytes"
+    if has_control_character(name):
+        return "an event has no control character"
+    return "the event gap is the core's own" if name == "gap" else None
 
 
 _decode_head = msgspec.msgpack.Decoder(RequestHead).decode

@@ -13,7 +13,20 @@ from .jobs import Job as Job
 from .jobs import Queue as Queue
 from .jobs import QueueOptions as QueueOptions
 from .jobs import Recurring as Recurring
-from .payloads import Answer, Await, Call, Next, Response, Stream, Then, Timer, Wait, check_headers
+from .payloads import (
+    Answer,
+    Await,
+    Call,
+    History,
+    Next,
+    Response,
+    Stream,
+    Then,
+    Timer,
+    UntilPublished,
+    Wait,
+    check_headers,
+)
 from .queries import Begin, Commit, Query, Rollback
 from .values import Count, Seconds
 
@@ -135,7 +148,7 @@ def check_wait(wait: list[Any], then: Then) -> None:
     match read_wait(wait), then:
         case (Timer(), Answer(response=None)) | (["timer", *_], Answer(response=None)):
             raise ValueError("a timer's answer is a response")
-        case (Next() | Stream(), Answer(response=Response())):
+        case (Next() | Stream() | History() | UntilPublished(), Answer(response=Response())):
             raise ValueError("a channel's answer is nil")
         case (Stream(), Call() | Await()):
             raise ValueError("a stream has only answer nil")

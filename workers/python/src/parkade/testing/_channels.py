@@ -21,11 +21,11 @@ class Channels:
         self._histories: dict[str, list[tuple[int, p.Message]]] = {}
         self._sequences: dict[str, int] = {}
 
-    def publish(self, name: str, content_type: str, body: bytes) -> p.Message:
+    def publish(self, name: str, content_type: str, body: bytes, event: str | None) -> p.Message:
         """Appends a message; gives it with its cursor."""
         sequence = self._sequences.get(name, 0) + 1
         self._sequences[name] = sequence
-        message = p.Message(_cursor(sequence), content_type, body, False)
+        message = p.Message(_cursor(sequence), content_type, body, False, event)
         history = self._histories.setdefault(name, [])
         history.append((sequence, message))
         del history[: max(0, len(history) - self._count(name))]
@@ -34,6 +34,14 @@ class Channels:
     def cursor(self, name: str) -> str:
         """The current cursor of the channel."""
         return _cursor(self._sequences.get(name, 0))
+
+    def held(self, name: str, count: int | None) -> p.Held:
+        """The newest messages, at most so many."""
+        messages = [
+            p.HeldMessage(message.cursor, message.content_type, message.body, message.event)
+            for _, message in self._histories.get(name, [])
+        ]
+        return p.Held(self.cursor(name), messages if count is None else messages[max(0, len(messages) - count) :])
 
     def since(self, name: str, cursor: str | None) -> list[p.Message]:
         """The messages after a cursor; the first has `gap` when some are no longer held. None without a cursor."""
@@ -48,7 +56,7 @@ class Channels:
         first, message = held[0]
         gap = not is_first and (not own or first > known + 1)
         return [
-            p.Message(message.cursor, message.content_type, message.body, gap),
+            p.Message(message.cursor, message.content_type, message.body, gap, message.event),
             *(message for _, message in held[1:]),
         ]
 

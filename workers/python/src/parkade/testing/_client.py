@@ -161,10 +161,10 @@ class Client:
         with self._core.connected():
             self._core.waits.advance(seconds)
 
-    def publish(self, name: str, value: object, content_type: str | None = None) -> None:
+    def publish(self, name: str, value: object, content_type: str | None = None, *, event: str | None = None) -> None:
         """Publishes as `channel(name).publish` does, and wakes the requests that wait for it."""
         with self._core.connected():
-            channel(name).publish(value, content_type)
+            channel(name).publish(value, content_type, event=event)
             self._core.waits.settle()
 
     def leave(self, response: Response) -> None:

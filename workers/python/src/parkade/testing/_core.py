@@ -197,6 +197,8 @@ class Core:
     ) -> Parking:
         if isinstance(wait, p.Timer | p.Next | p.Stream):
             return self.waits.park(wait, over, own_cursor)
+        if isinstance(wait, p.History | p.UntilPublished):
+            return self.waits.park_query(wait, 0, self.waits.answer_now(wait), over)
         if isinstance(wait, p.UntilResult):
             return self._begin_result(wait, over)
         if isinstance(wait, p.UntilStored | p.Access):

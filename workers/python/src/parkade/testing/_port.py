@@ -32,8 +32,8 @@ class TestPort:
         """There is no log of a core."""
         return 0
 
-    def publish(self, channel: str, content_type: str, body: bytes) -> None:
-        self._waits.publish(channel, content_type, body)
+    def publish(self, channel: str, content_type: str, body: bytes, event: str | None) -> int:
+        return self._waits.publish(channel, content_type, body, event)
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         exchange = port.exchange.get()

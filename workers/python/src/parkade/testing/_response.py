@@ -14,15 +14,15 @@ from .._link.answers import Answer
 from .._log import log_fault
 from .._mappings import Headers
 from .._requests.request import Request
-from .._responses.encoding import flat_of, inline
+from .._responses.encoding import flat_of, inline, json_encode
 from .._responses.problems import problem_response
 from .._responses.response import JSON
 from .._responses.response import Response as Made
 from .._sql.outcomes import error_of, shape_of
 from .._waits.message import Message
-from .._waits.wait import Wait
+from .._waits.wait import Wait, value_of_outcome
 from .._wire import payloads as p
-from ..errors import JobError, QueryError
+from ..errors import HTTPError, JobError, QueryError
 from ..jobs._values import decode_result
 from ._added import Added
 from ._waits import Parking
@@ -137,7 +137,9 @@ class Parked(Response):
     @property
     def messages(self) -> list[Message]:
         found = self.parking.messages if self.parking is not None else []
-        return [Message(message.body, message.content_type, message.cursor, message.gap) for message in found]
+        return [
+            Message(message.body, message.content_type, message.cursor, message.gap, message.event) for message in found
+        ]
 
     def read(self) -> Message | None:
         messages = self.messages[self._read : self._read + 1]
@@ -182,9 +184,17 @@ def answer_of(
             return pending(id)
         case p.NoResult(id=id, reason=reason, text=text):
             return inline(problem_response(JobError(text, reason=reason, id=text_of_id(id)), request))
-        case p.Message(cursor=cursor, content_type=content_type, body=body, gap=gap):
+        case p.Message(cursor=cursor, content_type=content_type, body=body, gap=gap, event=event):
+            events = [] if event is None else ["parkade-event", event]
             gaps = ["parkade-gap", "true"] if gap else []
-            return Whole(200, ["content-type", content_type, "etag", f'"{cursor}"', *_NO_STORE, *gaps], body)
+            return Whole(200, ["content-type", content_type, "etag", f'"{cursor}"', *_NO_STORE, *events, *gaps], body)
+        case p.Held(cursor=cursor):
+            history = json_encode(value_of_outcome(outcome))
+            return Whole(200, ["content-type", JSON, "etag", f'"{cursor}"', *_NO_STORE], history)
+        case p.Published(cursor=cursor):
+            return Whole(200, ["content-type", JSON], json_encode({"cursor": cursor}))
+        case p.Refused(text=text, status=status):
+            return inline(problem_response(HTTPError(status, text), request))
         case p.Rows(columns=[_, *_], count=0) if shape_of(wait) != "rows":
             error = QueryError("", reason="not one", effect="completed", status=404)
             return inline(problem_response(error, request))

@@ -31,6 +31,7 @@ class Waits:
         self.channels = Channels(patterns)
         self.parked: list[Parking] = []
         self._published: list[tuple[str, p.Message]] = []
+        self._cursors: list[str] = []  # of all messages
         self._ended: list[p.Completed | p.NoResult] = []
 
     def park(self, wait: p.Wait, over: Callable[[p.Outcome], None], own_cursor: str | None = None) -> Parking:
@@ -50,6 +51,14 @@ class Waits:
         if seconds == 0 and parking in self.parked:
             self._end_in_time(parking)
         return parking
+
+    def answer_now(self, wait: p.History | p.UntilPublished) -> p.Outcome:
+        """What the core says at once."""
+        if isinstance(wait, p.History):
+            return self.channels.held(wait.channel, wait.options.count)
+        if not 1 <= wait.number <= len(self._cursors):
+            return p.Refused("the cursor of that message is not known", 500)
+        return p.Published(self._cursors[wait.number - 1])
 
     def park_query(
         self, wait: p.Wait, seconds: float, outcome: p.Outcome, over: Callable[[p.Outcome], None]
@@ -73,13 +82,18 @@ class Waits:
         if parking in self.parked:
             self.parked.remove(parking)
 
-    def publish(self, name: str, content_type: str, body: bytes) -> None:
-        """Publishes. Requests that wait are woken by the next `settle`: the code that publishes is still running."""
-        message = self.channels.publish(name, content_type, body)
+    def publish(self, name: str, content_type: str, body: bytes, event: str | None = None) -> int:
+        """Publishes. Requests that wait are woken by the next `settle`: the code that publishes is still running.
+
+        Returns the number of the message.
+        """
+        message = self.channels.publish(name, content_type, body, event)
+        self._cursors.append(message.cursor)
         for parking in self.parked:
             if isinstance(parking.wait, p.Stream) and parking.wait.channel == name:
                 parking.messages.append(message)
         self._published.append((name, message))
+        return len(self._cursors)
 
     def settle(self) -> None:
         """Wakes the requests that wait for what was published, or for a job that has ended."""
