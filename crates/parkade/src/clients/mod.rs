@@ -50,8 +50,6 @@ pub use request_id::{IdText, given as given_id};
 /// Clients of streams that end come back after a moment drawn from this range, so that they do not all come at once.
 const RETRY_MILLISECONDS: std::ops::Range<u32> = 1_000..5_000;
 
-const REQUEST_ID: &[u8] = b"x-request-id";
-
 const JSON: HeaderField<'static> = (b"content-type", b"application/json");
 
 pub struct Clients {
@@ -144,11 +142,11 @@ impl Clients {
     ) {
         let status = self.exchanges.added(request).map_or(status, |added| added.status(status));
         self.exchanges.note_answer(request, Some(status), body.len());
-        let (mut buffer, given) = (IdText::default(), self.exchanges.given_id(request));
-        let id = self.ids.of(request, given, &mut buffer).as_bytes();
+        let mut buffer = IdText::default();
+        let id = self.ids.bytes(request, self.exchanges.given_id(request), &mut buffer);
         sent(match self.exchanges.added(request) {
-            None => self.http.answer(request, status, identified(fields, id), body),
-            Some(added) => self.http.answer(request, status, identified(added.fields(status, fields), id), body),
+            None => self.http.answer(request, status, fields, id, body),
+            Some(added) => self.http.answer(request, status, added.fields(status, fields), id, body),
         });
     }
 
@@ -167,11 +165,11 @@ impl Clients {
             (StreamedContent::Body | StreamedContent::Events, _) => status,
         };
         self.exchanges.note_answer(request, Some(status), bytes);
-        let (mut buffer, given) = (IdText::default(), self.exchanges.given_id(request));
-        let id = self.ids.of(request, given, &mut buffer).as_bytes();
+        let mut buffer = IdText::default();
+        let id = self.ids.bytes(request, self.exchanges.given_id(request), &mut buffer);
         sent(match self.exchanges.added(request) {
-            None => self.http.begin(request, status, identified(fields, id), content),
-            Some(added) => self.http.begin(request, status, identified(added.fields(status, fields), id), content),
+            None => self.http.begin(request, status, fields, id, content),
+            Some(added) => self.http.begin(request, status, added.fields(status, fields), id, content),
         });
     }
 
@@ -459,8 +457,7 @@ impl Clients {
     pub fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
         self.http.forget(request);
         if let Some(exchange) = self.exchanges.remove(request).filter(|exchange| !exchange.is_run()) {
-            let mut buffer = IdText::default();
-            self.log.ended(&exchange, self.ids.of(request, exchange.given_id(), &mut buffer), ending, times);
+            self.log.ended((request, &exchange), &self.ids, ending, times);
             let given_id = exchange.given_id().map(Into::into);
             self.recently_ended.note(Ended { request, route: exchange.route_number, given_id });
         }
@@ -525,9 +522,9 @@ impl Clients {
                 continue;
             }
             self.exchanges.note_answer(*request, Some(200), prepared.body.len());
-            let (mut buffer, given) = (IdText::default(), self.exchanges.given_id(*request));
-            let id = self.ids.of(*request, given, &mut buffer);
-            self.http.answer_prepared(*request, prepared, (REQUEST_ID, id.as_bytes()));
+            let mut buffer = IdText::default();
+            let id = self.ids.bytes(*request, self.exchanges.given_id(*request), &mut buffer);
+            self.http.answer_prepared(*request, prepared, id);
         }
     }
 
@@ -544,17 +541,6 @@ impl Clients {
         }
         self.put_off.push(what, requests);
     }
-}
-
-/// The fields of a response, and the id of its request unless they have one.
-fn identified<'a: 'b, 'b>(
-    fields: impl Iterator<Item = HeaderField<'a>> + Clone,
-    id: &'b [u8],
-) -> impl Iterator<Item = HeaderField<'b>> + Clone {
-    let has_one = fields.clone().any(|(name, _)| name.eq_ignore_ascii_case(REQUEST_ID));
-    #[expect(clippy::map_identity, reason = "the fields may live longer than the id")]
-    let fields = fields.map(|field| -> HeaderField<'b> { field });
-    fields.chain((!has_one).then_some((REQUEST_ID, id)))
 }
 
 /// Whole seconds, at least one.

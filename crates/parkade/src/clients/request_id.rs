@@ -34,11 +34,16 @@ impl RequestIds {
         text
     }
 
-    /// The id: the given one, or the text, which is written into the buffer.
+    /// The id: the given one, or one of our own, which is written into the buffer.
     pub fn of<'a>(&self, request: RequestId, given: Option<&'a str>, buffer: &'a mut IdText) -> &'a str {
-        given.unwrap_or_else(|| {
+        std::str::from_utf8(self.bytes(request, given, buffer)).expect("an id is text")
+    }
+
+    /// The same, for a header.
+    pub fn bytes<'a>(&self, request: RequestId, given: Option<&'a str>, buffer: &'a mut IdText) -> &'a [u8] {
+        given.map(str::as_bytes).unwrap_or_else(|| {
             *buffer = self.text(request);
-            std::str::from_utf8(buffer).expect("hexadecimal digits are text")
+            buffer
         })
     }
 }

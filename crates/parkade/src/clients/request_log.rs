@@ -1,9 +1,10 @@
 //! Records ended requests: sums for the metrics, lines of the access log.
 
 use parkade_core::{Moment, Times};
-use parkade_model::Ending;
+use parkade_model::{Ending, RequestId};
 
 use super::exchange::Exchange;
+use super::request_id::{IdText, RequestIds};
 use crate::http::RefusedRequest;
 use crate::log::{AccessEntry, AccessLog};
 use crate::statistics::{EndedRequests, OpenRequests, Recent, RouteNumber};
@@ -37,7 +38,13 @@ impl RequestLog {
         self.recent.sample(now, &self.counts, load);
     }
 
-    pub fn ended(&mut self, exchange: &Exchange, id: &str, ending: Ending, times: Times) {
+    pub fn ended(
+        &mut self,
+        (request, exchange): (RequestId, &Exchange),
+        ids: &RequestIds,
+        ending: Ending,
+        times: Times,
+    ) {
         let status = exchange.status;
         self.counts.record(exchange.route_number, status, times);
         if let (Some(lines), Some(note)) = (&mut self.lines, &exchange.note) {
@@ -55,7 +62,7 @@ impl RequestLog {
                 user_agent: note.user_agent.as_deref(),
                 referrer: note.referrer.as_deref(),
                 version: Some(note.version),
-                request_id: Some(id),
+                request_id: Some(ids.of(request, exchange.given_id(), &mut IdText::default())),
             });
         }
     }

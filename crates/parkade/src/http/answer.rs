@@ -35,6 +35,17 @@ pub enum BodyFraming {
     Close,
 }
 
+/// The fields that the server adds to a response, unless the application has given them.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnFields<'a> {
+    pub date: &'a [u8],
+    /// Empty if there is none: the request was never read, or many requests get the same bytes.
+    pub request_id: &'a [u8],
+}
+
+/// The name under which a response says what the server calls its request.
+pub const REQUEST_ID: &str = "x-request-id";
+
 /// What the connection does after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Persistence {
@@ -119,22 +130,26 @@ pub fn write_head<'a>(
     fields: impl Iterator<Item = HeaderField<'a>>,
     ending: BodyFraming,
     persistence: Persistence,
-    date: &[u8],
+    own: OwnFields<'_>,
 ) {
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
     out.push(b' ');
     out.extend_from_slice(reason(status).as_bytes());
-    let mut dated = false;
+    let (mut dated, mut identified) = (false, own.request_id.is_empty());
     for (name, value) in fields {
         if is_the_servers(name) {
             continue;
         }
         dated |= name.eq_ignore_ascii_case(b"date");
+        identified |= name.eq_ignore_ascii_case(REQUEST_ID.as_bytes());
         put(out, name, value);
     }
     if !dated {
-        put(out, b"date", date);
+        put(out, b"date", own.date);
+    }
+    if !identified {
+        put(out, REQUEST_ID.as_bytes(), own.request_id);
     }
     match ending {
         BodyFraming::Length(length) => put(out, b"content-length", itoa::Buffer::new().format(length).as_bytes()),
@@ -212,7 +227,7 @@ impl Prepared {
                 fields.iter().map(|(name, value)| (&name[..], &value[..])),
                 ending,
                 persistence,
-                date,
+                OwnFields { date, request_id: b"" },
             );
             let head_bytes = out.len();
             if !is_bodiless(status) {
@@ -224,18 +239,12 @@ impl Prepared {
         Ok(Self { status, fields, body, keep, close })
     }
 
-    /// Writes the head for a connection, with a field of its own, and returns the body, which is empty for `HEAD`.
-    pub fn write_head(
-        &self,
-        out: &mut Vec<u8>,
-        persistence: Persistence,
-        is_head: bool,
-        (name, value): HeaderField<'_>,
-    ) -> Bytes {
+    /// Writes the head for a connection, with the id of its request, and returns the body, which is empty for `HEAD`.
+    pub fn write_head(&self, out: &mut Vec<u8>, persistence: Persistence, is_head: bool, request_id: &[u8]) -> Bytes {
         let whole = if persistence == Persistence::Keep { &self.keep } else { &self.close };
         // Without the empty line that ends it.
         out.extend_from_slice(&whole.bytes[..whole.head_bytes - b"\r\n\r\n".len()]);
-        put(out, name, value);
+        put(out, REQUEST_ID.as_bytes(), request_id);
         out.extend_from_slice(b"\r\n\r\n");
         if is_head { Bytes::new() } else { whole.bytes.slice(whole.head_bytes..) }
     }
@@ -272,6 +281,8 @@ impl DateLine {
 mod tests {
     use super::*;
 
+    const OWN: OwnFields<'_> = OwnFields { date: b"now", request_id: b"" };
+
     #[test]
     fn an_answer_that_would_split_is_refused() {
         for (status, name, value, fault) in [
@@ -299,7 +310,7 @@ mod tests {
     fn what_the_server_says_itself_is_left_out_of_the_fields() {
         let fields: [HeaderField<'_>; 3] = [(b"Connection", b"x"), (b"Content-Length", b"9"), (b"X-A", b"1")];
         let mut out = Vec::new();
-        write_head(&mut out, 200, fields.into_iter(), BodyFraming::Length(2), Persistence::Close, b"now");
+        write_head(&mut out, 200, fields.into_iter(), BodyFraming::Length(2), Persistence::Close, OWN);
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "HTTP/1.1 200 OK\r\nX-A: 1\r\ndate: now\r\ncontent-length: 2\r\nconnection: close\r\n\r\n"
@@ -310,25 +321,26 @@ mod tests {
     fn a_205_says_that_it_is_empty() {
         let prepared = Prepared::new(205, Vec::new(), Bytes::from_static(b"body"), b"now").unwrap();
         let mut out = Vec::new();
-        let body = prepared.write_head(&mut out, Persistence::Keep, false, (b"x-a", b"1"));
+        let body = prepared.write_head(&mut out, Persistence::Keep, false, b"1");
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "HTTP/1.1 205 Reset Content\r\ndate: now\r\ncontent-length: 0\r\nx-a: 1\r\n\r\n"
+            "HTTP/1.1 205 Reset Content\r\ndate: now\r\ncontent-length: 0\r\nx-request-id: 1\r\n\r\n"
         );
         assert!(body.is_empty());
     }
 
     #[test]
-    fn a_date_is_written_once() {
-        let mut out = Vec::new();
-        write_head(
-            &mut out,
-            204,
-            [(&b"Date"[..], &b"then"[..])].into_iter(),
-            BodyFraming::Bodiless,
-            Persistence::Keep,
-            b"now",
+    fn a_date_and_an_id_are_written_once() {
+        let head = |fields: &[HeaderField<'static>]| {
+            let mut out = Vec::new();
+            let own = OwnFields { request_id: b"mine", ..OWN };
+            write_head(&mut out, 204, fields.iter().copied(), BodyFraming::Bodiless, Persistence::Keep, own);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(head(&[]), "HTTP/1.1 204 No Content\r\ndate: now\r\nx-request-id: mine\r\n\r\n");
+        assert_eq!(
+            head(&[(b"Date", b"then"), (b"X-Request-Id", b"theirs")]),
+            "HTTP/1.1 204 No Content\r\nDate: then\r\nX-Request-Id: theirs\r\n\r\n"
         );
-        assert_eq!(String::from_utf8(out).unwrap(), "HTTP/1.1 204 No Content\r\nDate: then\r\n\r\n");
     }
 }

@@ -254,26 +254,27 @@ impl Http {
         request: RequestId,
         status: u16,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        request_id: &[u8],
         body: &Bytes,
     ) -> Result<(), BadAnswer> {
         let Some(client) = self.requests.client(request) else { return Ok(()) };
         match client {
             Client::Http1(slot) => self
                 .lot
-                .act(*slot, |connection, context| connection.answer(status, fields, body, context))
+                .act(*slot, |connection, context| connection.answer(status, fields, request_id, body, context))
                 .unwrap_or(Ok(())),
-            Client::Http2(exchange) => exchange.answer(status, fields, body, self.lot.date()),
+            Client::Http2(exchange) => exchange.answer(status, fields, body, self.lot.own_fields(request_id)),
         }
     }
 
-    /// Answers a request with a response that was serialised before, and with a header field of this client alone.
-    pub fn answer_prepared(&mut self, request: RequestId, prepared: &Prepared, field: HeaderField<'_>) {
+    /// Answers a request with a response that was serialised before, and with its id.
+    pub fn answer_prepared(&mut self, request: RequestId, prepared: &Prepared, request_id: &[u8]) {
         let Some(client) = self.requests.client(request) else { return };
         match client {
             Client::Http1(slot) => {
-                self.lot.act(*slot, |connection, context| connection.answer_prepared(prepared, field, context));
+                self.lot.act(*slot, |connection, context| connection.answer_prepared(prepared, request_id, context));
             }
-            Client::Http2(exchange) => exchange.answer_prepared(prepared, field, self.lot.date()),
+            Client::Http2(exchange) => exchange.answer_prepared(prepared, self.lot.own_fields(request_id)),
         }
     }
 
@@ -283,15 +284,16 @@ impl Http {
         request: RequestId,
         status: u16,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        request_id: &[u8],
         purpose: StreamedContent,
     ) -> Result<(), BadAnswer> {
         let Some(client) = self.requests.client(request) else { return Ok(()) };
         match client {
             Client::Http1(slot) => self
                 .lot
-                .act(*slot, |connection, context| connection.begin(status, fields, purpose, context))
+                .act(*slot, |connection, context| connection.begin(status, fields, request_id, purpose, context))
                 .unwrap_or(Ok(())),
-            Client::Http2(exchange) => exchange.begin(status, fields, purpose, self.lot.date()),
+            Client::Http2(exchange) => exchange.begin(status, fields, purpose, self.lot.own_fields(request_id)),
         }
     }
 

@@ -161,17 +161,18 @@ impl Connection {
         &mut self,
         status: u16,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        request_id: &[u8],
         body: &Bytes,
         context: &mut ConnectionContext,
     ) -> Result<(), BadAnswer> {
-        self.outbound.answer(status, fields, body, &mut self.transport, context)?;
+        self.outbound.answer(status, fields, request_id, body, &mut self.transport, context)?;
         self.begin_anew(context.now);
         Ok(())
     }
 
     /// Writes a response that was serialised before.
-    pub fn answer_prepared(&mut self, prepared: &Prepared, field: HeaderField<'_>, context: &mut ConnectionContext) {
-        self.outbound.answer_prepared(prepared, field, &mut self.transport, context);
+    pub fn answer_prepared(&mut self, prepared: &Prepared, request_id: &[u8], context: &mut ConnectionContext) {
+        self.outbound.answer_prepared(prepared, request_id, &mut self.transport, context);
         self.begin_anew(context.now);
     }
 
@@ -180,10 +181,11 @@ impl Connection {
         &mut self,
         status: u16,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        request_id: &[u8],
         purpose: StreamedContent,
         context: &mut ConnectionContext,
     ) -> Result<(), BadAnswer> {
-        self.outbound.begin(status, fields, purpose, &mut self.transport, context)
+        self.outbound.begin(status, fields, request_id, purpose, &mut self.transport, context)
     }
 
     /// Writes a piece of the body. Returns how many of its bytes the client's socket took, or an error if there are more than announced.

@@ -6,7 +6,7 @@ use super::context::ConnectionContext;
 use super::linger::Linger;
 use super::transport::ClientTransport;
 use crate::http::RefusedRequest;
-use crate::http::answer::{self, BadAnswer, BodyFraming, HeaderField, Persistence, Prepared};
+use crate::http::answer::{self, BadAnswer, BodyFraming, HeaderField, OwnFields, Persistence, Prepared};
 use crate::http::fault::RequestFault;
 use crate::http::head::{Head, Version};
 use crate::http::limits::{COPIED_BODY_BYTES_MAX, HEARTBEAT_INTERVAL};
@@ -136,6 +136,7 @@ impl Outbound {
         &mut self,
         status: u16,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        request_id: &[u8],
         body: &Bytes,
         transport: &mut ClientTransport,
         context: &mut ConnectionContext,
@@ -147,7 +148,8 @@ impl Outbound {
         let persistence = terms.persistence(context);
         let out = &mut context.out;
         out.clear();
-        answer::write_head(out, status, fields, ending, persistence, context.date.as_bytes());
+        let own = OwnFields { date: context.date.as_bytes(), request_id };
+        answer::write_head(out, status, fields, ending, persistence, own);
         let has_body = !terms.is_head && ending.has_body();
         let is_copied = has_body && body.len() <= COPIED_BODY_BYTES_MAX;
         if is_copied {
@@ -161,11 +163,11 @@ impl Outbound {
         Ok(())
     }
 
-    /// Writes a response that was serialised before, with a header field of this client alone.
+    /// Writes a response that was serialised before, with the id of this request.
     pub fn answer_prepared(
         &mut self,
         prepared: &Prepared,
-        field: HeaderField<'_>,
+        request_id: &[u8],
         transport: &mut ClientTransport,
         context: &mut ConnectionContext,
     ) {
@@ -176,7 +178,7 @@ impl Outbound {
         };
         let out = &mut context.out;
         out.clear();
-        let body = prepared.write_head(out, persistence, terms.is_head, field);
+        let body = prepared.write_head(out, persistence, terms.is_head, request_id);
         let is_copied = body.len() <= COPIED_BODY_BYTES_MAX;
         if is_copied {
             out.extend_from_slice(&body);
@@ -198,6 +200,7 @@ impl Outbound {
         &mut self,
         status: u16,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        request_id: &[u8],
         purpose: StreamedContent,
         transport: &mut ClientTransport,
         context: &mut ConnectionContext,
@@ -211,8 +214,9 @@ impl Outbound {
         });
         let persistence = if ending == BodyFraming::Close { Persistence::Close } else { terms.persistence(context) };
         let (out, now) = (&mut context.out, context.now);
+        let own = OwnFields { date: context.date.as_bytes(), request_id };
         out.clear();
-        answer::write_head(out, status, fields, ending, persistence, context.date.as_bytes());
+        answer::write_head(out, status, fields, ending, persistence, own);
         transport.write(out, now);
         let (is_head, keep_alive) = (terms.is_head, persistence != Persistence::Close);
         self.state = OutboundState::Body { request, is_head, keep_alive, ending, purpose, since: now };
@@ -327,7 +331,8 @@ impl Outbound {
         let used = if status == 503 { &fields[..] } else { &fields[..2] };
         let (out, length) = (&mut context.out, BodyFraming::Length(body.len() as u64));
         out.clear();
-        answer::write_head(out, status, used.iter().copied(), length, Persistence::Close, context.date.as_bytes());
+        let own = OwnFields { date: context.date.as_bytes(), request_id: b"" };
+        answer::write_head(out, status, used.iter().copied(), length, Persistence::Close, own);
         out.extend_from_slice(&body);
         transport.write(out, context.now);
     }

@@ -48,8 +48,8 @@ fn states_after(words: &str) -> String {
         };
         client.write_all(sent).unwrap();
         match word {
-            "answer" => connection.answer(200, std::iter::empty(), &Bytes::new(), &mut context).unwrap(),
-            "begin" => connection.begin(200, std::iter::empty(), StreamedContent::Body, &mut context).unwrap(),
+            "answer" => connection.answer(200, std::iter::empty(), b"", &Bytes::new(), &mut context).unwrap(),
+            "begin" => connection.begin(200, std::iter::empty(), b"", StreamedContent::Body, &mut context).unwrap(),
             "finish" => assert!(connection.finish(&context)),
             _ => connection.note(SocketReadiness { readable: !sent.is_empty(), writable: true, far_end: FarEnd::Open }),
         }
@@ -99,7 +99,7 @@ fn check(purpose: StreamedContent, bytes_each: usize) -> Option<u64> {
     let (mut connection, mut theirs, mut context) = connected();
     let head = head::parse(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", LIMITS.header_count_max).unwrap();
     connection.wait(REQUEST, &head);
-    connection.begin(200, std::iter::empty(), purpose, &mut context).unwrap();
+    connection.begin(200, std::iter::empty(), b"", purpose, &mut context).unwrap();
     connection.piece(&vec![b'x'; 1 << 20].into(), context.now).unwrap();
     for seconds in (10..600).step_by(10) {
         context.now = Tick::at(Duration::from_secs(seconds));

@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::StreamKey;
 use crate::http::StreamedContent;
-use crate::http::answer::{self, BadAnswer, HeaderField, Prepared};
+use crate::http::answer::{self, BadAnswer, HeaderField, OwnFields, Prepared, REQUEST_ID};
 use crate::http::limits::{COPIED_BODY_BYTES_MAX, is_too_far_behind};
 use crate::http::tick::Tick;
 
@@ -73,17 +73,17 @@ impl StreamExchange {
         status: u16,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         body: &Bytes,
-        date: &[u8],
+        own: OwnFields<'_>,
     ) -> Result<(), BadAnswer> {
         let announced = answer::check(status, fields.clone())?;
         let length = answer::length(status, self.is_head, announced, body)?;
-        self.send_whole(status, header_map(fields, date), length, owned(body));
+        self.send_whole(status, header_map(fields, own), length, owned(body));
         Ok(())
     }
 
-    pub fn answer_prepared(&mut self, prepared: &Prepared, field: HeaderField<'_>, date: &[u8]) {
-        let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..])).chain([field]);
-        let (fields, body) = (header_map(fields, date), prepared.body.clone());
+    pub fn answer_prepared(&mut self, prepared: &Prepared, own: OwnFields<'_>) {
+        let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..]));
+        let (fields, body) = (header_map(fields, own), prepared.body.clone());
         self.send_whole(prepared.status, fields, body.len() as u64, body);
     }
 
@@ -105,10 +105,10 @@ impl StreamExchange {
         status: u16,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         purpose: StreamedContent,
-        date: &[u8],
+        own: OwnFields<'_>,
     ) -> Result<(), BadAnswer> {
         let announced = answer::check(status, fields.clone())?;
-        let mut fields = header_map(fields, date);
+        let mut fields = header_map(fields, own);
         let (pieces, receiver) = mpsc::unbounded_channel();
         self.pieces = Some(pieces);
         self.has_body &= !answer::is_bodiless(status);
@@ -191,7 +191,7 @@ fn owned(body: &Bytes) -> Bytes {
 }
 
 /// The fields for hyper. They have passed [`answer::check`], which is at least as strict as hyper.
-fn header_map<'a>(fields: impl Iterator<Item = HeaderField<'a>>, date: &[u8]) -> HeaderMap {
+fn header_map<'a>(fields: impl Iterator<Item = HeaderField<'a>>, own: OwnFields<'_>) -> HeaderMap {
     let mut map = HeaderMap::new();
     for (name, value) in fields.filter(|(name, _)| !answer::is_the_servers(name)) {
         let name = HeaderName::from_bytes(name).expect("the name of a checked field is a token");
@@ -201,7 +201,11 @@ fn header_map<'a>(fields: impl Iterator<Item = HeaderField<'a>>, date: &[u8]) ->
         );
     }
     if !map.contains_key(DATE) {
-        map.insert(DATE, HeaderValue::from_bytes(date).expect("a date is text"));
+        map.insert(DATE, HeaderValue::from_bytes(own.date).expect("a date is text"));
+    }
+    if !own.request_id.is_empty() {
+        let id = HeaderValue::from_bytes(own.request_id).expect("an id is text");
+        map.entry(HeaderName::from_static(REQUEST_ID)).or_insert(id);
     }
     map
 }

@@ -15,6 +15,7 @@ use bytes::Bytes;
 
 use self::slots::Slots;
 use super::acceptor::Acceptor;
+use super::answer::OwnFields;
 use super::budget::{Budget, Reservation};
 use super::connection::{Connection, ConnectionContext, ConnectionStep, FarEnd, SocketReadiness};
 use super::forwarded;
@@ -85,6 +86,11 @@ impl Lot {
 
     pub fn date(&self) -> &[u8] {
         self.slots.context.date.as_bytes()
+    }
+
+    /// What a response to the request of that id says of the server's own.
+    pub fn own_fields<'a>(&'a self, request_id: &'a [u8]) -> OwnFields<'a> {
+        OwnFields { date: self.date(), request_id }
     }
 
     pub fn now(&self) -> Tick {
