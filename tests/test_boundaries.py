@@ -384,3 +384,9 @@ def test_every_promise_has_a_black_box_test() -> None:
     text = "".join(path.read_text() for path in sorted((ROOT / "tests").glob("test_*.py")))
     proved = {int(number) for number in re.findall(r"^@pytest\.mark\.promise\((\d+)\)", text, re.MULTILINE)}
     assert proved == set(PROMISES)
+
+
+@pytest.mark.parametrize("file", sorted(path.stem for path in (ROOT / "tests").glob("test_*.py")))
+def test_every_test_file_is_listed(file: str) -> None:
+    listed = (ROOT / "tests" / "README.md").read_text()
+    assert f"`{file}`" in listed or f"`{file}.py`" in listed, "give it a row in tests/README.md"
