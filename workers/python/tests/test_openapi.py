@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from parkade import App, Cookie, Header, Request, Response, Router, Rows, Upload, Wait, after, channel, query
+from parkade import App, Cookie, Header, Request, Response, Router, Rows, Status, Upload, Wait, after, channel, query
 from parkade.errors import SignatureError
 from parkade.testing import Client
 
@@ -47,7 +47,7 @@ def test_a_parameter_is_told_with_its_place_its_type_and_whether_it_is_needed() 
         ("limit", "query", False),
         ("tags", "query", False),
     ]
-    assert found[2]["schema"] == {"type": "integer", "maximum": 9}
+    assert found[2]["schema"] == {"type": "integer", "maximum": 9, "default": 5}
     assert found[3]["schema"] == {"type": "array", "items": {"type": "string"}}
 
 
@@ -98,6 +98,7 @@ def note() -> Note: ...  # type: ignore[empty-body]
 def note_or_nothing() -> Note | None: ...
 def note_or_answer() -> Note | Response: ...  # type: ignore[empty-body]
 def answer() -> Response: ...  # type: ignore[empty-body]
+def status() -> Status: ...  # type: ignore[empty-body]
 def rows() -> Rows: ...  # type: ignore[empty-body]
 def wait() -> Wait: ...  # type: ignore[empty-body]
 def untold(): ...  # type: ignore[no-untyped-def]
@@ -114,8 +115,9 @@ async def pieces_async() -> AsyncIterator[str]:
         (nothing, {"204": []}),
         (note, {"200": ["application/json"]}),
         (note_or_nothing, {"200": ["application/json"], "204": []}),
-        (note_or_answer, {"200": []}),
-        (answer, {"200": []}),
+        (note_or_answer, {"200": ["application/json"], "default": []}),
+        (answer, {"default": []}),
+        (status, {"default": []}),
         (rows, {"200": ["application/json"]}),
         (wait, {"200": []}),
         (untold, {"200": []}),
@@ -216,3 +218,74 @@ def test_a_second_description_or_a_path_that_is_taken_is_refused(again: Callable
     app.openapi("Shop")
     with pytest.raises(SignatureError, match="already"):
         again(app)
+
+
+# What a generator of clients needs
+
+
+def test_a_limit_of_the_path_and_one_of_the_annotation_are_one_schema() -> None:
+    def handler(name: Annotated[str, Meta(max_length=9)], id: Annotated[int, Meta(ge=1)]) -> None: ...
+
+    found = described(handler, path="/{name}/{id:int}")["parameters"]
+    assert [one["schema"] for one in found] == [
+        {"type": "string", "maxLength": 9, "minLength": 1},
+        {"type": "integer", "minimum": 1, "maximum": 10**18 - 1},
+    ]
+
+
+def test_errors_are_described_once() -> None:
+    app = App()
+    app.get("/a/{id}", lambda id, q: "")
+    found = description(app)
+    (operation,) = (operations["get"] for operations in found["paths"].values())
+    refer = {
+        status: one["content"]["application/problem+json"]
+        for status, one in operation["responses"].items()
+        if status > "4"
+    }
+    assert refer == {
+        "404": {"schema": {"$ref": "#/components/schemas/parkade.Problem"}},
+        "422": {"schema": {"$ref": "#/components/schemas/parkade.Invalid"}},
+    }
+    assert set(found["components"]["schemas"]) == {"parkade.Problem", "parkade.Invalid"}
+    silent = App()
+    silent.get("/", "constant")
+    assert "components" not in description(silent)
+
+
+def test_a_route_without_a_name_has_an_id_that_can_be_one_of_a_function() -> None:
+    app = App()
+    app.get("/", "root")
+    app.get("/bids/all", channel("bids").stream())
+    assert [one["get"]["operationId"] for one in description(app)["paths"].values()] == ["get", "get_bids_all"]
+
+
+def test_what_a_handler_declares_takes_the_place_of_what_is_not_known() -> None:
+    assert list(described(answer, responses={201: Note})["responses"]) == ["201"]
+    assert list(described(answer, responses={409: "no"})["responses"]) == ["409", "default"]
+
+
+def test_models_of_pydantic_are_components() -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    class Line(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        item: str = pydantic.Field(min_length=1)
+
+    class Basket(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        lines: list[Line]
+
+    app = App()
+
+    def put(body: Any) -> Any: ...
+
+    put.__annotations__ |= {"body": Basket, "return": Basket}
+    app.put("/", put)
+    app.get("/", lambda: [], name="all")
+    found = description(app)
+    operation = found["paths"]["/"]["put"]
+    refer = {"schema": {"$ref": "#/components/schemas/Basket"}}
+    assert operation["requestBody"]["content"]["application/json"] == refer
+    assert operation["responses"]["200"]["content"]["application/json"] == refer
+    schemas = found["components"]["schemas"]
+    assert schemas["Basket"]["properties"]["lines"]["items"] == {"$ref": "#/components/schemas/Line"}
+    assert schemas["Line"]["properties"]["item"]["minLength"] == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from .._responses.response import JSON, Response, html
 from .._routing.patterns import Parameter as PathParameter
 from .._routing.patterns import Pattern
 from .._routing.routes import Route
-from .operations import operation
+from .operations import PROBLEMS, operation
 from .schemas import resolved
 
 
@@ -44,7 +45,7 @@ def document(settings: Settings, routes: Sequence[Route], jobs_pattern: Pattern 
         operations = paths.setdefault(_template(shape, told), {})
         for method in route.methods:
             if method.lower() not in operations:
-                id = _unused(route.name if len(route.methods) == 1 else f"{route.name}.{method.lower()}", ids)
+                id = _unused(_id(route, method.lower()), ids)
                 operations[method.lower()] = _renamed(operation(route, method, id), dict(zip(own, told, strict=True)))
     if jobs_pattern is not None:
         paths[jobs_pattern.path.replace("{id:uuid}", "{id}")] = _JOBS
@@ -54,6 +55,8 @@ def document(settings: Settings, routes: Sequence[Route], jobs_pattern: Pattern 
     whole = {"openapi": "3.1.0", "info": info, "paths": made}
     tags = dict.fromkeys(route.about.tag for route in routes if route.about.tag and not route.about.hidden)
     whole |= {"tags": [{"name": tag} for tag in tags]} if tags else {}
+    written = json_encode(made)
+    components |= {name: told for name, told in PROBLEMS.items() if b"parkade." in written}
     return whole | ({"components": {"schemas": components}} if components else {})
 
 
@@ -81,6 +84,12 @@ def _hash(text: str, tag: str) -> str:
 def _template(shape: tuple[str, ...], names: tuple[str, ...]) -> str:
     left = iter(names)
     return "/" + "/".join(f"{{{next(left)}}}" if segment == "{}" else segment for segment in shape)
+
+
+def _id(route: Route, method: str) -> str:
+    if route.name == route.pattern.path:  # it has no name of its own
+        return re.sub(r"\W+", "_", f"{method}{route.pattern.path}").strip("_")
+    return route.name if len(route.methods) == 1 else f"{route.name}.{method}"
 
 
 def _unused(id: str, ids: set[str]) -> str:

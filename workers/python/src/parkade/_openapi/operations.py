@@ -23,8 +23,9 @@ from .._waits.message import History, Message
 from .._waits.wait import Wait
 from .._wire import payloads as p
 from ..errors import phrase
-from .schemas import Schema
+from .schemas import Schema, reference
 
+_SHOWN_DEFAULTS = (bool, int, float, str)
 _WITH_BODY = ("POST", "PUT", "PATCH")
 _KINDS: dict[str, dict[str, Any]] = {
     "str": {"type": "string", "minLength": 1},
@@ -94,9 +95,9 @@ def _path_parameters(route: Route, arguments: list[Parameter]) -> list[dict[str,
             is_told = argument is not None and argument.annotation is not EMPTY
             schema: Any = Schema(_kind(argument)) if argument is not None and is_told else own
             if is_told and segment.kind in ("str", "path") and bare(schema.annotation) is str:
-                schema = {"allOf": [schema, own]}  # an empty segment is another path
+                schema = Schema(schema.annotation, own)  # an empty segment is another path
             if is_told and segment.kind == "int" and bare(schema.annotation) is int:
-                schema = {"allOf": [schema, own]}  # more digits are another path
+                schema = Schema(schema.annotation, own)  # more digits are another path
             found.append({"name": segment.name, "in": "path", "required": True, "schema": schema})
     return found
 
@@ -113,7 +114,8 @@ def _schema(argument: Parameter) -> Any:
         return {"type": "array", "items": one} if _is_list(argument) else one
     if argument.annotation is EMPTY:
         return {"type": "string"}
-    return Schema(_kind(argument))
+    default = argument.default
+    return Schema(_kind(argument), {"default": default} if type(default) in _SHOWN_DEFAULTS else {})
 
 
 def _body(arguments: list[Parameter], has_form: bool) -> dict[str, Any] | None:
@@ -146,8 +148,11 @@ def _body(arguments: list[Parameter], has_form: bool) -> dict[str, Any] | None:
 
 def _responses(route: Route, arguments: list[Parameter], has_body: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    is_known = True
     for status, content in _contents(route):
-        found[str(status)] = _response(status, content)
+        is_known = is_known and status is not None
+        if status is not None:
+            found[str(status)] = _response(status, content)
     if any(argument.place != "path" for argument in arguments) or _is_converted(route, arguments):
         found["422"] = {"description": "A parameter or the body does not fit", "content": _INVALID}
     if has_body:
@@ -157,6 +162,8 @@ def _responses(route: Route, arguments: list[Parameter], has_body: bool) -> dict
         found["404"] = {"description": phrase(404), "content": _FAILED}
     for status, told in route.about.responses.items():
         found[str(status)] = {"description": told} if isinstance(told, str) else _response(status, _content(told))
+    if not is_known and all(status >= 400 for status in route.about.responses):
+        found["default"] = {"description": "What the handler decides"}
     return dict(sorted(found.items()))
 
 
@@ -169,8 +176,8 @@ def _is_converted(route: Route, arguments: list[Parameter]) -> bool:
     return any(argument.place == "path" and bare(_kind(argument)) is not str for argument in arguments)
 
 
-def _contents(route: Route) -> list[tuple[int, dict[str, Any] | None]]:
-    """The statuses that it is known to answer with, and their contents."""
+def _contents(route: Route) -> list[tuple[int | None, dict[str, Any] | None]]:
+    """The statuses that it is known to answer with, and their contents; None for one that its code decides."""
     target = route.target
     if isinstance(target, Response):
         media = target.headers.get("content-type", _media_of(target.body))
@@ -180,8 +187,12 @@ def _contents(route: Route) -> list[tuple[int, dict[str, Any] | None]]:
     called = target if inspect.isroutine(target) else type(target).__call__
     told = hints_of(called).get("return", EMPTY)
     kinds = members(told)
-    found: list[tuple[int, dict[str, Any] | None]] = []
+    found: list[tuple[int | None, dict[str, Any] | None]] = []
     values = [kind for kind in kinds if bare(kind) is not type(None)]
+    if any(_decides(kind) for kind in values):
+        found.append((None, None))
+        values = [kind for kind in values if not _decides(kind)]
+        kinds = tuple(kind for kind in kinds if not _decides(kind))
     if values:
         contents = [_content(kind) for kind in values]
         merged = {media: one for content in contents if content for media, one in content.items()}
@@ -194,11 +205,17 @@ def _contents(route: Route) -> list[tuple[int, dict[str, Any] | None]]:
     return found
 
 
+def _decides(kind: Any) -> bool:
+    """Whether a value of that type has a status of its own."""
+    origin = typing.get_origin(bare(kind)) or bare(kind)
+    return isinstance(origin, type) and issubclass(origin, Response)
+
+
 def _is_json_alone(kinds: list[Any]) -> bool:
     return all((_content(kind) or {}).keys() == {JSON} for kind in kinds)
 
 
-def _contents_of_wait(wait: Wait) -> list[tuple[int, dict[str, Any] | None]]:
+def _contents_of_wait(wait: Wait) -> list[tuple[int | None, dict[str, Any] | None]]:
     if wait.function is not None:
         return [(200, None)]
     match wait.wait:
@@ -237,38 +254,38 @@ def _media_of(body: object) -> str | None:
     return TEXT if isinstance(body, str) else BYTES if isinstance(body, bytes) else None if body is None else JSON
 
 
-_PROBLEM: dict[str, Any] = {
+_INVALID_PART = {
     "type": "object",
-    "required": ["title", "status", "detail", "fault"],
+    "required": ["name", "where", "reason"],
     "properties": {
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "fault": {"enum": ["client", "application", "worker", "server", "operator"]},
+        "name": {"type": "string"},
+        "where": {"enum": ["path", "query", "header", "cookie", "form", "body"]},
+        "reason": {"type": "string"},
+        "value": {},
     },
 }
-_INVALID = {
-    PROBLEM: {
-        "schema": _PROBLEM
-        | {
-            "required": [*_PROBLEM["required"], "parameters"],
-            "properties": _PROBLEM["properties"]
-            | {
-                "parameters": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "required": ["name", "where", "reason"],
-                        "properties": {
-                            "name": {"type": "string"},
-                            "where": {"enum": ["path", "query", "header", "cookie", "form", "body"]},
-                            "reason": {"type": "string"},
-                            "value": {},
-                        },
-                    },
-                }
-            },
-        }
-    }
+PROBLEMS: dict[str, dict[str, Any]] = {
+    "parkade.Problem": {
+        "title": "Problem",
+        "description": "An error (RFC 9457)",
+        "type": "object",
+        "required": ["title", "status", "detail", "fault"],
+        "properties": {
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+            "fault": {"enum": ["client", "application", "worker", "server", "operator"]},
+        },
+    },
+    "parkade.Invalid": {
+        "title": "Invalid",
+        "description": "What does not fit in a request",
+        "allOf": [reference("parkade.Problem")],
+        "required": ["parameters"],
+        "properties": {"parameters": {"type": "array", "items": _INVALID_PART}},
+    },
 }
-_FAILED = {PROBLEM: {"schema": _PROBLEM}}
+"""The components that operations refer to."""
+
+_INVALID = {PROBLEM: {"schema": reference("parkade.Invalid")}}
+_FAILED = {PROBLEM: {"schema": reference("parkade.Problem")}}

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from .._validation.models import is_model
+
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Stands in a description for the schema of an annotation, until all annotations are known."""
+    """Stands in a description for the schema of an annotation, until all annotations are known. `also`: keywords that
+    hold besides; of two limits the stricter one.
+    """
 
     annotation: Any
+    also: Mapping[str, Any] = field(default_factory=dict)
 
 
 def resolved(description: Any) -> tuple[Any, dict[str, Any]]:
@@ -32,7 +37,21 @@ def resolved(description: Any) -> tuple[Any, dict[str, Any]]:
     for schema in schemas:
         if id(schema) not in found:
             found[id(schema)] = _by_pydantic(schema.annotation, components)
+        found[id(schema)] = _both(found[id(schema)], schema.also)
     return _replaced(description, found), components
+
+
+def reference(name: str) -> dict[str, str]:
+    """A schema that stands among the components."""
+    return {"$ref": _REFERENCE + name}
+
+
+def _both(schema: dict[str, Any], also: Mapping[str, Any]) -> dict[str, Any]:
+    strict: dict[str, Callable[[Any, Any], Any]] = {"minLength": max, "minimum": max, "maximum": min}
+    return schema | {
+        name: strict[name](value, schema[name]) if name in strict and name in schema else value
+        for name, value in also.items()
+    }
 
 
 _REFERENCE = "#/components/schemas/"
@@ -74,4 +93,6 @@ def _by_pydantic(annotation: Any, components: dict[str, Any]) -> Any:
     except Exception:  # pydantic has many errors for it
         return {}
     components.update(made.pop("$defs", {}))
+    if is_model(annotation) and "$ref" not in made and components.setdefault(annotation.__name__, made) == made:
+        return reference(annotation.__name__)
     return made
