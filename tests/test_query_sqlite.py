@@ -69,6 +69,22 @@ def test_the_embedded_database_is_made_by_its_first_query(serve: Serve) -> None:
     assert database(server)["product"].startswith("SQLite 3")
 
 
+def test_someone_who_expects_another_database_is_told_which_one_it_was(serve: Serve, tmp_path: Path) -> None:
+    hint = "(in the SQLite database of the state folder; --database names another)"
+    server = serve("shop_queries")
+    ask(server, "returned", "create table t (n int primary key)")
+    ask(server, "returned", "insert into t values (7)")
+    for statement in ("select * from sales", "select now() from t", "selekt 7"):
+        assert ask(server, "returned", statement).status == 500
+    until("the log", lambda: server.log().count(hint) == 3)
+    assert f"no such table: sales {hint}" in server.log()
+    assert ask(server, "returned", "insert into t values (7)").status == 409
+    named = serve("shop_queries", database=f"sqlite:///{tmp_path}/shop.db")
+    assert ask(named, "returned", "select * from sales").status == 500
+    until("the log", lambda: "no such table: sales" in named.log())
+    assert hint not in named.log() + server.log().rpartition("selekt")[2]
+
+
 def test_the_embedded_database_outlives_the_server(serve: Serve, tmp_path: Path) -> None:
     first = serve("shop_queries", state=tmp_path / "kept")
     ask(first, "returned", "create table t (n int)")

@@ -6,16 +6,27 @@ use std::time::Instant;
 use mio::Registry;
 use mio::event::Event;
 use parkade_model::{LeaseId, QueryId};
-use parkade_sql::{DatabaseStatus, DatabaseWork};
+use parkade_sql::{DatabaseStatus, DatabaseWork, QueryEnd, QueryEvent};
 
 use super::limits::{BUSY_TIME_MAX, CHECK_INTERVAL, CONNECT_TIME_MAX, READERS_COUNT, WINDOW_BYTES};
 use super::location::DatabaseLocation;
 use super::{DatabaseEvent, DatabaseOptions, Location};
 
 pub enum Database {
-    Postgres { database: Box<parkade_postgres::Database>, said: Vec<parkade_postgres::Event> },
-    Sqlite { database: Box<parkade_sqlite::Database>, said: Vec<parkade_sql::QueryEvent> },
+    Postgres {
+        database: Box<parkade_postgres::Database>,
+        said: Vec<parkade_postgres::Event>,
+    },
+    /// `is_embedded`: nobody asked for it.
+    Sqlite {
+        database: Box<parkade_sqlite::Database>,
+        said: Vec<QueryEvent>,
+        is_embedded: bool,
+    },
 }
+
+/// SQLSTATEs of a statement that was meant for another database: it names what is not there, or another SQL.
+const MEANT_FOR_ANOTHER: [&str; 3] = ["42P01", "42601", "42883"];
 
 impl Database {
     /// `channels`: what to LISTEN for. An error describes what is wrong with the settings.
@@ -38,7 +49,7 @@ impl Database {
             }
             DatabaseLocation::Sqlite(file) => {
                 let database = parkade_sqlite::Database::new(file.clone(), sqlite(options), Arc::clone(wake));
-                Ok(Self::Sqlite { database: Box::new(database), said: Vec::new() })
+                Ok(Self::Sqlite { database: Box::new(database), said: Vec::new(), is_embedded: location.is_embedded() })
             }
         }
     }
@@ -70,8 +81,11 @@ impl Database {
                     parkade_postgres::Event::ListeningAgain => DatabaseEvent::ListeningAgain,
                 }));
             }
-            Self::Sqlite { database, said } => {
+            Self::Sqlite { database, said, is_embedded } => {
                 database.turn(now, said);
+                if *is_embedded {
+                    said.iter_mut().for_each(explain);
+                }
                 events.extend(said.drain(..).map(DatabaseEvent::Query));
             }
         }
@@ -139,6 +153,16 @@ impl Database {
             Self::Postgres { database, .. } => database.status(now),
             Self::Sqlite { database, .. } => database.status(now),
         }
+    }
+}
+
+/// Says which database it was to someone who expects another one.
+fn explain(event: &mut QueryEvent) {
+    let QueryEvent::Ended { end: QueryEnd::Failed(failure), .. } = event else { return };
+    if failure.sqlstate.as_deref().is_some_and(|state| MEANT_FOR_ANOTHER.contains(&state)) {
+        failure.message =
+            format!("{} (in the SQLite database of the state folder; --database names another)", failure.message)
+                .into();
     }
 }
 

@@ -14,6 +14,7 @@ const EMBEDDED_FILE: &str = "default.db";
 pub struct Location {
     name: String,
     place: DatabaseLocation,
+    is_embedded: bool,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -25,7 +26,8 @@ pub enum DatabaseLocation {
 
 impl Location {
     pub fn embedded(state: &Path) -> Self {
-        Self { name: DEFAULT.into(), place: DatabaseLocation::Sqlite(state.join(EMBEDDED_FILE)) }
+        let place = DatabaseLocation::Sqlite(state.join(EMBEDDED_FILE));
+        Self { name: DEFAULT.into(), place, is_embedded: true }
     }
 
     pub fn name(&self) -> &str {
@@ -34,6 +36,11 @@ impl Location {
 
     pub fn place(&self) -> &DatabaseLocation {
         &self.place
+    }
+
+    /// Whether it is there because no `--database` is called `default`.
+    pub fn is_embedded(&self) -> bool {
+        self.is_embedded
     }
 
     pub fn is_default(&self) -> bool {
@@ -59,7 +66,7 @@ impl FromStr for Location {
             Some(("sqlite", path)) => DatabaseLocation::Sqlite(sqlite_file(path)?),
             Some(_) | None => return Err(HOW_TO_WRITE_A_DATABASE.into()),
         };
-        Ok(Self { name: name.to_owned(), place })
+        Ok(Self { name: name.to_owned(), place, is_embedded: false })
     }
 }
 
