@@ -320,6 +320,7 @@ class Link:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.written: list[bytes] = []
+        self.put = self.written.append
 
     def park(self, stream: int, park: bytes) -> None:
         raise AssertionError("nothing parks here")
@@ -357,7 +358,7 @@ def test_what_is_cancelled_while_it_is_queued_does_not_begin() -> None:
             payload = msgspec.msgpack.encode([0, [], None, b"", ["GET", "/", "", [], "", "http", "1.1"]])
             session.receive(f.frame(f.REQUEST, stream, payload))
             coming: Coming = answer(stream)
-            runners.add(stream, coming)
+            runners.add((stream, coming, False))
         session.receive(f.frame(f.CANCEL, 2, msgspec.msgpack.encode(["client_left"])))
         runners.start()
         await asyncio.sleep(0)

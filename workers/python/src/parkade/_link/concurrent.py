@@ -86,7 +86,7 @@ class Concurrent(asyncio.Protocol):
         self._inlet: asyncio.ReadTransport | None = None
         self._outlet = Outlet(loop, self)
         self._thread = threading.get_ident()
-        self._put = self._outlet.put
+        self.put = self._outlet.put
         self._flush_is_due = False
         self._plain_functions: PlainFunctions | None = None  # until the start-up hooks have run
         self._runners = Runners(self, session, self._finish)
@@ -109,7 +109,7 @@ class Concurrent(asyncio.Protocol):
             number = next(port.numbers)
             self._say(stream, partial(self._session.publish, stream, channel, content_type, body, event, number))
             return number
-        self._put(self._session.publish(0, channel, content_type, body, event, 0))  # it is unknown for which request
+        self.put(self._session.publish(0, channel, content_type, body, event, 0))  # it is unknown for which request
         self._written()
         return 0
 
@@ -136,7 +136,7 @@ class Concurrent(asyncio.Protocol):
                 self._plain_functions is not None and self._plain_functions.owns(stream)
             )
             if is_here and (data := make()):
-                self._put(data)
+                self.put(data)
         if not is_here:
             self.loop.call_soon_threadsafe(self._say, stream, make)
         self._written()
@@ -179,7 +179,7 @@ class Concurrent(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Writes with the rest of this turn of the loop."""
-        self._put(data)
+        self.put(data)
         if not self._flush_is_due:
             self._flush_is_due = True
             self.loop.call_soon(self.flush)
@@ -223,17 +223,21 @@ class Concurrent(asyncio.Protocol):
             self._session.cancelled,
         )
         runs, plain, deferred = application.runs, application.plain, application.deferred
+        add = self._runners.add
         with self._outlet.lock:
             events = self._session.receive(data)
         for event in events:
-            if type(event) is Opened and event.stream not in cancelled:
-                route = event.request.route
+            if type(event) is Opened and (stream := event.stream) not in cancelled:
+                request = event.request
+                route = request.route
                 if route in plain:
-                    plain_functions.add(event.stream, partial(runs[route], event.request))
+                    plain_functions.add(stream, partial(runs[route], request))
                 elif route in deferred:
-                    self._defer(event.stream, partial(runs[route], event.request), True)
+                    self._defer(stream, partial(runs[route], request), True)
+                elif type(answer := runs[route](request)) is CoroutineType:  # nearly always
+                    add((stream, answer, False))
                 else:
-                    self._begin(event.stream, runs[route](event.request))
+                    self._begin(stream, answer)
             elif type(event) is Given and event.stream not in cancelled:
                 self._begin(event.stream, application.attempt(event.stream, event.run))
             else:
@@ -246,20 +250,20 @@ class Concurrent(asyncio.Protocol):
         session = self._session
         match event:
             case Opened(stream=stream) | Called(stream=stream) | Given(stream=stream) if stream in session.cancelled:
-                self._put(session.error(stream, "cancelled"))
+                self.put(session.error(stream, "cancelled"))
             case Called(stream=stream, function=function, state=state, outcome=outcome):
                 self._begin(stream, self._application.call(stream, function, state, outcome))
             case Resumed(streams=streams, outcome=outcome):
                 for stream in streams:
                     self._resume(stream, outcome)
             case Reply(data=data):
-                self._put(data)
+                self.put(data)
             case Writable(stream=stream) if not cast(PlainFunctions, self._plain_functions).writable(stream):
                 _resolve(self._exchanges[stream].writable)
             case Cancelled(stream=stream) if not cast(PlainFunctions, self._plain_functions).cancel(stream):
                 self._cancel(stream)
             case Pinged(token=token):
-                self._put(session.pong(token))
+                self.put(session.pong(token))
             case Ended():
                 self._end(event)
             case _:
@@ -267,22 +271,22 @@ class Concurrent(asyncio.Protocol):
 
     def _begin(self, stream: int, answer: Answer | Coming | Plain | Deferred) -> None:
         if type(answer) is CoroutineType:  # nearly always
-            self._runners.add(stream, answer)
+            self._runners.add((stream, answer, False))
         elif type(answer) is Plain:
             cast(PlainFunctions, self._plain_functions).add(stream, answer.run)
         elif type(answer) is Deferred:
             self._defer(stream, answer.begin, answer.occupies)
         elif type(answer) is bytes or type(answer) is Attempted:  # a failure, before anything has begun
-            self._runners.add(stream, _at_once(answer))
+            self._runners.add((stream, _at_once(answer), False))
         else:
-            self._runners.add(stream, cast(Coming, answer))
+            self._runners.add((stream, cast(Coming, answer), False))
 
     def _defer(self, stream: int, begin: Callable[[], Coming], occupies: bool) -> None:
-        self._runners.add(stream, self._when_told(stream, begin), occupies)
+        self._runners.add((stream, self._when_told(stream, begin), occupies))
 
     async def _when_told(self, stream: int, begin: Callable[[], Coming]) -> Answer:
         """Begins when BEGAN is in the pipe: whatever the code does to the process, the core knows that it began."""
-        self._put(self._session.began(stream))
+        self.put(self._session.began(stream))
         await self._outlet.sent()
         return await begin()
 

@@ -29,6 +29,9 @@ from .exchange import Link as ExchangeLink
 class Link(ExchangeLink, Protocol):
     """What runners need from their link."""
 
+    put: Callable[[bytes], None]
+    """Writes with the next flush."""
+
     def write(self, data: bytes) -> None:
         """Writes with the rest of this turn of the loop."""
 
@@ -48,12 +51,10 @@ class Runners:
         self._session = session
         self._finish = finish
         self._queue: deque[tuple[int, Coming, bool]] = deque()
+        self.add = self._queue.append
+        """Queues an answer: stream, coroutine, and whether it `occupies` (see `Exchange`). `start` begins it."""
         self._stepped: Exchange | None = None  # whose step is, or was, the latest, if it has not ended
         self._spent = 0  # how many requests of this queue kept a runner for themselves
-
-    def add(self, stream: int, coming: Coming, occupies: bool = False) -> None:
-        """Queues an answer; `start` begins it. `occupies`: see `Exchange`."""
-        self._queue.append((stream, coming, occupies))
 
     if sys.version_info >= (3, 12):
 
@@ -88,7 +89,7 @@ class Runners:
         """A runner."""
         self._settle()
         task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]
-        queue, session, link = self._queue, self._session, self._link
+        queue, session, link, put = self._queue, self._session, self._link, self._link.put
         while queue:
             stream, coming, occupies = queue.popleft()
             if stream in session.cancelled:
@@ -100,7 +101,9 @@ class Runners:
             context = copy_context()
             try:
                 answer = await coming
-                if type(answer) is bytes and exchange.waiters is None:
+                if type(answer) is bytes and self._stepped is exchange:  # it never waited, and a flush follows
+                    put(session.respond(stream, answer))
+                elif type(answer) is bytes and exchange.waiters is None:
                     link.write(session.respond(stream, answer))
                 elif type(answer) is Attempted and exchange.waiters is None:
                     link.write(session.end(stream, answer.kind, answer.payload))
