@@ -157,16 +157,12 @@ impl Core {
         self.waits.jobs.is_result_held(job)
     }
 
-    /// Whether something that the request has enqueued is not stored yet.
+    /// Whether the request waits for what this worker writes on behalf of it: then [`Event::JobEnqueued`] follows, and [`Event::JobStored`] for each.
+    /// Its worker holds it, or has a coroutine of it that waits, next to which another task may write. Whatever is written for a request that is
+    /// somewhere else, or has ended, is stored all the same; nobody waits for it.
     #[must_use]
-    pub fn is_unstored(&self, request: RequestId) -> bool {
-        self.waits.barrier.is_pending(request)
-    }
-
-    /// Why something that the request has enqueued could not be stored.
-    #[must_use]
-    pub fn store_fault(&self, request: RequestId) -> Option<Refusal> {
-        self.waits.barrier.fault(request)
+    pub fn awaits_write(&self, worker: WorkerId, request: RequestId) -> bool {
+        self.requests.is_held_by(worker, request) || self.requests.is_awaited_by(worker, request)
     }
 
     /// Whether this has to wait until the writes of the request are durable: then [`Event::OutputHeld`] follows. What a worker says of a request
@@ -318,7 +314,7 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         }
         Event::Recurring(event) => recur(with, |recurring, now, effects| recurring.handle(now, event, effects)),
         Event::Commit(event) => waking::commit(requests, with, event),
-        Event::JobEnqueued { worker, request } => requests.write(with, worker, request),
+        Event::JobEnqueued { request } => requests.write(with, request),
         Event::JobStored { request, fault } => requests.written(with, request, fault.map(Refusal::from)),
         Event::OutputHeld { worker, request, output } => requests.hold_output(with, worker, request, output),
         Event::JobReturned { worker, request } => requests.frame(with, worker, request, Happening::JobReturned),

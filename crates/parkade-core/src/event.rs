@@ -82,9 +82,10 @@ pub enum Event {
     Recurring(RecurringEvent),
     /// Of transactions that enqueue jobs.
     Commit(CommitEvent),
-    /// `ENQUEUE`: the request's answer waits until the store has the job.
-    JobEnqueued { worker: WorkerId, request: RequestId },
-    /// The store has it, or cannot.
+    /// `ENQUEUE` of a worker whose writes the request awaits ([`Core::awaits_write`](crate::Core::awaits_write)): its answer waits until the store
+    /// has the job.
+    JobEnqueued { request: RequestId },
+    /// The store has it, or cannot. Exactly one for each of the above.
     JobStored { request: RequestId, fault: Option<StoreFault> },
     /// What a worker said of a request is not heard before [`ServerEffect::ReleaseOutput`](crate::ServerEffect::ReleaseOutput), as
     /// [`Core::holds_output`](crate::Core::holds_output) wants it.

@@ -6,7 +6,7 @@ mod script;
 
 use std::time::Duration;
 
-use parkade_core::{Config, Output, Refusal, WaitKind, WorkerId};
+use parkade_core::{Config, Output, WaitKind, WorkerId};
 use script::{Script, check_quietly as check, check_with, of_jobs, quiet as config};
 
 /// It has enqueued one job.
@@ -34,6 +34,17 @@ fn an_answer_is_held_until_all_jobs_are_stored() {
     check("ready:1 arrive:a enqueue:a stored:a enqueue:a answer:a", "keep:a");
     check("ready:1 arrive:a enqueue:a enqueue:a stored:a", "");
     check("ready:1 arrive:a enqueue:a enqueue:a stored:a stored:a", "");
+}
+
+#[test]
+fn what_a_background_task_enqueues_while_its_coroutine_waits_counts_as_well() {
+    let waited = "ready:1:concurrent arrive:a:/async park:a:timer:1s:await enqueue:a wait:1s";
+    check(&format!("{waited} enqueue:a answer:a stored:a"), "");
+    check(&format!("{waited} enqueue:a answer:a stored:a stored:a"), "release:a done:a");
+    check(&format!("{waited} answer:a"), "keep:a");
+    check(&format!("{AWAIT} enqueue:a stored:a"), "");
+    check(&format!("{AWAIT} enqueue:a stored:a stored:a"), "resume:1:stored:a");
+    check(&format!("{waited} full:a answer:a"), "refuse:a:StoreFull done:a");
 }
 
 #[test]
@@ -89,15 +100,17 @@ fn the_shell_is_told_what_is_to_be_held_back() {
     let told = |events: &str| {
         let mut script = Script::run(config(), events);
         let request = script.request("a");
-        (script.core.is_unstored(request), script.core.store_fault(request))
+        let is_held = script.core.holds_output(WorkerId(1), request, Output::End);
+        (is_held, script.core.status(script.now).jobs_unstored)
     };
-    assert_eq!(told("ready:1 arrive:a"), (false, None));
-    assert_eq!(told(ONE), (true, None));
-    assert_eq!(told(HELD), (true, None));
-    assert_eq!(told(&format!("{ONE} stored:a")), (false, None));
-    assert_eq!(told(&format!("{ONE} full:a")), (false, Some(Refusal::StoreFull)));
-    assert_eq!(told(&format!("{ONE} enqueue:a broken:a")), (true, Some(Refusal::StoreUnavailable)));
-    assert_eq!(told(&format!("{ONE} left:a")), (false, None));
+    assert_eq!(told("ready:1 arrive:a"), (false, 0));
+    assert_eq!(told(ONE), (true, 1));
+    assert_eq!(told(HELD), (false, 1), "the worker holds it no more");
+    assert_eq!(told(&format!("{ONE} stored:a")), (false, 0));
+    assert_eq!(told(&format!("{ONE} full:a")), (false, 1), "until its answer is refused");
+    assert_eq!(told(&format!("{ONE} enqueue:a broken:a")), (true, 1));
+    assert_eq!(told(&format!("{ONE} left:a")), (false, 0));
+    check(&format!("{ONE} enqueue:a broken:a stored:a answer:a"), "refuse:a:StoreUnavailable done:a");
 }
 
 #[test]
@@ -167,7 +180,7 @@ fn a_client_that_leaves_meanwhile_is_forgotten_and_its_jobs_are_not() {
 fn nobody_waits_for_jobs_of_others() {
     check("ready:1 arrive:a enqueue:a:2 answer:a", "relay:a done:a");
     check("ready:1 arrive:a enqueue:b answer:a", "relay:a done:a");
-    check("ready:1:concurrent arrive:a:/async park:a:timer:1s:await enqueue:a wait:1s answer:a", "relay:a done:a");
+    check("ready:1 arrive:a park:a:timer:1s:call enqueue:a:1 wait:1s answer:a", "relay:a done:a");
 }
 
 #[test]

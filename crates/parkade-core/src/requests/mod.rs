@@ -184,9 +184,9 @@ impl Requests {
         }
     }
 
-    /// The worker writes something on behalf of the request. What one of a request that has ended writes is stored all the same; nobody waits for it.
-    pub fn write(&self, with: &mut Components<'_>, worker: WorkerId, request: RequestId) {
-        if self.is_held_by(worker, request) {
+    /// Something is written on behalf of the request, which waits for it.
+    pub fn write(&self, with: &mut Components<'_>, request: RequestId) {
+        if self.is_open(request) {
             with.waits.barrier.begin_write(request);
         }
     }

@@ -202,7 +202,9 @@ impl Script {
         match (verb, rest) {
             ("code", _) => Event::Began { worker, request },
             ("unpark", _) => Event::Unparked { worker, request },
-            ("enqueue", _) => Event::JobEnqueued { worker, request },
+            ("enqueue", _) if self.core.awaits_write(worker, request) => Event::JobEnqueued { request },
+            // Nobody waits for it.
+            ("enqueue", _) => Event::Tick,
             ("hold", [output, ..]) => Event::OutputHeld { worker, request, output: jobs::output(output) },
             ("return", _) => Event::JobReturned { worker, request },
             ("error", [of_a_job]) if jobs::error(of_a_job).is_some() => {

@@ -108,7 +108,12 @@ impl World {
     pub(crate) fn enqueues_meanwhile(&mut self, process: &Process) {
         if !process.awaiting.is_empty() {
             let request = *self.one_of(&process.awaiting);
-            self.enqueues_within(process, request, false);
+            if self.random.below(2) == 0 {
+                self.enqueues_within(process, request, false);
+            } else {
+                self.enqueues(process, request, true);
+                self.model.seen.insert("enqueued while it waits");
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use parkade_core::limits::BACK_OFF_MAX;
-use parkade_core::{Moment, Role, Status, Wait, WorkerState, WorkerStatus};
+use parkade_core::{Moment, Output, Role, Status, Wait, WorkerState, WorkerStatus};
 
 use crate::model::{Place, Request};
 use crate::store::State;
@@ -56,15 +56,16 @@ fn what_waits_for_the_store_is_known(world: &World, status: &Status) {
     let unstored = all().filter(|(_, request)| request.is_unstored() || request.has_failed_to_store()).count();
     assert_eq!(status.jobs_unstored, unstored, "requests wait for the store, or nobody does");
     for (id, request) in all() {
-        assert_eq!(world.core.is_unstored(*id), request.is_unstored());
-        assert_eq!(world.core.store_fault(*id).is_some(), request.has_failed_to_store());
+        if let Place::Worker(worker) = request.place {
+            assert_eq!(world.core.holds_output(worker, *id, Output::End), request.is_unstored());
+        }
         let waits = request.waiting().is_some_and(|waiting| waiting.wait == Wait::Stored);
         assert!(!waits || request.is_unstored(), "everything is stored, and {id:?} waits");
     }
     for (id, held) in &world.model.jobs.outputs {
         let is_there = world.model.requests[id].place == Place::Worker(held.worker);
         assert!(
-            !is_there || world.core.is_unstored(*id),
+            !is_there || world.model.is_unstored(*id),
             "{held:?} of {id:?} is held, and nothing waits for the store"
         );
     }

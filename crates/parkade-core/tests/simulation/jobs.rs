@@ -363,6 +363,11 @@ impl Model {
         }
     }
 
+    /// Whether something that the request has enqueued is not stored yet.
+    pub(crate) fn is_unstored(&self, id: RequestId) -> bool {
+        self.requests.get(&id).is_some_and(Request::is_unstored)
+    }
+
     /// The answer is here, and waits for the store: the worker has let go of it.
     pub(crate) fn hold(&mut self, id: RequestId) {
         let now = self.now;

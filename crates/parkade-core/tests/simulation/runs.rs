@@ -19,7 +19,7 @@ use crate::world::World;
 impl World {
     pub(crate) fn works_on_a_run(&mut self, process: &Process, stream: Stream) {
         let (worker, request) = (process.id, stream.request);
-        let is_held_back = self.core.is_unstored(request);
+        let is_held_back = self.model.is_unstored(request);
         let is_open = self.model.databases.lease_of(request).is_some();
         if self.random.below(if self.jobs_are_deadly { 2 } else { 30 }) == 0 {
             // Its code ends the process.
@@ -46,7 +46,7 @@ impl World {
                 self.closes(process, Event::Errored { worker, request, error });
             }
             (false, 11 | 12) if is_open => self.enqueues_within(process, request, false),
-            (false, 11 | 12) => self.enqueues(process, stream),
+            (false, 11 | 12) => self.enqueues(process, stream.request, !stream.ghost),
             (false, 13) => self.publish(Some(Publisher { worker, request, number: None })),
             (false, 14) if !is_held_back => {
                 self.model.process(worker).stream(request).unwrap().begun = true;
@@ -59,19 +59,22 @@ impl World {
         }
     }
 
-    pub(crate) fn enqueues(&mut self, process: &Process, stream: Stream) {
-        let (worker, id) = (process.id, stream.request);
+    /// `is_wanted`: the request has not ended.
+    pub(crate) fn enqueues(&mut self, process: &Process, id: RequestId, is_wanted: bool) {
         let (now, is_full) = (self.now, self.model.jobs.store.jobs.len() > JOBS_COUNT_MAX);
         if is_full {
             return;
         }
         let (job, stored) = self.model.jobs.store.mint(&mut self.random, now);
-        if !stream.ghost {
+        if is_wanted {
             self.model.request(id).enqueued.insert(job, Enqueued::Pending);
         }
-        let by = self.enqueuer(worker);
-        self.model.jobs.store.ask(Command::Enqueue { by, request: Some(id), id: job, job: stored });
-        self.tell(Event::JobEnqueued { worker, request: id });
+        let by = self.enqueuer(process.id);
+        self.model.jobs.store.ask(Command::Enqueue { by, request: is_wanted.then_some(id), id: job, job: stored });
+        assert_eq!(self.core.awaits_write(process.id, id), is_wanted, "{id:?} is there, or not");
+        if is_wanted {
+            self.tell(Event::JobEnqueued { request: id });
+        }
         self.write_began(by);
     }
 

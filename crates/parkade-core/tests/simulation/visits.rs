@@ -107,7 +107,7 @@ impl World {
     pub(crate) fn says_who_may(&mut self, process: &Process, stream: Stream) {
         let (worker, request, now) = (process.id, stream.request, self.now);
         let is_open = self.model.databases.lease_of(request).is_some();
-        if stream.begun || is_open || self.core.is_unstored(request) {
+        if stream.begun || is_open || self.model.is_unstored(request) {
             return self.time_passes();
         }
         let granted = self.random.below(3) > 0;

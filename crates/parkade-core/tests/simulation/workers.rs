@@ -198,17 +198,17 @@ impl World {
             return self.enqueues_within(process, stream.request, stream.ghost);
         }
         if self.random.below(12) == 0 {
-            return self.enqueues(process, stream);
+            return self.enqueues(process, stream.request, !stream.ghost);
         }
-        if self.core.is_unstored(stream.request) && self.random.below(3) > 0 {
+        if self.model.is_unstored(stream.request) && self.random.below(3) > 0 {
             return self.awaits_the_store(process, stream);
         }
-        let may_park = process.concurrent && !stream.begun && !self.core.is_unstored(stream.request);
+        let may_park = process.concurrent && !stream.begun && !self.model.is_unstored(stream.request);
         if self.has_transactions && may_park && self.random.below(2) == 0 {
             return self.parks(process, stream);
         }
         let (worker, request) = (process.id, stream.request);
-        let is_held_back = !stream.ghost && self.core.is_unstored(request);
+        let is_held_back = !stream.ghost && self.model.is_unstored(request);
         let open = self.model.databases.lease_of(request).is_some();
         match (stream.begun, self.random.below(20)) {
             (false, 0..15 | 16..19) if open && is_held_back => {}

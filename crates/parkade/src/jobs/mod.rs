@@ -250,11 +250,12 @@ impl Jobs {
         request: Option<RequestId>,
         job: Enqueued,
     ) {
-        if let Some(request) = request {
-            cx.tell(Event::JobEnqueued { worker, request });
+        let request = request.map(|request| (request, cx.core.awaits_write(worker, request)));
+        if let Some((request, true)) = request {
+            cx.tell(Event::JobEnqueued { request });
         }
         if let Err(fault) = self.store.ensure_open(cx) {
-            if let Some(request) = request {
+            if let Some((request, true)) = request {
                 cx.tell(Event::JobStored { request, fault: Some(store_fault(&fault)) });
             }
             return;
@@ -263,12 +264,13 @@ impl Jobs {
         self.enqueue_for_worker(cx, worker, request, job);
     }
 
-    /// Gives the job to the store. It is durable only when the store has replied.
+    /// Gives the job to the store. It is durable only when the store has replied. `request`: for which it is enqueued,
+    /// and whether that waits for it.
     pub fn enqueue_for_worker(
         &mut self,
         cx: &mut JobContext<'_>,
         worker: WorkerId,
-        request: Option<RequestId>,
+        request: Option<(RequestId, bool)>,
         job: NewJob,
     ) {
         let (id, bytes) = (job.id, job.arguments.len());
@@ -476,10 +478,10 @@ impl Jobs {
 }
 
 /// The store has the job, or could not store it.
-fn enqueued(cx: &mut JobContext<'_>, id: JobId, request: Option<RequestId>, by: Enqueuer, reply: Reply) {
+fn enqueued(cx: &mut JobContext<'_>, id: JobId, request: Option<(RequestId, bool)>, by: Enqueuer, reply: Reply) {
     let fault = match &reply {
         Reply::Enqueued { job, due, .. } => {
-            if let Some(request) = request {
+            if let Some((request, _)) = request {
                 cx.clients.exchanges.note_stored(request, id, *job);
             }
             cx.tell(Event::JobsReady { after: due.map(until) });
@@ -488,7 +490,7 @@ fn enqueued(cx: &mut JobContext<'_>, id: JobId, request: Option<RequestId>, by: 
         Reply::Refused { fault, .. } => Some(store_fault(fault)),
         _ => Some(StoreFault::Unavailable),
     };
-    if let Some(request) = request {
+    if let Some((request, true)) = request {
         cx.tell(Event::JobStored { request, fault });
     }
     match by {

@@ -10,10 +10,10 @@ use super::runs::AttemptRecord;
 /// What a command was for.
 #[derive(Debug)]
 pub enum Question {
-    /// `id`: the id under which the job was enqueued.
+    /// `id`: the id under which the job was enqueued; `request`: for which, and whether that waits for it.
     Enqueue {
         id: JobId,
-        request: Option<RequestId>,
+        request: Option<(RequestId, bool)>,
         by: Enqueuer,
     },
     Claim,

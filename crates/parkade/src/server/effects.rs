@@ -253,7 +253,7 @@ impl Server {
             }
             CommitEffect::Give { lease, worker, request } => {
                 for job in self.transaction_jobs.take(lease) {
-                    self.with_jobs(|jobs, cx| jobs.enqueue_for_worker(cx, worker, Some(request), job));
+                    self.with_jobs(|jobs, cx| jobs.enqueue_for_worker(cx, worker, Some((request, true)), job));
                 }
             }
             CommitEffect::Drop { lease } => drop(self.transaction_jobs.take(lease)),
