@@ -199,10 +199,21 @@ impl Job {
         Heard::Unwanted(failure)
     }
 
+    /// What is known of its changes if nobody learns how it ended. Until its COMMIT has been sent, a transaction has
+    /// changed nothing.
+    pub(crate) fn certainty(&self) -> Certainty {
+        let may_commit = match &self.work {
+            DatabaseWork::Alone(_) | DatabaseWork::Commit { .. } => true,
+            DatabaseWork::Within { query, .. } => ends_transaction(&query.text),
+            DatabaseWork::Begin { .. } | DatabaseWork::Rollback { .. } => false,
+        };
+        if may_commit && self.is_run() { Certainty::Unknown } else { Certainty::NotDone }
+    }
+
     /// The connection broke. What the server sent before determines what is known; the outcome of a COMMIT is unknown.
     pub(crate) fn lost(&self, why: &str) -> QueryFailure {
         let refused = self.error.as_ref().is_some_and(ServerError::is_shutdown) && self.is_cancellable();
-        let certainty = if refused || !self.is_run() { Certainty::NotDone } else { Certainty::Unknown };
+        let certainty = if refused { Certainty::NotDone } else { self.certainty() };
         let (sqlstate, message) = match &self.error {
             Some(error) => (Some(error.code.clone()), error.message.clone()),
             None => (None, format!("the connection to the database was lost while the statement ran: {why}").into()),

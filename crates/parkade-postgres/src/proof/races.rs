@@ -347,6 +347,32 @@ fn a_restart_fails_what_runs_and_keeps_what_waits() {
 }
 
 #[test]
+fn what_is_lost_before_its_commit_was_sent_has_changed_nothing() {
+    let mut world = world(1);
+    let (lease, begin) = world.begin();
+    world.end_of(begin);
+    let (running, commit) = (world.within(lease, "work 10000000"), world.finish(lease, true));
+    world.run(10 * MILLI);
+    world.server.restart(false);
+    assert_eq!(failure(&world.end_of(running)), (FailureKind::Lost, Certainty::NotDone));
+    assert_eq!(failure(&world.end_of(commit)), (FailureKind::Lost, Certainty::NotDone));
+
+    let (lease, begin) = world.begin();
+    world.end_of(begin);
+    let stuck = world.within(lease, "stuck 60000000");
+    world.run(10 * MILLI);
+    world.cancel(stuck);
+    assert_eq!(failure(&world.end_of(stuck)), (FailureKind::Lost, Certainty::NotDone));
+
+    let (lease, begin) = world.begin();
+    world.end_of(begin);
+    let own = world.within(lease, "commit work 10000000");
+    world.run(10 * MILLI);
+    world.server.restart(false);
+    assert_eq!(failure(&world.end_of(own)), (FailureKind::Lost, Certainty::Unknown), "a COMMIT of its own");
+}
+
+#[test]
 fn a_database_that_stays_away_fails_those_who_wait() {
     let mut world = World::new(2, 1);
     world.server.is_down = true;

@@ -86,9 +86,8 @@ impl Cancelling {
 
     /// Its connection is closed because the statement does not end.
     pub(crate) fn give_up(self, cx: &mut PoolContext) {
-        let certainty = if self.job.is_run() { Certainty::Unknown } else { Certainty::NotDone };
         let message = "the statement could not be cancelled: its connection was closed";
-        let failure = QueryFailure { certainty, ..QueryFailure::new(FailureKind::Lost, message) };
+        let failure = QueryFailure { certainty: self.job.certainty(), ..QueryFailure::new(FailureKind::Lost, message) };
         cx.queries.fail(self.job.query, failure);
         cx.queries.close_lost(&self.job.work);
     }

@@ -8,7 +8,7 @@ use parkade_core::{CommitAnswer, CommitAsk, CommitFault, PlacedJob, Probed, Stor
 use parkade_jobs::postgres::{Placed, Probe, Within, enqueued, looked_up, probed};
 use parkade_jobs::{Fault, NewJob};
 use parkade_model::{DatabaseId, IdMap, JobId, LeaseId, PayloadId, QueryId};
-use parkade_sql::{DatabaseWork, FailureKind, QueryEnd, QueryEvent, QueryFailure};
+use parkade_sql::{Certainty, DatabaseWork, FailureKind, QueryEnd, QueryEvent, QueryFailure};
 
 use super::StoreLink;
 use crate::store::wall;
@@ -110,12 +110,12 @@ impl TransactionJobs {
     }
 }
 
-/// How a COMMIT ends that is not carried out. `end_of`: how one of its statements ended.
+/// How a COMMIT ends that is never sent. `end_of`: how one of the statements before it ended.
 pub fn unstored(why: CommitFault, store: &StoreLink, end_of: impl FnOnce(PayloadId) -> Option<QueryEnd>) -> QueryEnd {
     let unavailable = |why: &str| refused(&Fault::Unavailable(why.into()));
     match why {
         CommitFault::Cancelled => QueryEnd::Cancelled,
-        CommitFault::Statement(payload) => end_of(payload).unwrap_or(QueryEnd::Cancelled),
+        CommitFault::Statement(payload) => end_of(payload).map_or(QueryEnd::Cancelled, never_sent),
         CommitFault::TooManyJobs => QueryEnd::Failed(QueryFailure::new(
             FailureKind::TooLarge,
             format!(
@@ -131,6 +131,14 @@ pub fn unstored(why: CommitFault, store: &StoreLink, end_of: impl FnOnce(Payload
     }
 }
 
+/// Nothing of the transaction stays, even if nobody knows what became of its last statement.
+fn never_sent(end: QueryEnd) -> QueryEnd {
+    match end {
+        QueryEnd::Failed(failure) => QueryEnd::Failed(QueryFailure { certainty: Certainty::NotDone, ..failure }),
+        QueryEnd::Completed(_) | QueryEnd::Cancelled => QueryEnd::Cancelled,
+    }
+}
+
 fn refused(fault: &Fault) -> QueryEnd {
     let kind = match fault {
         Fault::Unavailable(_) => FailureKind::Unreachable,
@@ -142,4 +150,16 @@ fn refused(fault: &Fault) -> QueryEnd {
 
 fn listed(placed: Placed) -> Vec<PlacedJob> {
     placed.into_iter().map(|(job, (id, wait))| PlacedJob { job, id, wait }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_that_was_never_sent_has_changed_nothing() {
+        let lost = QueryFailure { certainty: Certainty::Unknown, ..QueryFailure::new(FailureKind::Lost, "gone") };
+        let QueryEnd::Failed(failure) = never_sent(QueryEnd::Failed(lost)) else { panic!("it failed") };
+        assert_eq!((failure.kind, failure.certainty), (FailureKind::Lost, Certainty::NotDone));
+    }
 }
