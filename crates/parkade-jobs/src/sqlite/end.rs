@@ -20,7 +20,7 @@ pub fn end(
     if let Some(run) = tables.running.end(job, claim) {
         let state = apply(tables, &run, verdict)?;
         tables.counters.moved(&run.queue, Some(JobState::Running), Some(state));
-    } else if !is_again || !has_counted(tables, job, claim, verdict)? {
+    } else if !is_again || !was_recorded(tables, job, claim, verdict)? {
         return Ok(Reply::AttemptEnded { tag, ended: None, is_stale: true, due: None });
     }
     let ending = match verdict {
@@ -35,7 +35,7 @@ pub fn end(
 
 /// Whether the outcome of this claim, which no longer has the job, was recorded before. While the file is open, a claim
 /// loses a job in no other way. Only a cancellation may have replaced another outcome, so that one is looked up.
-fn has_counted(tables: &JobTables, job: JobId, claim: ClaimId, verdict: &AttemptEnd) -> Result<bool> {
+fn was_recorded(tables: &JobTables, job: JobId, claim: ClaimId, verdict: &AttemptEnd) -> Result<bool> {
     if !matches!(verdict, AttemptEnd::Cancelled) || !tables.running.has_made(claim) {
         return Ok(tables.running.has_made(claim));
     }

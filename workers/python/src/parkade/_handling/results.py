@@ -29,29 +29,21 @@ class Results:
     def answer(self, result: object, status: int, raw: p.Request | None, request: Request | None) -> Answer:
         """The answer of a plain function. Raises the exceptions of after hooks, and `InvalidResult`."""
         made = normalise(result, status)
-        wait = None
-        if isinstance(made, Wait):
-            if not self._after or not _is_answered_alone(made):
-                return self.park(made, raw, request)
-            wait, made = made, _response_of(made)
-        for hook in self._after:
-            made = _changed(hook.function(request, made), made)
-        if wait is not None and (changed := _with_response(wait, made)) is not None:
-            return self.park(changed, raw, request)
-        return encode(made)
+        if self._after and (seen := _seen_by_hooks(made)) is not None:
+            for hook in self._after:
+                seen = _changed(hook.function(request, seen), seen)
+            made = _left_by_hooks(made, seen)
+        return self.park(made, raw, request) if isinstance(made, Wait) else encode(made)
 
     async def answer_async(self, result: object, status: int, raw: p.Request | None, request: Request | None) -> Answer:
         """As `answer`, in the event loop."""
         made = normalise(result, status)
-        wait = None
+        if self._after and (seen := _seen_by_hooks(made)) is not None:
+            for hook in self._after:
+                seen = _changed(await settle(hook, hook.function(request, seen)), seen)
+            made = _left_by_hooks(made, seen)
         if isinstance(made, Wait):
-            if not self._after or not _is_answered_alone(made):
-                return self.park(made, raw, request)
-            wait, made = made, _response_of(made)
-        for hook in self._after:
-            made = _changed(await settle(hook, hook.function(request, made)), made)
-        if wait is not None and (changed := _with_response(wait, made)) is not None:
-            return self.park(changed, raw, request)
+            return self.park(made, raw, request)
         return await encode_async(made, _thread_of_exchange())
 
     def park(self, wait: Wait, raw: p.Request | None, request: Request | None) -> Parked:
@@ -80,9 +72,18 @@ def _thread_of_exchange() -> InThread | None:
     return port.port().in_thread if exchange is not None and exchange.occupies else None
 
 
-def _is_answered_alone(wait: Wait) -> bool:
-    """Whether the core gives the answer after this wait. After `.then`, hooks run for what the function returns."""
-    return wait.function is None and not isinstance(wait.wait, p.Access)
+def _seen_by_hooks(made: Response | Wait) -> Response | None:
+    """What after hooks see of a result. None: they run for what the function after the wait returns."""
+    if not isinstance(made, Wait):
+        return made
+    is_answered_by_core = made.function is None and not isinstance(made.wait, p.Access)
+    return _response_of(made) if is_answered_by_core else None
+
+
+def _left_by_hooks(made: Response | Wait, seen: Response) -> Response | Wait:
+    """The result, with what after hooks have left of its response."""
+    changed = _with_response(made, seen) if isinstance(made, Wait) else None
+    return seen if changed is None else changed
 
 
 def _response_of(wait: Wait) -> Response:
