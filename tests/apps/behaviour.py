@@ -44,6 +44,7 @@ def build(concurrent: bool) -> App:
     app.get("/long", lambda: "x" * 200_000)
     app.get("/pieces", pieces)
     app.route("/echo", echo, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
+    app.query("/search", search)
     app.route("/options", lambda: "allowed", methods=["OPTIONS"])
     app.post("/note", note)
     app.get("/number/{n:int}", number)
@@ -105,6 +106,7 @@ def added() -> Router:
     router.get("/no-row", lambda: query("select 1 as one where 1 = 0").one().headers(given, status=201))
     router.get("/cookie", lambda: Response(query("select 1 as one"), 202).set_cookie("a", "1"))
     router.get("/own", lambda: Response("own", headers={"access-control-allow-origin": "https://own.example"}))
+    router.query("/search", search)
     router.get("/anybody", "anybody", cors=Cors(origins="*", methods=["GET"], headers=["X-A"]))
     router.get("/nobody", "nobody", cors=False)
     return router
@@ -161,6 +163,10 @@ def form(name: str, age: int | None = None) -> list[object]:
 
 def files(file: Upload, title: str = "") -> list[object]:
     return [file.filename, file.content_type, file.body.decode(), title]
+
+
+def search(body: dict[str, str], limit: int = 5) -> dict[str, object]:
+    return {"found": body, "limit": limit}
 
 
 def cookies_set() -> Response:

@@ -61,8 +61,9 @@ pub enum HttpEffect {
     AnswerPublished { request: RequestId, cursor: Cursor },
     /// No message came in time (or the server drains): 204 with the channel's present cursor.
     Empty { request: RequestId, cursor: Cursor },
-    /// Begin a stream of server-sent events: the head, the gap if `gap` tells one, nothing else.
-    OpenStream { request: RequestId, cursor: Cursor, gap: bool },
+    /// Begin a stream of server-sent events: the head, the gap if `gap` tells one, nothing else. When its client loses it, it comes back at some
+    /// time of `reconnect_spread`.
+    OpenStream { request: RequestId, cursor: Cursor, gap: bool, reconnect_spread: Duration },
     /// One more message on all these streams.
     Feed { message: MessageId, cursor: Cursor, requests: Vec<RequestId> },
     /// Tell these streams that messages were lost: the gap, with the channel's new cursor.
@@ -72,8 +73,8 @@ pub enum HttpEffect {
     /// What came of the query is the answer: its rows, or why there are none. `late`: it was cancelled for this reason, and may have been
     /// carried out all the same. A run of a job has no client: this is why it failed.
     AnswerQuery { request: RequestId, query: QueryId, late: Option<Reason> },
-    /// End a stream politely: a `retry` with jitter, then the end of the body.
-    EndStream { request: RequestId },
+    /// End a stream politely: a `retry` with jitter of that spread, then the end of the body.
+    EndStream { request: RequestId, reconnect_spread: Duration },
     /// How it stands with the job is the answer.
     AnswerJob { request: RequestId, job: JobId, standing: JobLookup },
     /// How it stands with the job that this client wanted to end is the answer. `will_end`: if it has not ended, it will by this.

@@ -53,6 +53,13 @@ pub const CHANNEL_LINGER: Duration = Duration::from_secs(60);
 pub const SWEEP_STEP: Duration = Duration::from_secs(5);
 /// Channels checked and forgotten at a time, so that a sweep of 100,000 is not one long turn. Then: the rest in the next turn.
 pub const SWEEP_CHANNELS_COUNT: usize = 2_048;
+/// Clients of streams that come back in a second: each is a new connection, perhaps with TLS, and what it has missed. A core takes several thousand
+/// besides its other work.
+pub const RECONNECTS_PER_SECOND: u64 = 500;
+/// A few clients spread over this time: nobody minds so short an interruption.
+pub const RECONNECT_SPREAD_MIN: Duration = Duration::from_secs(4);
+/// Nobody is told to stay away longer. Then: more clients come back in a second.
+pub const RECONNECT_SPREAD_MAX: Duration = Duration::from_secs(120);
 /// The cursors of so many messages are remembered for the request that published them: 24 bytes each, and a coroutine usually awaits the one that
 /// it has just published. Then: the oldest is forgotten, and asking for it is refused.
 pub const PUBLICATIONS_COUNT_MAX: usize = 64;

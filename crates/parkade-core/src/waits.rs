@@ -9,7 +9,7 @@ use crate::barrier::Barrier;
 use crate::channels::{Channels, ChannelsFull, NextBegan, Subscription};
 use crate::config::Config;
 use crate::context::Context;
-use crate::effect::{Effect, HttpEffect, Outcome, StatementSource};
+use crate::effect::{HttpEffect, Outcome, StatementSource};
 use crate::jobs::{Granted, JobWaits, NewJobWait};
 use crate::limits::QUERY_END_MAX;
 use crate::moment::Moment;
@@ -298,7 +298,7 @@ impl Waits {
                 WaiterOutcome::Sent => Continuation::Sent,
             },
             (Watch::Stream(_), Outcome::Elapsed) => {
-                cx.effects.push(Effect::Http(HttpEffect::EndStream { request }));
+                self.channels.end_stream(cx, request);
                 Continuation::Sent
             }
             (Watch::Job, Outcome::Job { job, standing }) => match self.jobs.followed(request, standing) {
@@ -352,7 +352,7 @@ impl Waits {
             Watch::Query(waiter) => waiter.refusal(cx, request, reason),
             Watch::Stream(_) => {
                 if reason != Reason::ClientLeft {
-                    cx.effects.push(Effect::Http(HttpEffect::EndStream { request }));
+                    self.channels.end_stream(cx, request);
                 }
                 None
             }
@@ -387,7 +387,7 @@ impl Waits {
     pub fn drain(&mut self) -> Vec<(RequestId, Drained)> {
         let over = |Woken { request, outcome }| (request, Drained::Over(outcome));
         let streams =
-            self.channels.streams().into_iter().map(|request| (request, Drained::Cancelled(Reason::Stopping)));
+            self.channels.end_streams().into_iter().map(|request| (request, Drained::Cancelled(Reason::Stopping)));
         let nexts = self.channels.drained().into_iter().map(over);
         nexts.chain(streams).chain(self.jobs.drain().into_iter().map(over)).collect()
     }

@@ -289,3 +289,11 @@ def test_models_of_pydantic_are_components() -> None:
     schemas = found["components"]["schemas"]
     assert schemas["Basket"]["properties"]["lines"]["items"] == {"$ref": "#/components/schemas/Line"}
     assert schemas["Line"]["properties"]["item"]["minLength"] == 1
+
+
+def test_a_method_that_openapi_does_not_know_is_left_out() -> None:
+    app = App()
+    app.query("/search", lambda body: body)
+    app.route("/both", lambda: "both", methods=["GET", "QUERY"])
+    paths = description(app)["paths"]
+    assert {path: list(operations) for path, operations in paths.items()} == {"/both": ["get"]}

@@ -5,6 +5,7 @@
 mod channel;
 mod history;
 mod publications;
+mod reconnect;
 mod rules;
 mod snapshots;
 mod table;
@@ -20,6 +21,7 @@ use crate::woken::Woken;
 use channel::NextWaiter;
 use parkade_model::{ChannelName, Cursor, HistoryId, HistoryLimits, MessageId, RequestId, Then};
 use publications::Publications;
+use reconnect::OpenStreams;
 use snapshots::Snapshots;
 use table::{ChannelId, ChannelTable};
 
@@ -28,6 +30,7 @@ pub use table::ChannelsFull;
 #[derive(Debug)]
 pub struct Channels {
     table: ChannelTable,
+    open_streams: OpenStreams,
     snapshots: Snapshots,
     pub publications: Publications,
 }
@@ -74,6 +77,7 @@ impl Channels {
     pub fn new(config: &Config) -> Self {
         Self {
             table: ChannelTable::new(config),
+            open_streams: OpenStreams::default(),
             snapshots: Snapshots::default(),
             publications: Publications::default(),
         }
@@ -125,7 +129,10 @@ impl Channels {
         let start = channel.start(since);
         let subscription = Subscription { channel: id, place: channel.streams.push_back(request) };
         let cursor = Cursor { epoch: channel.epoch, sequence: start.sequence };
-        cx.effects.push(Effect::Http(HttpEffect::OpenStream { request, cursor, gap: start.gap }));
+        self.open_streams.open();
+        let reconnect_spread = self.open_streams.reconnect_spread();
+        let opened = HttpEffect::OpenStream { request, cursor, gap: start.gap, reconnect_spread };
+        cx.effects.push(Effect::Http(opened));
         cx.counts.gaps += u64::from(start.gap);
         for (cursor, message) in channel.behind(start.sequence) {
             cx.counts.delivered += 1;
@@ -158,7 +165,14 @@ impl Channels {
 
     pub fn leave_stream(&mut self, now: Moment, Subscription { channel, place }: Subscription) {
         self.table.channel_mut(channel).streams.remove(place);
+        self.open_streams.close();
         self.table.settle(now, channel);
+    }
+
+    /// The client of this stream may come back, elsewhere or later.
+    pub fn end_stream(&self, cx: &mut Context, request: RequestId) {
+        let reconnect_spread = self.open_streams.reconnect_spread();
+        cx.effects.push(Effect::Http(HttpEffect::EndStream { request, reconnect_spread }));
     }
 
     /// What a request is told for which no message came in time.
@@ -175,7 +189,9 @@ impl Channels {
         waiting.collect()
     }
 
-    pub fn streams(&self) -> Vec<RequestId> {
+    /// The server stops. All streams end.
+    pub fn end_streams(&mut self) -> Vec<RequestId> {
+        self.open_streams.leave();
         self.table.iter().flat_map(|(_, channel)| channel.streams.values()).collect()
     }
 

@@ -52,14 +52,14 @@ impl Script {
                 format!("hold{}:{cursor}:{}", history.0, messages.join(","))
             }
             Effect::Server(ServerEffect::DropHistory { history }) => format!("drop:history{}", history.0),
-            Effect::Http(HttpEffect::OpenStream { request, cursor, gap }) => {
+            Effect::Http(HttpEffect::OpenStream { request, cursor, gap, .. }) => {
                 format!("open:{}:{cursor}{}", self.name(*request), gapped(*gap))
             }
             Effect::Http(HttpEffect::Feed { message, requests, .. }) => {
                 format!("feed:m{}:{}", message.0, self.all(requests))
             }
             Effect::Http(HttpEffect::FeedGap { cursor, requests }) => format!("gap:{cursor}:{}", self.all(requests)),
-            Effect::Http(HttpEffect::EndStream { request }) => format!("end_stream:{}", self.name(*request)),
+            Effect::Http(HttpEffect::EndStream { request, .. }) => format!("end_stream:{}", self.name(*request)),
             Effect::Server(ServerEffect::Forget { request, ending: Ending::Done, .. }) => {
                 format!("done:{}", self.name(*request))
             }

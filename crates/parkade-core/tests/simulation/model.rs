@@ -239,7 +239,7 @@ impl Model {
                 self.end_rows(*request, true);
                 self.answer(*request, Answer::Begun, Answer::Ended);
             }
-            HttpEffect::EndStream { request } => {
+            HttpEffect::EndStream { request, .. } => {
                 self.answer(*request, Answer::Begun, Answer::Ended);
             }
             HttpEffect::Abort { request } => {
@@ -263,7 +263,7 @@ impl Model {
             HttpEffect::Empty { request, .. } => self.empty(*request),
             HttpEffect::AnswerHistory { request, history } => self.answer_history(*request, *history),
             HttpEffect::AnswerPublished { request, cursor } => self.answer_published(*request, *cursor),
-            HttpEffect::OpenStream { request, cursor, gap } => self.open_stream(*request, *cursor, *gap),
+            HttpEffect::OpenStream { request, cursor, gap, .. } => self.open_stream(*request, *cursor, *gap),
             HttpEffect::Feed { message, cursor, requests } => {
                 assert!(!requests.is_empty());
                 for request in requests {

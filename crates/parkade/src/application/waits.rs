@@ -88,6 +88,34 @@ pub fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
     }
 }
 
+/// The wait, as short as its client prefers (RFC 7240, section 4.3), and whether that preference was honoured: nobody
+/// waits longer than the application says.
+pub fn preferred(wait: Wait, patience: Option<f64>) -> (Wait, bool) {
+    let shorter = |timeout: Option<Duration>| {
+        let preferred =
+            patience.map(seconds::duration).filter(|preferred| timeout.is_none_or(|most| *preferred <= most));
+        (preferred.or(timeout), preferred.is_some())
+    };
+    match wait {
+        Wait::Next { channel, timeout, since } => {
+            let (timeout, is_honoured) = shorter(timeout);
+            (Wait::Next { channel, timeout, since }, is_honoured)
+        }
+        Wait::Job { job, timeout } => {
+            let (timeout, is_honoured) = shorter(timeout);
+            (Wait::Job { job, timeout }, is_honoured)
+        }
+        Wait::Timer { .. }
+        | Wait::Stream { .. }
+        | Wait::History { .. }
+        | Wait::Published { .. }
+        | Wait::Query(_)
+        | Wait::Stored
+        | Wait::Visit { .. }
+        | Wait::Access { .. } => (wait, false),
+    }
+}
+
 fn position(said: Option<Cursor>, own: Option<Cursor>) -> Option<Cursor> {
     match said {
         None | Some(Cursor::BEGINNING) => own.or(said),
@@ -187,6 +215,28 @@ mod tests {
         ] {
             assert_eq!(position(said, own), counts, "{said:?} {own:?}");
         }
+    }
+
+    #[test]
+    fn a_client_may_wait_for_a_shorter_time_than_the_application_says() {
+        let next = |timeout: Option<u64>| Wait::Next {
+            channel: parkade_model::ChannelName::parse("c").unwrap(),
+            timeout: timeout.map(Duration::from_secs),
+            since: None,
+        };
+        for (said, preferred_by_client, waits, is_honoured) in [
+            (Some(30), None, Some(30), false),
+            (Some(30), Some(5.0), Some(5), true),
+            (Some(30), Some(30.0), Some(30), true),
+            (Some(30), Some(31.0), Some(30), false),
+            (None, Some(300.0), Some(300), true),
+            (Some(0), Some(1.0), Some(0), false),
+        ] {
+            let expected = (next(waits), is_honoured);
+            assert_eq!(preferred(next(said), preferred_by_client), expected, "{said:?} {preferred_by_client:?}");
+        }
+        let timer = Wait::Timer { after: Duration::from_secs(9) };
+        assert_eq!(preferred(timer.clone(), Some(1.0)), (timer, false));
     }
 
     #[test]

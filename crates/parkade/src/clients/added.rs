@@ -52,6 +52,14 @@ impl AddedHeaders {
     pub fn with(&self, status: Option<u16>, given: Vec<OwnedHeader>) -> Self {
         Self { status, given, usual: self.usual.clone(), varies: self.varies }
     }
+
+    /// The same with another field for this request.
+    #[must_use]
+    pub fn and(mut self, name: &[u8], value: &[u8]) -> Self {
+        self.given.retain(|(given, _)| !given.eq_ignore_ascii_case(name));
+        self.given.push((name.into(), value.into()));
+        self
+    }
 }
 
 fn borrowed(field: &OwnedHeader) -> HeaderField<'_> {

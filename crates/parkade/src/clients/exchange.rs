@@ -251,6 +251,12 @@ impl Exchange {
         self.arrival.as_ref().map_or_else(|| self.wishes.as_ref()?.patience, |arrival| arrival.patience())
     }
 
+    /// The response says that its client waited as long as it preferred (RFC 7240, section 3).
+    pub fn note_preference(&mut self, seconds: f64) {
+        let added = self.added.as_deref().cloned().unwrap_or_default();
+        self.added = Some(Rc::new(added.and(b"preference-applied", format!("wait={seconds}").as_bytes())));
+    }
+
     /// Whether the application decides if its client may access a job.
     pub fn is_about_job(&self) -> bool {
         let is_kept = || self.wishes.as_ref().is_some_and(|wishes| wishes.is_about_job);

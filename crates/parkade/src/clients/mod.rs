@@ -47,8 +47,8 @@ pub use messages::{Messages, NewMessage};
 pub use refusal::{explain, is_about_a_query};
 pub use request_id::{IdText, given as given_id};
 
-/// Clients of streams that end come back after a moment drawn from this range, so that they do not all come at once.
-const RETRY_MILLISECONDS: std::ops::Range<u32> = 1_000..5_000;
+/// The shortest time after which clients of streams that end come back; the core says over which time they spread.
+const RETRY_MILLISECONDS_MIN: u64 = 1_000;
 
 const JSON: HeaderField<'static> = (b"content-type", b"application/json");
 
@@ -358,7 +358,12 @@ impl Clients {
     }
 
     /// Begins a stream of server-sent events. Returns whether its client wants them.
-    pub fn open_stream(&mut self, request: RequestId, cursor: Cursor, gap: bool) -> bool {
+    pub fn open_stream(
+        &mut self,
+        request: RequestId,
+        (cursor, gap): (Cursor, bool),
+        reconnect_spread: Duration,
+    ) -> bool {
         let fields: [HeaderField<'_>; 4] = [
             (b"content-type", b"text/event-stream"),
             // Proxies must not wait for the end (RFC 10036).
@@ -371,7 +376,7 @@ impl Clients {
         if !self.wants_body(request) {
             return false;
         }
-        let mut opening = format!("retry: {}\nid: {cursor}\n", fastrand::u32(RETRY_MILLISECONDS));
+        let mut opening = format!("retry: {}\nid: {cursor}\n", retry_milliseconds(reconnect_spread));
         if gap {
             opening.push_str("event: gap\n");
         }
@@ -382,8 +387,8 @@ impl Clients {
     }
 
     /// Ends a stream politely: its client reconnects, to another server.
-    pub fn end_stream(&mut self, request: RequestId) {
-        let event = StreamEvent::new(&format!("retry: {}\n", fastrand::u32(RETRY_MILLISECONDS)), None);
+    pub fn end_stream(&mut self, request: RequestId, reconnect_spread: Duration) {
+        let event = StreamEvent::new(&format!("retry: {}\n", retry_milliseconds(reconnect_spread)), None);
         self.feed_to(&event, &[request]);
         self.http.finish(request);
     }
@@ -541,6 +546,12 @@ impl Clients {
         }
         self.put_off.push(what, requests);
     }
+}
+
+/// A moment of the spread, after the shortest time.
+fn retry_milliseconds(spread: Duration) -> u64 {
+    let spread = u64::try_from(spread.as_millis()).unwrap_or(u64::MAX);
+    RETRY_MILLISECONDS_MIN + fastrand::u64(..spread.max(1))
 }
 
 /// Whole seconds, at least one.

@@ -176,7 +176,7 @@ fn audience_of_answer(effect: &HttpEffect) -> Audience<'_> {
         | HttpEffect::Empty { request, .. }
         | HttpEffect::AnswerHistory { request, .. }
         | HttpEffect::AnswerPublished { request, .. }
-        | HttpEffect::EndStream { request }
+        | HttpEffect::EndStream { request, .. }
         | HttpEffect::AnswerQuery { request, .. }
         | HttpEffect::AnswerJob { request, .. }
         | HttpEffect::AnswerCancel { request, .. } => Audience::One(*request),
@@ -193,6 +193,8 @@ fn audience_of_answer(effect: &HttpEffect) -> Audience<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::clients::exchange::Exchange;
 
@@ -209,7 +211,10 @@ mod tests {
         let mut put_off = PutOff::default();
         put_off.push(event(), (0..19_500).map(request).collect());
         for slot in [7, 3] {
-            put_off.push_effect(Effect::Http(HttpEffect::EndStream { request: request(slot) }));
+            put_off.push_effect(Effect::Http(HttpEffect::EndStream {
+                request: request(slot),
+                reconnect_spread: Duration::ZERO,
+            }));
         }
         put_off.push(event(), vec![request(9)]);
         let mut told: Vec<u32> = Vec::new();

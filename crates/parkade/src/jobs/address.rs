@@ -37,16 +37,13 @@ pub fn destination(
         Errand::Events { channel: followers::channel(job), since: arrival.cursor() }
     } else {
         *asks = JobAsked::Result;
-        let seconds = arrival.patience().unwrap_or(0.0).min(WAIT_SECONDS_MAX);
-        Errand::Result { timeout: Some(duration(seconds)) }
+        let preferred = arrival.patience();
+        if let Some(seconds) = preferred.filter(|seconds| *seconds <= WAIT_SECONDS_MAX) {
+            exchange.note_preference(seconds);
+        }
+        Errand::Result { timeout: Some(duration(preferred.unwrap_or(0.0).min(WAIT_SECONDS_MAX))) }
     };
     Destination::Wait { route, wait: Wait::Visit { job, errand }, then: Then::Answer, deadline }
-}
-
-/// How long a request waits for the result of a job: as long as the handler allows, or less if its client prefers that.
-pub fn timeout(exchanges: &Exchanges, request: RequestId, allowed: Option<Duration>) -> Option<Duration> {
-    let preferred = exchanges.peek(request).and_then(Exchange::patience);
-    allowed.into_iter().chain(preferred.map(duration)).min()
 }
 
 /// The application decides whether the client may have the job: the request goes to a worker, with the arguments of the

@@ -43,7 +43,7 @@ use recurring::RecurringJobs;
 use runs::{AttemptRecord, Runs};
 use store_link::OpenResult;
 
-pub use address::{destination, timeout};
+pub use address::destination;
 pub use cancelling::CancelFailed;
 pub use context::JobContext;
 pub use opening::WaitingWorker;

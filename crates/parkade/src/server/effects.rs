@@ -64,8 +64,8 @@ impl Server {
             }
             HttpEffect::AnswerPublished { request, cursor } => clients.answer_published(request, cursor),
             HttpEffect::Empty { request, cursor } => clients.answer_empty(request, cursor),
-            HttpEffect::OpenStream { request, cursor, gap } => {
-                if clients.open_stream(request, cursor, gap) {
+            HttpEffect::OpenStream { request, cursor, gap, reconnect_spread } => {
+                if clients.open_stream(request, (cursor, gap), reconnect_spread) {
                     self.with_jobs(|jobs, cx| jobs.stream_opened(cx, request));
                 } else {
                     self.tell(Event::Left { request });
@@ -75,7 +75,7 @@ impl Server {
                 clients.feed(&mut self.messages, message, cursor, &requests);
             }
             HttpEffect::FeedGap { cursor, requests } => clients.feed_gap(cursor, &requests),
-            HttpEffect::EndStream { request } => clients.end_stream(request),
+            HttpEffect::EndStream { request, reconnect_spread } => clients.end_stream(request, reconnect_spread),
             HttpEffect::BeginRows { request, query } => {
                 let rows = self.queries.flow(query);
                 if !clients.begin_rows(request) {

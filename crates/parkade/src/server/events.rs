@@ -317,12 +317,7 @@ impl Server {
         }
         let wait = match wait {
             WaitRequest::Result { job, timeout } => {
-                let job = self.clients.exchanges.stored_as(request, job);
-                let timeout = match then {
-                    ThenRequest::Answer { .. } => jobs::timeout(&self.clients.exchanges, request, timeout),
-                    ThenRequest::Call { .. } | ThenRequest::Await => timeout,
-                };
-                WaitRequest::Result { job, timeout }
+                WaitRequest::Result { job: self.clients.exchanges.stored_as(request, job), timeout }
             }
             wait => wait,
         };
@@ -348,11 +343,13 @@ impl Server {
             }
         };
         let (then, kept) = application::kept(then);
-        let cursor = match (then, self.clients.exchanges.of(request)) {
-            (Then::Answer, Some(exchange)) => exchange.cursor(),
-            _ => None,
+        let wait = match (then, self.clients.exchanges.of(request)) {
+            (Then::Answer, Some(exchange)) => {
+                let (cursor, patience) = (exchange.cursor(), exchange.patience());
+                as_its_client_wants(exchange, wait, cursor, patience)
+            }
+            _ => wait,
         };
-        let wait = waits::with_cursor(wait, cursor);
         // A request that joins a shared query does not need its own.
         self.tell_with(Payload::Park { kept, query }, |payload| Event::Parked { worker, request, wait, then, payload });
         if let Some(exchange) = self.clients.exchanges.of(request) {
@@ -455,6 +452,15 @@ impl Server {
     }
 }
 
+/// A wait whose outcome is the response: from the client's cursor on, and as short as the client prefers.
+fn as_its_client_wants(exchange: &mut Exchange, wait: Wait, cursor: Option<Cursor>, patience: Option<f64>) -> Wait {
+    let (wait, is_honoured) = waits::preferred(waits::with_cursor(wait, cursor), patience);
+    if let Some(seconds) = patience.filter(|_| is_honoured) {
+        exchange.note_preference(seconds);
+    }
+    wait
+}
+
 /// Where a request goes. What will be needed there is recorded in its exchange, and a wait gets its client's cursor.
 fn directed(
     (routes, core): (&Routes, &Core),
@@ -470,8 +476,16 @@ fn directed(
         Destination::Wait { route, wait, then, deadline } => {
             exchange.route = routes.hold(route);
             // The core parks it at once, and no worker will get it, so nothing else of it is kept.
-            let cursor = exchange.take_arrival().and_then(|arrival| arrival.cursor());
-            Destination::Wait { route, wait: waits::with_cursor(wait, cursor), then, deadline }
+            let arrival = exchange.take_arrival();
+            let cursor = arrival.as_ref().and_then(|arrival| arrival.cursor());
+            let wait = match then {
+                Then::Answer => {
+                    let patience = arrival.and_then(|arrival| arrival.patience());
+                    as_its_client_wants(exchange, wait, cursor, patience)
+                }
+                Then::Call { .. } | Then::Await => waits::with_cursor(wait, cursor),
+            };
+            Destination::Wait { route, wait, then, deadline }
         }
         Destination::Handler { deadline, .. } => {
             if let Some(arrival) = &mut exchange.arrival {

@@ -33,7 +33,7 @@ class _Missing:
 
 
 _MISSING: Any = _Missing()
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "QUERY", "DELETE", "OPTIONS"})
 
 
 class Router(JobRegistry):
@@ -151,6 +151,23 @@ class Router(JobRegistry):
     ) -> Callable[[F], F]:
         """As `get`, for DELETE."""
         return self._register(path, target, ("DELETE",), deadline, name, responses, hidden, cors)
+
+    def query(
+        self,
+        path: str,
+        target: Any = _MISSING,
+        *,
+        deadline: float | None = None,
+        name: str | None = None,
+        responses: Mapping[int, Any] | None = None,
+        hidden: bool = False,
+        cors: Cors | bool | None = None,
+    ) -> Callable[[F], F]:
+        """As `get`, for QUERY (RFC 10008): a safe and idempotent request with a body, for what does not fit into a URL.
+
+        Clients and proxies may repeat it, so the handler changes nothing. `App.openapi` leaves it out.
+        """
+        return self._register(path, target, ("QUERY",), deadline, name, responses, hidden, cors)
 
     def route(
         self,

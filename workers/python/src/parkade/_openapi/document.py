@@ -31,6 +31,10 @@ class Settings:
     page: str | None
 
 
+# OpenAPI 3.1 has no words for other methods, such as QUERY.
+_METHODS = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"})
+
+
 def document(settings: Settings, routes: Sequence[Route], jobs_pattern: Pattern | None) -> dict[str, Any]:
     """The OpenAPI Object. Of two routes whose paths differ only in the kinds of their parameters, the first is told."""
     paths: dict[str, dict[str, Any]] = {}
@@ -44,7 +48,7 @@ def document(settings: Settings, routes: Sequence[Route], jobs_pattern: Pattern 
         told = names.setdefault(shape, own)
         operations = paths.setdefault(_template(shape, told), {})
         for method in route.methods:
-            if method.lower() not in operations:
+            if method in _METHODS and method.lower() not in operations:
                 id = _unused(_id(route, method.lower()), ids)
                 operations[method.lower()] = _renamed(operation(route, method, id), dict(zip(own, told, strict=True)))
     if jobs_pattern is not None:

@@ -64,6 +64,10 @@ class Client:
         """As `request`."""
         return self.request("PATCH", path, **options)
 
+    def query(self, path: str, **options: Any) -> Response:
+        """As `request`."""
+        return self.request("QUERY", path, **options)
+
     def delete(self, path: str, **options: Any) -> Response:
         """As `request`."""
         return self.request("DELETE", path, **options)

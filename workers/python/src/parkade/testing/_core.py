@@ -160,9 +160,9 @@ class Core:
                     response.whole = answer_of(outcome, cast(p.Answer, then), wait, request, self._pending)
 
         if isinstance(then, p.Answer):
-            response.added.given = then.added
-        if isinstance(wait, p.UntilResult) and isinstance(then, p.Answer):
-            wait = job_address.impatient(wait, Request(response.requested))
+            wait, preference = job_address.as_preferred(wait, Request(response.requested))
+            given = then.added or p.Added(None, None)
+            response.added.given = p.Added(given.status, [*(given.headers or []), *preference])
         own = Request(response.requested).cursor if isinstance(then, p.Answer) else None
         ended: list[p.Outcome] = []
         response.parking = self._begin(response, wait, ended.append, own)

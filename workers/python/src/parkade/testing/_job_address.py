@@ -31,17 +31,31 @@ def patience(request: Request) -> float | None:
     return None
 
 
-def impatient(wait: p.UntilResult, request: Request) -> p.UntilResult:
-    """As long as the handler said, or less if its client prefers."""
-    seconds = [one for one in (wait.options.timeout, patience(request)) if one is not None]
-    return p.UntilResult(wait.id, p.ResultOptions(min(seconds, default=None)))
+def as_preferred(wait: p.Wait, request: Request) -> tuple[p.Wait, list[str]]:
+    """A wait whose outcome is the answer, as short as its client prefers, and the headers that say so: nobody waits
+    longer than the handler said.
+    """
+    seconds = patience(request)
+    if seconds is None or not isinstance(wait, p.Next | p.UntilResult):
+        return wait, []
+    most = wait.options.timeout
+    if most is not None and most < seconds:
+        return wait, []
+    return msgspec.structs.replace(wait, options=msgspec.structs.replace(wait.options, timeout=seconds)), applied(
+        seconds
+    )
+
+
+def applied(seconds: float) -> list[str]:
+    """The header of a preference that was honoured (RFC 7240, section 3)."""
+    return ["preference-applied", f"wait={int(seconds) if seconds.is_integer() else seconds}"]
 
 
 def wait_of_request(id: bytes, request: Request) -> p.UntilResult | p.Stream:
-    """What a GET of a job's address waits for."""
+    """What a GET of a job's address waits for, at most: less if its client prefers."""
     if "text/event-stream" in request.headers.get("accept", ""):
         return p.Stream(channel_of(id), p.StreamOptions(request.cursor))
-    return p.UntilResult(id, p.ResultOptions(min(patience(request) or 0.0, PATIENCE_MAX)))
+    return p.UntilResult(id, p.ResultOptions(0.0 if patience(request) is None else PATIENCE_MAX))
 
 
 def channel_of(id: bytes) -> str:
