@@ -31,6 +31,7 @@ COMPARED = (
     "preference-applied",
     "vary",
 )
+COMPARED += ("accept-ranges", "content-disposition", "content-encoding", "content-range", "x-content-type-options")
 COMPARED += ("x-usual", *(f"access-control-allow-{what}" for what in ("origin", "credentials")))
 COMPARED += ("access-control-expose-headers", "access-control-max-age")
 COMPARED += ("access-control-allow-methods", "access-control-allow-headers")
@@ -147,6 +148,16 @@ DOT_SEGMENT = (
     '"detail":"a path must not have segments that are . or .. (clients resolve them)","fault":"client"}'
 )
 OTHER_SLASH = NOT_FOUND.replace("this path", "this path; there is a route for /text")
+NO_FILE = '{"title":"Not Found","status":404,"detail":"there is no such file","fault":"client"}'
+NO_RANGE = '{"title":"Range Not Satisfiable","status":416,"detail":"the file has no such bytes","fault":"client"}'
+OTHER_STATE = (
+    '{"title":"Precondition Failed","status":412,'
+    '"detail":"the file is not in the state that the request requires","fault":"client"}'
+)
+UNREADABLE = (
+    '{"title":"Internal Server Error","status":500,"detail":"a file cannot be read; the log says why",'
+    '"fault":"application"}'
+)
 NO_METHOD = (
     '{"title":"Method Not Allowed","status":405,"detail":"this path does not support the method; see Allow",'
     '"fault":"client"}'
@@ -166,6 +177,8 @@ BROKEN = (
     '"fault":"application"}'
 )
 
+FILE = {"accept-ranges": ["bytes"], "x-content-type-options": ["nosniff"]}
+STATIC = FILE | {"cache-control": ["public, max-age=60"], "vary": ["Accept-Encoding"]}
 VARIES = {"vary": ["Origin"]}
 PREFLIGHT_VARIES = {"vary": ["Origin, Access-Control-Request-Method, Access-Control-Request-Headers"]}
 GIVEN = {"x-why": ["w"], "cache-control": ["max-age=60"]} | VARIES
@@ -203,6 +216,67 @@ CASES = [
     Case("a slash at the end", "GET", "/text/", 404, OTHER_SLASH, PROBLEM, VARY),
     Case("another method", "DELETE", "/form", 405, NO_METHOD, PROBLEM, {"allow": ["POST"]} | VARY),
     Case("a parameter that the path does not take", "GET", "/number/x", 404, NOT_FOUND, PROBLEM, VARY),
+    Case("a file", "GET", "/static/a.txt", 200, "0123456789", TEXT, STATIC),
+    Case("HEAD of a file", "HEAD", "/static/a.txt", 200, "", TEXT, STATIC),
+    Case("another method for a file", "PUT", "/static/a.txt", 405, None, PROBLEM, {"allow": ["GET, HEAD"]} | VARY),
+    Case(
+        *("a file that is stored compressed", "GET", "/static/a.txt", 200, "gzip", TEXT),
+        STATIC | {"content-encoding": ["gzip"]},
+        {"headers": {"accept-encoding": "gzip"}},
+    ),
+    *(
+        Case(
+            *("a range", "GET", "/static/a.txt", 206, body, TEXT),
+            STATIC | {"content-range": [told]},
+            {"headers": {"range": asked}},
+        )
+        for asked, body, told in (
+            ("bytes=2-4", "234", "bytes 2-4/10"),
+            ("bytes=-3", "789", "bytes 7-9/10"),
+            ("bytes=7-99", "789", "bytes 7-9/10"),
+        )
+    ),
+    *(
+        Case("no range", "GET", "/static/a.txt", 200, "0123456789", TEXT, STATIC, {"headers": {"range": asked}})
+        for asked in ("bytes=1-2,4-5", "bytes=4-2", "lines=1-2")
+    ),
+    Case(
+        *("a range that there is not", "GET", "/static/a.txt", 416, NO_RANGE, PROBLEM),
+        {"content-range": ["bytes */10"]} | VARY,
+        {"headers": {"range": "bytes=10-"}},
+    ),
+    *(
+        Case("a file that the client has", method, "/static/a.txt", 304, "", None, STATIC, {"headers": fields})
+        for method in ("GET", "HEAD")
+        for fields in ({"if-none-match": "*"}, {"if-modified-since": "Sun, 09 Sep 2001 01:46:40 GMT"})
+    ),
+    Case(
+        *("a file in another state", "GET", "/static/a.txt", 412, OTHER_STATE, PROBLEM, VARY),
+        {"headers": {"if-match": '"x"'}},
+    ),
+    Case("a folder with its slash", "GET", "/static/docs/", 200, "<p>docs", "text/html; charset=utf-8", STATIC),
+    Case(
+        "a folder",
+        "GET",
+        "/static/docs",
+        307,
+        "",
+        None,
+        {"location": ["./docs/"], "cache-control": ["public, max-age=60"]},
+    ),
+    *(
+        Case("no file", "GET", path, 404, NO_FILE, PROBLEM, VARY)
+        for path in (
+            *("/static/", "/static/b", "/static/.env", "/static/a%2fb", "/static/a.txt/", "/static/a%0a"),
+            *("/within?name=../x", "/within?name=/a", "/within?name=missing"),
+        )
+    ),
+    Case("a file that cannot be read", "GET", "/file?name=missing", 500, UNREADABLE, PROBLEM, VARY),
+    Case(
+        *("a file to download", "GET", "/download", 200, "0123456789", TEXT),
+        FILE | {"content-disposition": ["attachment; filename=\"_.txt\"; filename*=UTF-8''%C3%A4.txt"]},
+    ),
+    Case("a file of that name", "GET", "/within?name=a.txt", 200, "0123456789", TEXT, FILE),
     Case("a redirect", "GET", "/redirect", 303, "", None, {"location": ["/text"]}),
     *(
         Case(

@@ -4,11 +4,14 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from parkade import (
     BEGINNING,
     App,
     Cors,
+    File,
     History,
     HTTPError,
     Message,
@@ -25,6 +28,14 @@ from parkade import (
     redirect,
 )
 from parkade._wire.payloads import UntilPublished
+
+_folder = TemporaryDirectory()
+STATIC = _folder.name
+for _name, _content in {"a.txt": "0123456789", "a.txt.gz": "gzip", "docs/index.html": "<p>docs", ".env": "no"}.items():
+    _path = Path(STATIC, _name)
+    _path.parent.mkdir(exist_ok=True)
+    _path.write_text(_content)
+    os.utime(_path, (10**9, 10**9))
 
 
 @dataclass
@@ -53,6 +64,10 @@ def build(concurrent: bool) -> App:
     app.get("/cookies/set", cookies_set)
     app.get("/cookies", cookies)
     app.get("/redirect", redirect("/text"))
+    app.files("/static", STATIC, max_age=60)
+    app.get("/download", lambda: File(f"{STATIC}/a.txt", filename="ä.txt"))
+    app.get("/file", lambda name: File(f"{STATIC}/{name}"))
+    app.get("/within", lambda name: File.within(STATIC, name))
     app.get("/gone", gone)
     app.get("/broken", broken)
     app.get("/after/{seconds:float}", soon)

@@ -295,6 +295,8 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         Event::Unparked { worker, request } => requests.unpark(with, worker, request),
         Event::QueryBegan { query } => waking::begin_rows(requests, with, query),
         Event::QueryEnded { query, completed, bytes } => waking::end_query(requests, with, query, completed, bytes),
+        Event::FileBegan { request } => requests.turn(with, request, Happening::ContentBegan),
+        Event::FileEnded { request, end } => waking::end_file(requests, with, request, end),
         Event::QueryCancelledByOperator { query } => waking::cancel_query(requests, with, query),
         Event::JobsReady { after } => runs::expect(with, with.cx.now + after.unwrap_or_default()),
         Event::JobsClaimed { jobs, more, next } => runs::claimed(requests, with, &jobs, more, next),

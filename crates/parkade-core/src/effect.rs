@@ -18,6 +18,8 @@ pub enum Effect {
     Worker(WorkerEffect),
     /// For the databases.
     Database(DatabaseEffect),
+    /// For the files that are answers.
+    File(FileEffect),
     /// For the store of jobs.
     Store(StoreEffect),
     /// For the server itself: its routes, its messages, its log, its life.
@@ -169,6 +171,15 @@ pub enum DatabaseEffect {
     DropResult { query: QueryId },
 }
 
+/// For the files that are answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileEffect {
+    /// The file is this request's answer.
+    Send { request: RequestId },
+    /// Nobody wants it any more.
+    Stop { request: RequestId },
+}
+
 /// For the store of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoreEffect {
@@ -241,6 +252,10 @@ pub enum Outcome {
     Job {
         job: JobId,
         standing: JobLookup,
+    },
+    /// A file is the answer. `is_whole`: all of it was sent.
+    File {
+        is_whole: bool,
     },
     /// Its coroutine no longer wants it.
     Unparked,

@@ -8,7 +8,7 @@ use crate::queries::CommitEvent;
 use crate::routes::{Destination, RouteId};
 use parkade_model::{
     ChannelName, ClaimedJob, DeclaredJobs, HistoryLimits, JobId, JobLookup, MessageId, PayloadId, QueryId, QueueBounds,
-    RequestId, StoreFault, TableId, Then, Wait, WorkerId,
+    Refusal, RequestId, StoreFault, TableId, Then, Wait, WorkerId,
 };
 
 /// One thing that happened, told together with its moment.
@@ -62,6 +62,12 @@ pub enum Event {
     QueryEnded { query: QueryId, completed: bool, bytes: usize },
     /// An operator ends a query.
     QueryCancelledByOperator { query: QueryId },
+
+    // From files.
+    /// The answer has begun: bytes of the file follow.
+    FileBegan { request: RequestId },
+    /// All of it was sent, or as much as there was.
+    FileEnded { request: RequestId, end: FileEnd },
 
     // From the store of jobs.
     /// There may be jobs that are ready, now or after so long.
@@ -125,6 +131,16 @@ pub enum Event {
     Reload,
     /// SIGTERM: end within the grace.
     Drain { grace: Duration },
+}
+
+/// How the answer with a file ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileEnd {
+    Sent,
+    /// It has begun, and cannot be completed.
+    Broken,
+    /// It has not begun.
+    Refused(Refusal),
 }
 
 /// The request that publishes, and the worker that holds it or awaits for it.

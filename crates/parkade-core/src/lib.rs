@@ -45,10 +45,10 @@ pub use barrier::Output;
 pub use config::{Config, Recycle};
 pub use core::Core;
 pub use effect::{
-    DatabaseEffect, Effect, ExitReason, HttpEffect, KillReason, Outcome, ReloadOutcome, ServerEffect, StatementSource,
-    StoreEffect, WorkerEffect,
+    DatabaseEffect, Effect, ExitReason, FileEffect, HttpEffect, KillReason, Outcome, ReloadOutcome, ServerEffect,
+    StatementSource, StoreEffect, WorkerEffect,
 };
-pub use event::{Event, Manner, Publisher, WorkerError};
+pub use event::{Event, FileEnd, Manner, Publisher, WorkerError};
 pub use jobs::{
     CancelAnswer, CancelEffect, CancelEvent, CancelId, CancelOutcome, PressureEvent, RecurringEffect, RecurringEvent,
     RecurringJob,

@@ -9,7 +9,7 @@ use crate::barrier::Barrier;
 use crate::channels::{Channels, ChannelsFull, NextBegan, Subscription};
 use crate::config::Config;
 use crate::context::Context;
-use crate::effect::{HttpEffect, Outcome, StatementSource};
+use crate::effect::{Effect, FileEffect, HttpEffect, Outcome, StatementSource};
 use crate::jobs::{Granted, JobWaits, NewJobWait};
 use crate::limits::QUERY_END_MAX;
 use crate::moment::Moment;
@@ -41,6 +41,9 @@ pub enum Watch {
     /// Until the store has what the request has enqueued.
     Stored,
     Job,
+    File {
+        has_begun: bool,
+    },
 }
 
 /// A request that is to wait.
@@ -113,7 +116,7 @@ impl Watch {
     pub fn stored(self) -> Option<Outcome> {
         match self {
             Self::Stored => Some(Outcome::Stored),
-            Self::Timer | Self::Next(_) | Self::Stream(_) | Self::Query(_) | Self::Job => None,
+            Self::Timer | Self::Next(_) | Self::Stream(_) | Self::Query(_) | Self::Job | Self::File { .. } => None,
         }
     }
 
@@ -125,14 +128,15 @@ impl Watch {
             Self::Stream(_) => WaitKind::Stream,
             Self::Query(_) => WaitKind::Query,
             Self::Stored | Self::Job => WaitKind::Job,
+            Self::File { .. } => WaitKind::File,
         }
     }
 }
 
-/// Whether a `PARK` comes with a response or a function, to be kept until the wait is over.
+/// Whether a `PARK` comes with a response, a function or a file, to be kept until the wait is over.
 pub fn brings_something(wait: &Wait, then: Then) -> bool {
     match then {
-        Then::Answer => matches!(wait, Wait::Timer { .. }),
+        Then::Answer => matches!(wait, Wait::Timer { .. } | Wait::File),
         Then::Call { .. } => true,
         Then::Await => false,
     }
@@ -150,6 +154,7 @@ pub fn is_failure(outcome: Outcome) -> bool {
         | Outcome::Published { .. }
         | Outcome::Stored
         | Outcome::Job { .. }
+        | Outcome::File { .. }
         | Outcome::Unparked => false,
     }
 }
@@ -165,7 +170,7 @@ pub fn answer(request: RequestId, outcome: Outcome) -> WaitAnswer {
         Outcome::Queried { query, late, .. } => WaitAnswer::Query(query, late),
         Outcome::Refused { refusal } => WaitAnswer::Refused(refusal),
         Outcome::Stored => WaitAnswer::Held,
-        Outcome::Message { .. } | Outcome::Unparked => WaitAnswer::Sent,
+        Outcome::Message { .. } | Outcome::File { .. } | Outcome::Unparked => WaitAnswer::Sent,
     }
 }
 
@@ -210,6 +215,12 @@ impl Waits {
             Wait::Visit { job: id, errand } => {
                 let duration = self.jobs.visit(cx, job, id, errand);
                 Begun::Waits(Watch::Job, until(cx, duration))
+            }
+            Wait::File if then != Then::Answer => refused(Refusal::BadAnswer),
+            Wait::File => {
+                cx.effects.push(Effect::File(FileEffect::Send { request }));
+                // Until it has begun: how fast a client reads is not our deadline.
+                Begun::Waits(Watch::File { has_begun: false }, until(cx, patience))
             }
             Wait::Access { granted } => match self.jobs.begin_granted(cx, job, granted) {
                 Err(refusal) => refused(refusal),
@@ -263,9 +274,10 @@ impl Waits {
         }
     }
 
-    /// The first rows of its query have come.
-    pub fn rows_began(&self, cx: &mut Context, (request, then): (RequestId, Then), watch: Watch) -> Watch {
+    /// The first bytes of its answer have come.
+    pub fn content_began(&self, cx: &mut Context, (request, then): (RequestId, Then), watch: Watch) -> Watch {
         match watch {
+            Watch::File { .. } => Watch::File { has_begun: true },
             Watch::Query(waiter) if then == Then::Answer => Watch::Query(self.queries.begin_rows(cx, request, waiter)),
             watch => watch,
         }
@@ -306,10 +318,16 @@ impl Waits {
                 None if self.jobs.answer_cancel(cx, request, job, standing) => Continuation::Sent,
                 None => Continuation::Outcome(outcome),
             },
-            (Watch::Stored, Outcome::Stored) if then == Then::Await => Continuation::Outcome(self.stored(request)),
-            (Watch::Timer | Watch::Next(_) | Watch::Stream(_) | Watch::Stored | Watch::Job, outcome) => {
-                Continuation::Outcome(outcome)
+            (Watch::File { .. }, Outcome::File { is_whole }) => {
+                let end = if is_whole { HttpEffect::End { request } } else { HttpEffect::Abort { request } };
+                cx.effects.push(Effect::Http(end));
+                Continuation::Sent
             }
+            (Watch::Stored, Outcome::Stored) if then == Then::Await => Continuation::Outcome(self.stored(request)),
+            (
+                Watch::Timer | Watch::Next(_) | Watch::Stream(_) | Watch::Stored | Watch::Job | Watch::File { .. },
+                outcome,
+            ) => Continuation::Outcome(outcome),
         };
         self.leave(cx, request, watch);
         continuation
@@ -323,7 +341,8 @@ impl Waits {
                 WaitChange::Over(self.channels.timed_out(subscription))
             }
             Watch::Query(waiter) => query_given_up(self.queries.expire(cx, waiter), cx.now, Reason::Deadline),
-            Watch::Stored => WaitChange::Cancelled(Reason::Deadline),
+            Watch::Stored | Watch::File { has_begun: false } => WaitChange::Cancelled(Reason::Deadline),
+            Watch::File { has_begun: true } => WaitChange::AsBefore,
             Watch::Job => self.jobs.expire(request).map_or(WaitChange::AsBefore, WaitChange::Over),
         }
     }
@@ -332,7 +351,9 @@ impl Waits {
     pub fn give_up(&mut self, cx: &mut Context, watch: Watch, reason: Reason) -> WaitChange {
         match watch {
             Watch::Query(waiter) => query_given_up(self.queries.give_up(cx, waiter, reason), cx.now, reason),
-            Watch::Timer | Watch::Next(_) | Watch::Stream(_) | Watch::Stored | Watch::Job => WaitChange::AsBefore,
+            Watch::Timer | Watch::Next(_) | Watch::Stream(_) | Watch::Stored | Watch::Job | Watch::File { .. } => {
+                WaitChange::AsBefore
+            }
         }
     }
 
@@ -348,7 +369,13 @@ impl Waits {
     ) -> Option<Refusal> {
         self.leave(cx, request, watch);
         match watch {
-            Watch::Timer | Watch::Next(_) | Watch::Stored | Watch::Job => refusal,
+            Watch::Timer | Watch::Next(_) | Watch::Stored | Watch::Job | Watch::File { has_begun: false } => refusal,
+            Watch::File { has_begun: true } => {
+                if reason != Reason::ClientLeft {
+                    cx.effects.push(Effect::Http(HttpEffect::Abort { request }));
+                }
+                None
+            }
             Watch::Query(waiter) => waiter.refusal(cx, request, reason),
             Watch::Stream(_) => {
                 if reason != Reason::ClientLeft {
@@ -362,7 +389,7 @@ impl Waits {
     /// What exactly a request waits for, if that has a name.
     pub fn target(&self, request: RequestId, watch: Watch) -> Option<WaitTarget> {
         match watch {
-            Watch::Timer | Watch::Stored => None,
+            Watch::Timer | Watch::Stored | Watch::File { .. } => None,
             Watch::Next(subscription) | Watch::Stream(subscription) => {
                 Some(WaitTarget::Channel(self.channels.name_of(subscription).clone()))
             }
@@ -379,6 +406,7 @@ impl Waits {
             Watch::Next(subscription) => self.channels.leave_next(cx.now, subscription),
             Watch::Stream(subscription) => self.channels.leave_stream(cx.now, subscription),
             Watch::Query(waiter) => self.queries.leave(cx, waiter),
+            Watch::File { .. } => cx.effects.push(Effect::File(FileEffect::Stop { request })),
         }
     }
 
@@ -467,6 +495,7 @@ fn needed_by(outcome: Outcome) -> Option<Needed> {
         | Outcome::TimedOut { .. }
         | Outcome::Published { .. }
         | Outcome::Stored
+        | Outcome::File { .. }
         | Outcome::Unparked
         | Outcome::Refused { .. } => None,
     }

@@ -17,7 +17,7 @@ const BEGIN: &str = "<!-- life:begin -->\n";
 const END: &str = "<!-- life:end -->";
 
 /// Ways to bring a request about in each state. The worker is left without credit where it would take the request at once.
-const STATES: [(&str, State); 27] = [
+const STATES: [(&str, State); 29] = [
     ("deaf arrive:a ready:1:sync:0", State::Accepted),
     ("ready:1:sync:0 deaf arrive:a", State::Routed),
     ("ready:1:sync:1 deaf arrive:a", State::Running),
@@ -39,6 +39,8 @@ const STATES: [(&str, State); 27] = [
     ("ready:1:concurrent:1 deaf arrive:a enqueue:a park:a:stored:all:await credit:1:-1", State::Parked),
     ("ready:1:sync:1 deaf arrive:a park:a:job:x@2s:answer found:a:pending credit:1:-1", State::Parked),
     ("ready:1:sync:1 deaf arrive:a park:a:job:x@2s:answer credit:1:-1", State::Parked),
+    ("ready:1:sync:1 deaf arrive:a park:a:file:-:answer credit:1:-1", State::Parked),
+    ("ready:1:sync:1 deaf arrive:a park:a:file:-:answer filebegan:a credit:1:-1", State::Parked),
     ("ready:1:sync:0 deaf claimed:a", State::Routed),
     ("ready:1:sync:1 deaf claimed:a", State::Running),
     ("ready:1:sync:9 arrive:x answer:x arrive:b deaf arrive:a", State::Running),
@@ -50,7 +52,7 @@ const STATES: [(&str, State); 27] = [
 const DEADLINE: &str = "deadline";
 
 /// What happens, and how it is called in the diagram.
-const HAPPENINGS: [(&str, &str); 27] = [
+const HAPPENINGS: [(&str, &str); 31] = [
     ("routed:a:/sync", "routed"),
     ("routed:a:/next", "routed to a wait"),
     ("routed:a:/constant", "routed to a constant"),
@@ -66,6 +68,10 @@ const HAPPENINGS: [(&str, &str); 27] = [
     ("ended:a", "query ended"),
     ("failed:a", "query failed"),
     ("cancelquery:a", "query cancelled"),
+    ("filebegan:a", "file began"),
+    ("filesent:a", "file sent"),
+    ("filebroken:a", "file broken off"),
+    ("nofile:a", "no file"),
     ("return:a", "returned"),
     ("stored:a", "jobs stored"),
     ("full:a", "jobs not stored"),

@@ -53,6 +53,12 @@ pub enum Refusal {
     QueryCancelledByOperator,
     /// 503 with `Retry-After`: the server stops, and the effect of the query is not known yet.
     QueryStopped,
+    /// 404: there is no such file.
+    FileMissing,
+    /// 500: the file that is the answer cannot be read.
+    FileUnreadable,
+    /// 503 with `Retry-After`: too many files are open.
+    FilesFull,
 }
 
 /// Why a request ended without a response.

@@ -43,6 +43,8 @@ pub enum Wait {
         job: JobId,
         errand: Errand,
     },
+    /// Until a file has been sent, which is the answer. The server knows which.
+    File,
     /// Nothing: the application has decided whether a client may access a job.
     Access {
         granted: bool,

@@ -35,4 +35,4 @@ pub use kind::{FrameScope, Kind};
 pub use outcome::{EncodedColumns, HeldMessage, QueryEffect, WaitOutcome};
 pub use query::{Begin, QueryOptions, QueryRequest};
 pub use streams::{Opener, SendWindow, Stream, StreamProgress, absent};
-pub use wait::{CallKind, ThenRequest, WaitRequest};
+pub use wait::{CallKind, FilesOf, ThenRequest, WaitRequest};

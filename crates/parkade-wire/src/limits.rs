@@ -21,6 +21,9 @@ pub const MESSAGE_BYTES_MAX: usize = 524_288;
 /// A channel's name. In `PUBLISH` beyond: the rule `payload`; in a wait: the request ends with 500.
 pub const CHANNEL_NAME_BYTES_MAX: usize = 200;
 
+/// The path of a file, of a folder, or of a request: as long as a request's target can be. Beyond, the request ends with 500.
+pub const PATH_BYTES_MAX: usize = 65_536;
+
 /// The text of a query. Beyond, and with the next three, the request ends with 500.
 pub const STATEMENT_BYTES_MAX: usize = 262_144;
 

@@ -49,6 +49,13 @@ pub enum WaitRequest {
         job: JobId,
         timeout: Option<Duration>,
     },
+    /// Until a file has been sent, which is the answer.
+    File {
+        /// As the application names it.
+        path: String,
+    },
+    /// The same for a file of a folder, which a request's path names.
+    Files(Box<FilesOf>),
     /// Not a wait: whether the client may have what it wants from the job that the application was asked about.
     Access {
         granted: bool,
@@ -58,6 +65,22 @@ pub enum WaitRequest {
         name: String,
         why: &'static str,
     },
+}
+
+/// Which file of a folder is the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilesOf {
+    pub folder: String,
+    /// The path of a request, as sent. `None`: of the request that waits.
+    pub path: Option<String>,
+    /// So many segments of it come before those of the file.
+    pub depth: u32,
+    /// Files whose names begin with a dot are served, too.
+    pub hidden: bool,
+    /// Compressed files next to the file are sent to clients that accept them.
+    pub precompressed: bool,
+    /// The file that is sent for a folder.
+    pub index: Option<String>,
 }
 
 /// What a called function occupies in its worker.

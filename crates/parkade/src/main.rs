@@ -11,6 +11,7 @@ mod config;
 mod databases;
 mod dev;
 mod error;
+mod files;
 mod http;
 mod job_id;
 mod job_values;

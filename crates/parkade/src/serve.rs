@@ -20,6 +20,7 @@ use crate::config::{
 use crate::databases::{self, Databases};
 use crate::dev::{OwnFilesListener, Patterns};
 use crate::error::Error;
+use crate::files::{self, Files};
 use crate::http::forwarded::{ForwardedFields, TrustedProxies};
 use crate::http::limits::HttpLimits;
 use crate::http::listen::HttpListener;
@@ -100,7 +101,10 @@ pub fn assemble(
     guard: &log::LogGuard,
 ) -> Result<Server, Error> {
     let settings = &application.settings;
-    let connections_count_max = settings.http.connections_limit.min(descriptors_for_connections(settings));
+    let descriptors = descriptors();
+    let open_files_max = files::open_files_max(descriptors);
+    let connections_count_max =
+        settings.http.connections_limit.min(descriptors_for_connections(settings, descriptors, open_files_max));
     let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen) };
     let http = Http::new(listen(&settings.listen)?, setup)?;
     let about = About {
@@ -121,6 +125,7 @@ pub fn assemble(
         upstream: Upstream::new(Launch { own_files: own_files.map(Path::to_owned), ..launch(application) })?,
         databases,
         jobs: jobs(settings)?,
+        files: Files::new(open_files_max),
         result_bytes_max: settings.databases.result_limit,
         access_log: guard.access(),
         about,
@@ -159,17 +164,21 @@ pub fn runnable(python: &Path) -> Result<(), Error> {
     access.map_err(|error| refused(io::Error::from(error).to_string()))
 }
 
-/// Raises the soft limit of descriptors to the hard one and says how many connections fit under it.
-fn descriptors_for_connections(settings: &ServerSettings) -> usize {
+/// Raises the soft limit of descriptors to the hard one, and returns it.
+fn descriptors() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // If it cannot be raised, the current one has to do.
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    let descriptors = if raised.is_ok() { limit.maximum } else { limit.current };
+    if raised.is_ok() { limit.maximum } else { limit.current }
+}
+
+/// How many connections fit under the limit of descriptors, next to so many open files.
+fn descriptors_for_connections(settings: &ServerSettings, descriptors: Option<u64>, open_files_max: usize) -> usize {
     let slots = settings.databases.database.len() * (2 * settings.databases.database_slots + 2);
     let others = DESCRIPTORS_RESERVED
         + DESCRIPTORS_PER_WORKER * settings.workers.count as u64
-        + slots as u64
+        + (slots + open_files_max) as u64
         + if settings.jobs.jobs.is_some() { DESCRIPTORS_OF_JOBS } else { 0 };
     descriptors.map_or(usize::MAX, |descriptors| {
         usize::try_from(descriptors.saturating_sub(others).max(1)).unwrap_or(usize::MAX)

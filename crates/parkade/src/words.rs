@@ -52,6 +52,9 @@ pub fn refusal(refusal: Refusal) -> &'static str {
         Refusal::StoreFull => "store full",
         Refusal::StoreUnavailable => "store unavailable",
         Refusal::StoreUnreadable => "store unreadable",
+        Refusal::FileMissing => "file missing",
+        Refusal::FileUnreadable => "file unreadable",
+        Refusal::FilesFull => "files full",
     }
 }
 
@@ -96,6 +99,7 @@ pub fn wait(kind: WaitKind) -> &'static str {
         WaitKind::Stream => "stream",
         WaitKind::Query => "query",
         WaitKind::Job => "job",
+        WaitKind::File => "file",
     }
 }
 

@@ -77,10 +77,12 @@ pub enum WaitKind {
     Query,
     /// For a job to end, or for jobs to be stored.
     Job,
+    /// For a file to be sent.
+    File,
 }
 
 impl WaitKind {
-    pub const ALL: [Self; 5] = [Self::Timer, Self::Next, Self::Stream, Self::Query, Self::Job];
+    pub const ALL: [Self; 6] = [Self::Timer, Self::Next, Self::Stream, Self::Query, Self::Job, Self::File];
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,8 +25,8 @@ pub enum Happening {
     JobReturned,
     Errored(WorkerError),
     Parked(Wait, Then, PayloadId),
-    /// The first rows of its query have come.
-    RowsBegan,
+    /// The first rows of its query, or bytes of its file, have come.
+    ContentBegan,
     /// Its query is given up, and how that ended is to be told.
     QueryGivenUp(Reason),
     /// The application is asked whether its client may have what it waits for.

@@ -34,7 +34,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
         (Life::Parked(life), H::Guarded { route, concurrent }) => {
             parked::ask_the_application(step, life, route, concurrent)
         }
-        (Life::Parked(life), H::RowsBegan) => parked::begin_rows(step, life),
+        (Life::Parked(life), H::ContentBegan) => parked::begin_content(step, life),
         (Life::Parked(life), H::QueryGivenUp(reason)) => parked::give_query_up(step, life, reason),
         (Life::Parked(life), H::Due) => parked::expire(step, life),
         (Life::Parked(life), H::Cancelled(reason)) => parked::cancel(step, life, reason),
@@ -49,7 +49,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::JobReturned
             | H::Errored(_)
             | H::Parked(..)
-            | H::RowsBegan
+            | H::ContentBegan
             | H::QueryGivenUp(_)
             | H::Guarded { .. }
             | H::Woken(_),
@@ -63,7 +63,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::JobReturned
             | H::Errored(_)
             | H::Parked(..)
-            | H::RowsBegan
+            | H::ContentBegan
             | H::QueryGivenUp(_)
             | H::Guarded { .. }
             | H::Woken(_),
@@ -74,7 +74,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::Unrouted { .. }
             | H::Refused(_)
             | H::Given(_)
-            | H::RowsBegan
+            | H::ContentBegan
             | H::QueryGivenUp(_)
             | H::Guarded { .. }
             | H::Woken(_),
@@ -105,7 +105,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::JobReturned
             | H::Errored(_)
             | H::Parked(..)
-            | H::RowsBegan
+            | H::ContentBegan
             | H::QueryGivenUp(_)
             | H::Guarded { .. }
             | H::Woken(_)

@@ -85,9 +85,9 @@ pub fn ask_the_application(step: &mut Step<'_>, life: Parked, route: RouteId, co
     routed::enter(step, journey, work, Turn::Last)
 }
 
-/// The first rows of its query have come.
-pub fn begin_rows(step: &mut Step<'_>, life: Parked) -> Life {
-    let watch = step.waits.rows_began(step.cx, (step.request, life.sequel.then()), life.watch);
+/// The first rows of its query, or bytes of its file, have come.
+pub fn begin_content(step: &mut Step<'_>, life: Parked) -> Life {
+    let watch = step.waits.content_began(step.cx, (step.request, life.sequel.then()), life.watch);
     Life::Parked(Parked { watch, ..life })
 }
 

@@ -3,7 +3,7 @@
 use super::happening::Happening;
 use super::{Components, Requests, runs};
 use crate::effect::{Effect, Outcome};
-use crate::event::Publisher;
+use crate::event::{FileEnd, Publisher};
 use crate::jobs::{Canceller, Found};
 use crate::queries::{CommitEffect, CommitEvent, CommittedJobs, EnqueuedJob, JobsAfterCommit};
 use crate::refused::Refused;
@@ -55,7 +55,7 @@ pub fn end_streams(requests: &mut Requests, with: &mut Components<'_>, channel: 
 /// The first rows of a query have come.
 pub fn begin_rows(requests: &mut Requests, with: &mut Components<'_>, query: QueryId) {
     if let Some(request) = with.waits.queries.rows_came(with.cx, query) {
-        requests.turn(with, request, Happening::RowsBegan);
+        requests.turn(with, request, Happening::ContentBegan);
     }
 }
 
@@ -118,6 +118,16 @@ fn jobs_committed(requests: &Requests, with: &mut Components<'_>, committed: Com
         }
     }
     with.cx.effects.push(Effect::Commit(CommitEffect::Drop { lease }));
+}
+
+/// The answer with a file has ended.
+pub fn end_file(requests: &mut Requests, with: &mut Components<'_>, request: RequestId, end: FileEnd) {
+    let outcome = match end {
+        FileEnd::Sent => Outcome::File { is_whole: true },
+        FileEnd::Broken => Outcome::File { is_whole: false },
+        FileEnd::Refused(refusal) => Outcome::Refused { refusal },
+    };
+    requests.wake(with, [Woken { request, outcome }]);
 }
 
 /// An operator ends a query.

@@ -1,8 +1,8 @@
 //! Effects as words.
 
 use parkade_core::{
-    DatabaseEffect, Effect, Ending, HttpEffect, Outcome, QueryId, QueryWork, Reason, RequestId, ServerEffect,
-    WorkerEffect,
+    DatabaseEffect, Effect, Ending, FileEffect, HttpEffect, Outcome, QueryId, QueryWork, Reason, RequestId,
+    ServerEffect, WorkerEffect,
 };
 
 use super::{Script, jobs};
@@ -103,6 +103,8 @@ impl Script {
                 format!("endlease:{}", self.name(self.leases[lease]))
             }
             Effect::Database(DatabaseEffect::DropResult { query }) => format!("dropresult:{}", self.query_name(*query)),
+            Effect::File(FileEffect::Send { request }) => format!("sendfile:{}", self.name(*request)),
+            Effect::File(FileEffect::Stop { request }) => format!("stopfile:{}", self.name(*request)),
             Effect::Store(_)
             | Effect::Worker(WorkerEffect::RunJob { .. })
             | Effect::Cancel(_)
@@ -142,6 +144,7 @@ impl Script {
             }
             Outcome::Stored => "stored".into(),
             Outcome::Job { job, standing } => jobs::standing(job, standing),
+            Outcome::File { is_whole } => format!("file:{is_whole}"),
             Outcome::Unparked => "unparked".into(),
             Outcome::Refused { refusal } => format!("{refusal:?}"),
         }

@@ -26,9 +26,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, CommitEffect, Config, Core, DatabaseEffect, DeclaredJobs, Destination, Effect, Event, LeaseId, Manner,
-    MessageId, Moment, PayloadId, PressureEvent, Publisher, QueryId, QueryWork, RequestId, ServerEffect, State,
-    StoreEffect, TableId, Then, Verdict, Wait, WorkerEffect, WorkerError, WorkerId,
+    ChannelName, CommitEffect, Config, Core, DatabaseEffect, DeclaredJobs, Destination, Effect, Event, FileEnd,
+    LeaseId, Manner, MessageId, Moment, PayloadId, PressureEvent, Publisher, QueryId, QueryWork, Refusal, RequestId,
+    ServerEffect, State, StoreEffect, TableId, Then, Verdict, Wait, WorkerEffect, WorkerError, WorkerId,
 };
 use tables::{Kind, Route, Tables, route};
 use waits::{sequel, wait};
@@ -154,6 +154,10 @@ impl Script {
             ["began", query] => Event::QueryBegan { query: self.query(query) },
             ["ended", query] => self.ended(query, true, 100),
             ["ended", query, bytes] => self.ended(query, true, bytes.parse().unwrap()),
+            ["filebegan", request] => Event::FileBegan { request: self.request(request) },
+            ["filesent", request] => self.file_ended(request, FileEnd::Sent),
+            ["filebroken", request] => self.file_ended(request, FileEnd::Broken),
+            ["nofile", request] => self.file_ended(request, FileEnd::Refused(Refusal::FileMissing)),
             ["cancelquery", query] => Event::QueryCancelledByOperator { query: self.query(query) },
             ["lost", channel] => Event::MessagesLost { channel: ChannelName::parse(channel).unwrap() },
             ["over", "channel", name] => Event::ChannelEnded { channel: ChannelName::parse(name).unwrap() },
@@ -262,6 +266,10 @@ impl Script {
 
     fn ended(&self, query: &str, completed: bool, bytes: usize) -> Event {
         Event::QueryEnded { query: self.query(query), completed, bytes }
+    }
+
+    fn file_ended(&mut self, request: &str, end: FileEnd) -> Event {
+        Event::FileEnded { request: self.request(request), end }
     }
 
     /// One that was never begun has a number too.

@@ -10,6 +10,9 @@ pub(super) fn wait(kind: &str, of: &str) -> Wait {
     if kind == "timer" {
         return Wait::Timer { after: duration(of) };
     }
+    if kind == "file" {
+        return Wait::File;
+    }
     if kind == "stored" {
         return Wait::Stored;
     }

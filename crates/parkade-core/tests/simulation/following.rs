@@ -360,6 +360,7 @@ fn check_outcome(waiting: &Waiting, outcome: Outcome, now: Moment, drains: bool)
         | Outcome::Published { .. }
         | Outcome::Refused { .. }
         | Outcome::Stored
+        | Outcome::File { .. }
         | Outcome::Job { .. } => {}
     }
 }

@@ -139,6 +139,7 @@ impl Waiting {
             | Wait::Stored
             | Wait::Job { .. }
             | Wait::Visit { .. }
+            | Wait::File
             | Wait::Access { .. } => None,
             Wait::Next { channel, .. } | Wait::Stream { channel, .. } => Some(channel),
         }
@@ -152,6 +153,7 @@ impl Waiting {
             | Wait::History { .. }
             | Wait::Published { .. }
             | Wait::Visit { errand: Errand::Events { .. } | Errand::Cancel, .. }
+            | Wait::File
             | Wait::Access { .. } => None,
             Wait::Stored => self.asked.until,
             Wait::Job { timeout, .. } | Wait::Visit { errand: Errand::Result { timeout }, .. } => {
@@ -218,6 +220,7 @@ impl Model {
             Effect::Recurring(effect) => self.apply_of_recurring(effect),
             Effect::Cancel(effect) => self.apply_of_cancels(effect),
             Effect::Commit(effect) => self.apply_of_commits(effect),
+            Effect::File(_) => unreachable!("no request of this world waits for a file"),
             Effect::Http(effect) => self.apply_of_clients(effect),
             Effect::Worker(effect) => self.apply_of_workers(effect),
             Effect::Server(effect) => self.apply_of_server(effect),

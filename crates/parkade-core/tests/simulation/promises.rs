@@ -254,6 +254,7 @@ fn nobody_waits_on_a_channel_unknown(world: &World, status: &Status) {
             | Wait::Stored
             | Wait::Job { .. }
             | Wait::Visit { .. }
+            | Wait::File
             | Wait::Access { .. } => {}
             Wait::Next { channel, .. } => told.entry(channel.as_str()).or_default().0 += 1,
             Wait::Stream { channel, .. } => told.entry(channel.as_str()).or_default().1 += 1,

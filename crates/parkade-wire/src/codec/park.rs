@@ -7,8 +7,8 @@ use super::query::{begin, end, query};
 use super::read::Reader;
 use crate::error::PayloadFault;
 use crate::exchange::{Added, Headers, Response};
-use crate::limits::{CHANNEL_NAME_BYTES_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, STATE_BYTES_MAX};
-use crate::wait::{CallKind, ThenRequest, WaitRequest};
+use crate::limits::{CHANNEL_NAME_BYTES_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, STATE_BYTES_MAX};
+use crate::wait::{CallKind, FilesOf, ThenRequest, WaitRequest};
 
 /// `[status, headers, body]`
 pub(super) fn response(reader: &mut Reader) -> Result<Response, PayloadFault> {
@@ -75,6 +75,10 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
             Err(PayloadFault::payload("a job's answer is nil"))
         }
         (
+            WaitRequest::File { .. } | WaitRequest::Files(_),
+            ThenRequest::Answer { response: Some(_), .. } | ThenRequest::Call { .. } | ThenRequest::Await,
+        ) => Err(PayloadFault::payload("a file has only answer nil")),
+        (
             WaitRequest::Access { .. },
             ThenRequest::Answer { response: Some(_), .. } | ThenRequest::Call { .. } | ThenRequest::Await,
         ) => Err(PayloadFault::payload("access has only answer nil")),
@@ -90,6 +94,8 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
             | WaitRequest::Rollback
             | WaitRequest::Stored
             | WaitRequest::Result { .. }
+            | WaitRequest::File { .. }
+            | WaitRequest::Files(_)
             | WaitRequest::Access { .. }
             | WaitRequest::Unaccepted { .. },
             _,
@@ -118,6 +124,8 @@ pub(super) fn wait(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
         "stored" => stored(&mut whole),
         "result" => result_of(&mut whole),
         "access" => access(&mut whole),
+        "file" => file(&mut whole),
+        "files" => files(&mut whole),
         _ => Err(PayloadFault::payload("no wait of this core")),
     };
     Ok(known.unwrap_or_else(|fault| WaitRequest::Unaccepted { name: name.to_owned(), why: fault.why }))
@@ -185,6 +193,50 @@ fn published(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
 
 fn whole_number(reader: &mut Reader) -> Result<u64, PayloadFault> {
     reader.unsigned("a number is an integer that is not negative")
+}
+
+/// `["file", path, options]`
+fn file(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
+    reader.array(3, |reader| {
+        reader.skip(1)?;
+        let path = path(reader)?;
+        reader.map(|_, _| Ok(false))?;
+        Ok(WaitRequest::File { path })
+    })
+}
+
+/// `["files", folder, path, options]`
+fn files(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
+    reader.array(4, |reader| {
+        reader.skip(1)?;
+        let (folder, path) = (path(reader)?, reader.optional(path)?);
+        let (mut depth, mut hidden, mut precompressed, mut index) = (0, false, false, None);
+        reader.map(|reader, key| {
+            match key {
+                "depth" => {
+                    let segments = u32::try_from(reader.integer("depth is an integer")?);
+                    depth = segments.map_err(|_| PayloadFault::payload("depth is not negative"))?;
+                }
+                "hidden" => hidden = reader.boolean("hidden is a boolean")?,
+                "precompressed" => precompressed = reader.boolean("precompressed is a boolean")?,
+                "index" => index = reader.optional(|reader| reader.text("index is text").map(str::to_owned))?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        if index.as_deref().is_some_and(|name| name.is_empty() || name.contains(['/', '\\', '\0'])) {
+            return Err(PayloadFault::payload("index is the name of a file"));
+        }
+        Ok(WaitRequest::Files(Box::new(FilesOf { folder, path, depth, hidden, precompressed, index })))
+    })
+}
+
+fn path(reader: &mut Reader) -> Result<String, PayloadFault> {
+    let path = reader.text("a path is text")?;
+    if path.is_empty() || path.len() > PATH_BYTES_MAX || path.contains('\0') {
+        return Err(PayloadFault::payload("a path has 1 to 65,536 bytes, none of them NUL"));
+    }
+    Ok(path.to_owned())
 }
 
 /// The cursor of a client that comes back: an invalid one is a position nevertheless (see [`Cursor::told`]).

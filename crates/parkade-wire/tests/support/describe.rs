@@ -204,6 +204,16 @@ fn wait(wait: &WaitRequest) -> Value {
         WaitRequest::Result { job, timeout } => {
             json!(["result", hex(&job.bytes()), map(&[("timeout", seconds(*timeout))])])
         }
+        WaitRequest::File { path } => json!(["file", path, {}]),
+        WaitRequest::Files(files) => {
+            let told = map(&[
+                ("depth", if files.depth == 0 { Value::Null } else { json!(files.depth) }),
+                ("hidden", if files.hidden { json!(true) } else { Value::Null }),
+                ("precompressed", if files.precompressed { json!(true) } else { Value::Null }),
+                ("index", json!(files.index)),
+            ]);
+            json!(["files", files.folder, files.path, told])
+        }
         WaitRequest::Access { granted } => json!(["access", granted]),
         WaitRequest::Unaccepted { name, .. } => json!([name, "unaccepted"]),
     }

@@ -13,6 +13,7 @@ use super::surroundings::{self, BadSurroundings, Declared, Surroundings};
 use super::{called, check, waits};
 use crate::clients::added::{AddedHeaders, OwnedHeader};
 use crate::databases::Databases;
+use crate::files::Source;
 use crate::http::{Head, answer};
 use crate::queries::WorkRequest;
 use crate::routing::{self, HeldRoute, RouteError, RouteMatch, RouteSpec};
@@ -38,6 +39,8 @@ pub enum StaticRoute {
 struct Ready {
     standing: StaticRoute,
     query: Option<WorkRequest>,
+    /// The file that is its answer.
+    file: Option<Source>,
     /// For each method, in the statistics.
     numbers: Vec<(Box<str>, RouteNumber)>,
     added: Option<RouteAdded>,
@@ -172,6 +175,11 @@ impl Routes {
         matches!(self.standing(route), StaticRoute::Job)
     }
 
+    /// The file of a wait route.
+    pub fn file(&self, route: RouteId) -> Option<&Source> {
+        self.tables.ready(route)?.file.as_ref()
+    }
+
     /// The query of a wait route.
     pub fn query(&self, route: RouteId) -> Option<&WorkRequest> {
         self.tables.ready(route)?.query.as_ref()
@@ -184,7 +192,7 @@ fn route_spec(
     names: &mut RouteNames,
 ) -> Result<(RouteSpec, Ready), BadApplication> {
     let path = route.path;
-    let (mut query, mut adds) = (None, None);
+    let (mut query, mut adds, mut file) = (None, None, None);
     let (kind, standing) = match route.kind {
         RouteKind::Sync => (routing::RouteWork::Sync, StaticRoute::None),
         RouteKind::Async => (routing::RouteWork::Async, StaticRoute::None),
@@ -197,6 +205,7 @@ fn route_spec(
             (routing::RouteWork::Wait { wait, then: Then::Answer }, StaticRoute::Job)
         }
         RouteKind::Wait { wait: told, then } => {
+            file = Source::of(&told);
             let (wait, needed) =
                 waits::wait(told, databases).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
             if let Some(WorkRequest::NoDatabase(why)) = &needed {
@@ -219,7 +228,10 @@ fn route_spec(
     };
     let deadline = route.deadline.map(|seconds| (seconds > 0.0).then(|| duration(seconds)));
     let numbers = numbers(&route.methods, &path, &route.origin, names);
-    Ok((RouteSpec { methods: route.methods, path, kind, deadline }, Ready { standing, query, numbers, added: adds }))
+    Ok((
+        RouteSpec { methods: route.methods, path, kind, deadline },
+        Ready { standing, query, file, numbers, added: adds },
+    ))
 }
 
 /// A route for `GET` also answers `HEAD`.

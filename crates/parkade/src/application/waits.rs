@@ -28,6 +28,7 @@ pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<Wo
         WaitRequest::Rollback => Ok(needs(queries::end(QueryWork::Rollback))),
         WaitRequest::Stored => Ok((Wait::Stored, None)),
         WaitRequest::Result { job, timeout } => Ok((Wait::Job { job, timeout }, None)),
+        WaitRequest::File { .. } | WaitRequest::Files(_) => Ok((Wait::File, None)),
         WaitRequest::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
         WaitRequest::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
     }
@@ -49,6 +50,8 @@ pub fn in_words(wait: &WaitRequest) -> String {
         WaitRequest::History { channel, .. } => format!("history of {channel}"),
         WaitRequest::Query(query) => statement(query),
         WaitRequest::Result { timeout, .. } => format!("end of a job{}", at_most(timeout)),
+        WaitRequest::File { path } => format!("file {path}"),
+        WaitRequest::Files(folder) => format!("files of {}", folder.folder),
         WaitRequest::Begin(_)
         | WaitRequest::Commit
         | WaitRequest::Rollback
@@ -84,6 +87,7 @@ pub fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
         | Wait::Stored
         | Wait::Job { .. }
         | Wait::Visit { .. }
+        | Wait::File
         | Wait::Access { .. } => wait,
     }
 }
@@ -112,6 +116,7 @@ pub fn preferred(wait: Wait, patience: Option<f64>) -> (Wait, bool) {
         | Wait::Query(_)
         | Wait::Stored
         | Wait::Visit { .. }
+        | Wait::File
         | Wait::Access { .. } => (wait, false),
     }
 }
@@ -151,8 +156,8 @@ pub fn wire_outcome<'a>(
         Outcome::Refused { refusal } if clients::is_about_a_query(refusal) => Some(unknown_outcome(refusal)),
         Outcome::Refused { refusal: Refusal::NoTransaction } => Some(no_transaction()),
         Outcome::Job { job: id, standing } => Some(job(id, standing)),
-        // A coroutine awaits it; each request gets its own outcome.
-        Outcome::Stored => None,
+        // A coroutine awaits the first, and each request gets its own outcome; the other is told to nobody.
+        Outcome::Stored | Outcome::File { .. } => None,
         Outcome::Elapsed => Some(WaitOutcome::Elapsed),
         Outcome::Unparked => Some(WaitOutcome::Unparked),
         Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),

@@ -6,12 +6,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_model::{Cursor, JobId, RequestId};
+use parkade_files::Asked;
+use parkade_model::{Cursor, JobId, RequestId, Then};
 use parkade_wire::Response;
 use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::added::AddedHeaders;
+use crate::files::{Source, Wanted};
 use crate::http::answer::HeaderField;
 use crate::http::budget::Reservation;
 use crate::http::forwarded::RequestOrigin;
@@ -195,7 +197,7 @@ pub struct Arrival {
 }
 
 /// What a request's headers say about waits. They may be needed after everything else of the request is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Wishes {
     /// The cursor that the client came back with.
     pub cursor: Option<Cursor>,
@@ -203,13 +205,16 @@ pub struct Wishes {
     pub patience: Option<f64>,
     /// Whether the application decides if its client may access a job.
     pub is_about_job: bool,
+    /// What it says of a file that may answer it.
+    pub asked: Asked,
 }
 
-/// How to continue when a wait is over.
+/// How to continue when a wait is over, or the file that is the answer.
 #[derive(Debug)]
 pub enum Kept {
     Response(Response),
     Function { name: Box<str>, state: Bytes },
+    File(Wanted),
 }
 
 /// What the access log will say, and how the client reads errors.
@@ -291,19 +296,35 @@ impl Exchange {
         Some(arrival)
     }
 
-    /// No worker will get the request again: its head and body are dropped. `waits_on`: its coroutine may begin another
-    /// wait.
-    pub fn forget_arrival(&mut self, waits_on: bool) {
-        if !waits_on {
-            self.take_arrival();
-            self.wishes = None;
-        } else if self.arrival.is_some() {
-            let (cursor, patience, is_about_job) = (self.cursor(), self.patience(), self.is_about_job());
-            let wishes = Wishes { cursor, patience, is_about_job };
-            self.take_arrival();
-            // Most requests have none.
-            self.wishes = (wishes != Wishes::default()).then(|| Box::new(wishes));
+    /// What it says of a file that answers it.
+    pub fn asked(&self) -> Asked {
+        match (&self.arrival, &self.wishes) {
+            (Some(arrival), _) => Asked::of(arrival.head.method(), arrival.head.fields()),
+            (None, Some(wishes)) => wishes.asked.clone(),
+            (None, None) => Asked::default(),
         }
+    }
+
+    /// The file that is its answer.
+    pub fn wanted(&self, source: &Source) -> Wanted {
+        source.wanted(self.arrival.as_ref().map(|arrival| arrival.head.path()), self.asked())
+    }
+
+    /// No worker will get the request again: its head and body are dropped. A coroutine may begin another wait, and a
+    /// function may answer with a file.
+    pub fn forget_arrival(&mut self, then: Then) {
+        let wishes = match then {
+            Then::Answer => Wishes::default(),
+            Then::Call { .. } => Wishes { asked: self.asked(), ..Wishes::default() },
+            Then::Await if self.arrival.is_none() => return,
+            Then::Await => {
+                let (cursor, patience, is_about_job) = (self.cursor(), self.patience(), self.is_about_job());
+                Wishes { cursor, patience, is_about_job, asked: self.asked() }
+            }
+        };
+        self.take_arrival();
+        // Most requests have none.
+        self.wishes = (wishes != Wishes::default()).then(|| Box::new(wishes));
     }
 }
 
@@ -477,6 +498,7 @@ impl Exchanges {
         kept.map(|kept| match kept {
             Kept::Response(response) => response.body.len(),
             Kept::Function { name, state } => name.len() + state.len(),
+            Kept::File(wanted) => wanted.path.len(),
         })
         .sum()
     }

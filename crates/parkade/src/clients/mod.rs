@@ -22,9 +22,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::limits::RETRY_AFTER_MAX;
 use parkade_core::{Effect, HttpEffect, Moment, RouteId, ServerEffect, Times};
-use parkade_model::{Cursor, Ending, MessageId, Refusal, RequestId};
+use parkade_model::{Cursor, Ending, MessageId, Refusal, RequestId, Then};
 use parkade_wire::Response;
 
+use crate::files::{Fields, Wanted};
 use crate::http::answer::{BadAnswer, HeaderField, Prepared};
 use crate::http::limits::{LEAVING_TIME, LEAVING_TIME_BESIDE_ANSWERS};
 use crate::http::problem::Problem;
@@ -66,6 +67,10 @@ pub struct Clients {
     too_large: LineThrottle,
     recently_ended: RecentlyEnded,
     ids: RequestIds,
+}
+
+fn borrowed(fields: &Fields) -> impl Iterator<Item = HeaderField<'_>> + Clone {
+    fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
 }
 
 /// What remains to be done after a step through the deferred responses.
@@ -306,7 +311,10 @@ impl Clients {
     /// Keeps with the request how to continue after its wait: no worker will get the request itself again.
     pub fn keep(&mut self, request: RequestId, kept: Option<Kept>) {
         if let Some(exchange) = self.exchanges.of(request) {
-            exchange.take_arrival();
+            match &kept {
+                Some(Kept::Function { .. }) => exchange.forget_arrival(Then::Call { concurrent: false }),
+                Some(Kept::Response(_) | Kept::File(_)) | None => exchange.forget_arrival(Then::Answer),
+            }
             exchange.kept = kept.map(Box::new);
         }
     }
@@ -317,9 +325,42 @@ impl Clients {
         match (exchange.kept.take().map(|kept| *kept), exchange.route.as_ref().map(HeldRoute::id)) {
             (Some(Kept::Response(response)), _) => self.send(request, &response),
             (None, Some(route)) => return Some(route),
-            (Some(Kept::Function { .. }) | None, _) => self.answer_nothing(request),
+            (Some(Kept::Function { .. } | Kept::File(_)) | None, _) => self.answer_nothing(request),
         }
         None
+    }
+
+    /// The file that is kept as the answer of this request, and whether its client wants no content.
+    pub fn take_wanted(&mut self, request: RequestId) -> Option<(Wanted, bool)> {
+        let is_head = self.http.is_head(request);
+        let exchange = self.exchanges.of(request)?;
+        match exchange.kept.take().map(|kept| *kept) {
+            Some(Kept::File(wanted)) => Some((wanted, is_head)),
+            kept => {
+                exchange.kept = kept.map(Box::new);
+                None
+            }
+        }
+    }
+
+    /// Answers with a file, if it is small: this is all of it.
+    pub fn answer_file(&mut self, request: RequestId, status: u16, fields: &Fields, body: &Bytes) {
+        self.answer(request, status, borrowed(fields), body);
+    }
+
+    /// Begins a response of a file, whose pieces follow.
+    pub fn begin_file(&mut self, request: RequestId, status: u16, fields: &Fields) {
+        self.begin(request, status, borrowed(fields), StreamedContent::Body, 0);
+    }
+
+    /// The conditions of a client do not hold for its file.
+    pub fn fail_file(&mut self, request: RequestId, status: u16, fields: &Fields) {
+        let detail = match status {
+            416 => "the file has no such bytes",
+            _ => "the file is not in the state that the request requires",
+        };
+        let fields: Vec<HeaderField<'_>> = borrowed(fields).collect();
+        self.answer_problem(request, &Problem::new(status, "client", detail), &fields);
     }
 
     /// Begins a response of rows, which follow as they arrive. Returns whether its client wants them.

@@ -158,6 +158,7 @@ pub fn audience(effect: &Effect) -> Audience<'_> {
         | Effect::Server(ServerEffect::DropHistory { .. }) => Audience::Afterwards,
         Effect::Worker(_)
         | Effect::Database(_)
+        | Effect::File(_)
         | Effect::Store(_)
         | Effect::Recurring(_)
         | Effect::Cancel(_)

@@ -49,6 +49,9 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         Refusal::StoreUnreadable => {
             (503, "server", "the state of the job is unknown, because the job store is unavailable", Some(b"1"))
         }
+        Refusal::FileMissing => (404, "client", "there is no such file", None),
+        Refusal::FileUnreadable => (500, "application", "a file cannot be read; the log says why", None),
+        Refusal::FilesFull => (503, "server", "too many files are being sent", Some(b"5")),
         Refusal::DeadlinePassed => (504, "application", "the deadline passed before the application answered", None),
     }
 }

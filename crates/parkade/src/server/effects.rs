@@ -23,6 +23,7 @@ impl Server {
             Effect::Http(effect) => self.act_for_client(effect),
             Effect::Worker(effect) => self.act_on_worker(effect),
             Effect::Database(effect) => self.act_on_database(effect),
+            Effect::File(effect) => self.act_on_file(effect),
             Effect::Store(effect) => self.act_on_store(effect),
             Effect::Server(effect) => self.act_on_server(effect),
             Effect::Recurring(effect) => self.with_jobs(|jobs, cx| jobs.recur(cx, effect)),
@@ -344,7 +345,7 @@ fn function<'a>(exchange: &'a Exchange, routes: &'a Routes) -> Option<(&'a str, 
             StaticRoute::Function { name, state } => Some((name, state)),
             StaticRoute::None | StaticRoute::Answer(_) | StaticRoute::Job => None,
         },
-        (Some(Kept::Response(_)) | None, _) => None,
+        (Some(Kept::Response(_) | Kept::File(_)) | None, _) => None,
     }
 }
 

@@ -19,6 +19,7 @@ use crate::clients::NewMessage;
 use crate::clients::Step;
 use crate::clock::Clock;
 use crate::databases::DatabaseEvent;
+use crate::files::FileEvent;
 use crate::http::{FIRST_REQUEST_TIME, HttpEvent, SWEEP_INTERVAL};
 use crate::jobs::{CancelFailed, Jobs, Waited};
 use crate::service_manager::{ServiceManager, ServicePhase};
@@ -82,6 +83,7 @@ pub struct EventLoop {
     /// Events that the core has not seen, because their share of a turn was over.
     from_clients: Vec<HttpEvent>,
     from_databases: Vec<DatabaseEvent>,
+    from_files: Vec<FileEvent>,
     /// Set during shutdown: the drain begins when all new connections have been served, at the latest at this time.
     drain_at: Option<Moment>,
     /// The application has been loaded once.
@@ -98,6 +100,7 @@ impl EventLoop {
             turns: Turns::default(),
             from_clients: Vec::new(),
             from_databases: Vec::new(),
+            from_files: Vec::new(),
             drain_at: None,
             has_been_ready: false,
             grace,
@@ -121,6 +124,7 @@ impl EventLoop {
                 ready = server.upstream.ready() => ready.map(|()| Woken::Ready)?,
                 ready = server.databases.ready() => server.databases.wake(ready).map(|()| Woken::Ready)?,
                 ready = server.jobs.ready() => ready.map(|()| Woken::Ready)?,
+                () = server.files.ready() => Woken::Ready,
                 Some(input) = inputs.recv() => Woken::Input(input),
                 () = sleep_until(server.clock, due) => Woken::Ready,
                 () = std::future::ready(()), if goes_on => Woken::Ready,
@@ -235,8 +239,8 @@ impl EventLoop {
     /// Whether there are events that have not been handled.
     fn has_unheard(&self) -> bool {
         let server = &self.server;
-        !(self.from_clients.is_empty() && server.backlog.is_empty() && self.from_databases.is_empty())
-            || server.jobs.store.has_replies()
+        let is_empty = self.from_clients.is_empty() && self.from_databases.is_empty() && self.from_files.is_empty();
+        !(is_empty && server.backlog.is_empty()) || server.jobs.store.has_replies()
     }
 
     /// Does everything that is possible without waiting. All parts are polled, not only those that are ready, so that
@@ -246,6 +250,7 @@ impl EventLoop {
         self.turn_clients()?;
         self.turn_workers()?;
         self.turn_databases()?;
+        self.turn_files();
         self.turn_jobs(Share::of(SHARE))?;
         self.turn_timers();
         self.server.upstream.flush();
@@ -303,6 +308,16 @@ impl EventLoop {
         self.from_databases = hear(server, events, Share::of(SHARE), Server::hear_database);
         self.did(Part::Databases, count);
         Ok(())
+    }
+
+    fn turn_files(&mut self) {
+        let mut events = std::mem::take(&mut self.from_files);
+        if events.is_empty() {
+            self.server.files.turn(&mut events);
+        }
+        let count = events.len();
+        self.from_files = hear(&mut self.server, events, Share::of(SHARE), Server::hear_file);
+        self.did(Part::Files, count - self.from_files.len());
     }
 
     fn turn_timers(&mut self) {

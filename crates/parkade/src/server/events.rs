@@ -17,9 +17,10 @@ use super::payloads::Payload;
 use super::{Server, held_output};
 use crate::admin::PublishRefused;
 use crate::application::{self, Routes, surroundings, waits, worker_error};
-use crate::clients::exchange::{Arrival, Exchange, JobAsked};
+use crate::clients::exchange::{Arrival, Exchange, JobAsked, Kept};
 use crate::clients::{NewMessage, publishing};
 use crate::databases::DatabaseEvent;
+use crate::files::Source;
 use crate::http::HttpEvent;
 use crate::http::answer::BadAnswer;
 use crate::jobs::{self, WaitingWorker};
@@ -321,6 +322,7 @@ impl Server {
             }
             wait => wait,
         };
+        let file = Source::of(&wait);
         let known = match wait {
             WaitRequest::Access { granted }
                 if self.clients.exchanges.peek(request).is_some_and(Exchange::is_about_job) =>
@@ -343,6 +345,9 @@ impl Server {
             }
         };
         let (then, kept) = application::kept(then);
+        let exchange = self.clients.exchanges.peek(request);
+        let file = file.and_then(|file| Some(Kept::File(exchange?.wanted(&file))));
+        let kept = kept.or(file);
         let wait = match (then, self.clients.exchanges.of(request)) {
             (Then::Answer, Some(exchange)) => {
                 let (cursor, patience) = (exchange.cursor(), exchange.patience());
@@ -354,7 +359,7 @@ impl Server {
         self.tell_with(Payload::Park { kept, query }, |payload| Event::Parked { worker, request, wait, then, payload });
         if let Some(exchange) = self.clients.exchanges.of(request) {
             // It must not keep its head and body in memory while it waits.
-            exchange.forget_arrival(then == Then::Await);
+            exchange.forget_arrival(then);
         }
     }
 
@@ -476,13 +481,13 @@ fn directed(
         Destination::Wait { route, wait, then, deadline } => {
             exchange.route = routes.hold(route);
             // The core parks it at once, and no worker will get it, so nothing else of it is kept.
-            let arrival = exchange.take_arrival();
-            let cursor = arrival.as_ref().and_then(|arrival| arrival.cursor());
+            let (cursor, patience) = (exchange.cursor(), exchange.patience());
+            if let Some(file) = routes.file(route) {
+                exchange.kept = Some(Box::new(Kept::File(exchange.wanted(file))));
+            }
+            exchange.forget_arrival(then);
             let wait = match then {
-                Then::Answer => {
-                    let patience = arrival.and_then(|arrival| arrival.patience());
-                    as_its_client_wants(exchange, wait, cursor, patience)
-                }
+                Then::Answer => as_its_client_wants(exchange, wait, cursor, patience),
                 Then::Call { .. } | Then::Await => waits::with_cursor(wait, cursor),
             };
             Destination::Wait { route, wait, then, deadline }

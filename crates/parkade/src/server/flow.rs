@@ -1,10 +1,11 @@
-//! Bytes on their way from a worker or a database to a client: as the client takes them, their source may send more.
+//! Bytes on their way from a worker, a database or a file to a client: as the client takes them, their source may send more.
 
 use bytes::Bytes;
 use parkade_model::RequestId;
 
 use crate::clients::Clients;
 use crate::databases::Databases;
+use crate::files::Files;
 use crate::http::answer::BadAnswer;
 use crate::queries::Queries;
 use crate::upstream::Upstream;
@@ -13,6 +14,7 @@ pub struct Flow<'a> {
     pub clients: &'a mut Clients,
     pub queries: &'a Queries,
     pub databases: &'a mut Databases,
+    pub files: &'a mut Files,
     pub upstream: &'a mut Upstream,
 }
 
@@ -24,7 +26,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Sends rows. If they do not fit the response, the core ends it.
+    /// Sends rows, or a piece of a file. If they do not fit the response, the core ends it.
     pub fn send_rows(&mut self, request: RequestId, rows: &Bytes) {
         let _ = self.send(request, rows);
     }
@@ -40,6 +42,7 @@ impl Flow<'_> {
         match self.queries.flowing_to(request) {
             _ if bytes == 0 => {}
             Some((query, database)) => self.databases.taken(database, query, bytes),
+            None if self.files.is_sending(request) => self.files.taken(request, bytes),
             None => self.upstream.grant(request, bytes),
         }
     }

@@ -6,6 +6,7 @@ mod cpu;
 mod effects;
 mod event_loop;
 mod events;
+mod file_answers;
 mod flow;
 mod held_output;
 mod limits;
@@ -22,6 +23,7 @@ use crate::application::Routes;
 use crate::clients::{Clients, Messages};
 use crate::clock::Clock;
 use crate::databases::Databases;
+use crate::files::Files;
 use crate::http::Http;
 use crate::jobs::{JobContext, Jobs, TransactionJobs};
 use crate::loading::Loading;
@@ -46,6 +48,7 @@ pub struct Server {
     jobs: Jobs,
     transaction_jobs: TransactionJobs,
     queries: Queries,
+    files: Files,
     messages: Messages,
     routes: Routes,
     payloads: Payloads,
@@ -71,6 +74,7 @@ pub struct Parts {
     pub upstream: Upstream,
     pub databases: Databases,
     pub jobs: Jobs,
+    pub files: Files,
     /// The maximum size of a result that a worker gets, or that several requests share.
     pub result_bytes_max: usize,
     pub access_log: Option<AccessLog>,
@@ -87,6 +91,7 @@ impl Server {
             jobs: parts.jobs,
             transaction_jobs: TransactionJobs::default(),
             queries: Queries::new(parts.result_bytes_max, parts.about.is_dev),
+            files: parts.files,
             messages: Messages::default(),
             routes: Routes::default(),
             payloads: Payloads::default(),
@@ -174,7 +179,7 @@ impl Server {
     }
 
     fn flow(&mut self) -> Flow<'_> {
-        let Self { clients, queries, databases, upstream, .. } = self;
-        Flow { clients, queries, databases, upstream }
+        let Self { clients, queries, databases, files, upstream, .. } = self;
+        Flow { clients, queries, databases, files, upstream }
     }
 }

@@ -21,6 +21,7 @@ from ._sql.queries import Query, query
 from ._sql.rows import Row, Rows
 from ._sql.transactions import Transaction, transaction
 from ._waits.channel import BEGINNING, Channel, channel
+from ._waits.files import File
 from ._waits.message import History, Message
 from ._waits.wait import Wait, after
 from .errors import (
@@ -53,6 +54,7 @@ __all__ = [
     "Cors",
     "Discard",
     "Fields",
+    "File",
     "HTTPError",
     "Header",
     "Headers",

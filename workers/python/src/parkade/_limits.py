@@ -8,6 +8,7 @@ WINDOW = 262_144  # bytes of DATA under way for a stream and direction; then: th
 EVENT_NAME_MAX = 200  # bytes of an event's name; then: ValueError
 MESSAGE_MAX = 524_288  # bytes of a published message; then: ValueError
 JOB_NAME_MAX = 200  # bytes of a job's name, its queue's, its key; then: ValueError, SignatureError
+PATH_MAX = 65_536  # bytes of the path of a file, a folder or a request
 JOB_VALUE_MAX = 524_288  # bytes of a job's arguments, and of its result; then: ValueError, the attempt fails
 # Bytes of a result that goes with a wait. The rest of the state is the job itself. Then: the attempt fails.
 JOB_KEPT_MAX = INLINE_MAX - 1_024

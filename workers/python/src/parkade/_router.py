@@ -5,7 +5,7 @@ registered.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -17,9 +17,10 @@ from ._responses.templates import Templates
 from ._routing.patterns import Pattern, checked_prefix, join, parse
 from ._routing.routes import About, Route, make_route
 from ._suggestions import for_attribute
+from ._waits.files import files_of
 from ._wire.payloads import fault_of_channel
 from ._wire.ready import ChannelOptions, ChannelPattern
-from .errors import SignatureError
+from .errors import LoadError, SignatureError
 from .jobs._registry import JobRegistry
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -183,6 +184,56 @@ class Router(JobRegistry):
     ) -> Callable[[F], F]:
         """As `get`, for several methods: `@app.route("/orders", methods=["GET", "POST"])`."""
         return self._register(path, target, tuple(methods), deadline, name, responses, hidden, cors)
+
+    def files(
+        self,
+        path: str,
+        folder: str | Path,
+        *,
+        max_age: float | timedelta | None = None,
+        index: str | None = "index.html",
+        precompressed: bool = True,
+        hidden_files: bool = False,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+        name: str | None = None,
+        cors: Cors | bool | None = None,
+    ) -> None:
+        """Serves the files of a folder: `app.files("/static", "static")`. The server answers alone, without a worker.
+
+        A relative folder is next to the file that calls this. Nothing outside it is ever sent, whatever the path is and
+        wherever links lead; names that begin with a dot only with `hidden_files`. Folders are not listed: their `index`
+        is sent (None for none). `name` is for `path`: `app.path("static", path="app.css")`.
+
+        Browsers ask each time whether a file has changed; with `max_age` they use it for so many seconds without
+        asking. With `precompressed`, `app.css.br`, `app.css.zst` or `app.css.gz` is sent instead of `app.css` to
+        clients that accept it, unless it is older.
+
+        With a before or after hook, which may refuse a request, a worker says whether the server sends the file.
+        Raises `LoadError` without the folder, `SignatureError` for a path that is taken.
+        """
+        caller = sys._getframe(1).f_globals.get("__file__")
+        base = Path.cwd() if caller is None else Path(caller).parent
+        full = (base / folder).absolute()
+        if not full.is_dir():
+            raise LoadError(f"files: there is no folder {full}")
+        target = files_of(
+            full,
+            max_age=max_age,
+            index=index,
+            precompressed=precompressed,
+            hidden_files=hidden_files,
+            headers=headers,
+        )
+        prefix = join(self.prefix, path).rstrip("/")
+        if not prefix and not self._is_application:
+            raise SignatureError("the files of a router need a path, or a router with a prefix")
+        if parse(prefix or "/").ends_with_rest:
+            raise SignatureError(f"the path {path!r} ends with a parameter for the rest of the path")
+        about = About(self._tag, {}, hidden=True)
+        for pattern, given in ((prefix, None), (f"{prefix}/", None), (f"{prefix}/{{path:path}}", name)):
+            if pattern:
+                route = make_route(("GET",), parse(pattern), target, None, given, self.hooks, (), about, cors)
+                self._add_route(route)
 
     def path(self, name: str, /, **parameters: object) -> str:
         """The path of the route of that name with these parameters, encoded. Names are those of this router, so a

@@ -11,7 +11,6 @@ from .._link import port
 from .._link.answers import FAULTS, Answer, Run
 from .._requests.request import Request
 from .._responses.encoding import SHORT_TEXT, TEXT_HEAD, encode_string
-from .._responses.response import Response
 from .._routing.parameters import Call
 from .._routing.routes import Route
 from .._waits.wait import Wait
@@ -34,7 +33,7 @@ class Compiler:
         """The function that answers the requests of this route."""
         call = route.call
         if call is None:
-            call = _constant(route.target)
+            call = _constant(route)
         if route.asynchronous or self._all_async:
             awaited = inspect.iscoroutinefunction(route.target)
             if not (awaited or route.asynchronous):
@@ -104,7 +103,10 @@ class Compiler:
         return run
 
 
-def _constant(target: Wait | Response) -> Call:
+def _constant(route: Route) -> Call:
+    target = route.target
+    if isinstance(target, Wait) and isinstance(target.wait, p.Files):
+        return lambda raw, request: route.answer_of_target(raw)
     return lambda raw, request: target
 
 

@@ -223,6 +223,8 @@ def _contents_of_wait(wait: Wait) -> list[tuple[int | None, dict[str, Any] | Non
             return [(200, {JSON: {}})]
         case p.Stream():
             return [(200, {"text/event-stream": {}})]
+        case p.File() | p.Files():
+            return [(200, None)]
         case p.Next():
             return [(200, None), (204, None)]
         case _:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Raw
@@ -83,6 +84,21 @@ class Route:
         call = self.call and _bound(self.target, pattern, full_name, pattern.names)
         return replace(self, pattern=pattern, name=full_name, call=call, scopes=(*self.scopes, scope))
 
+    def _wait(self, path: str | None) -> Wait:
+        """The wait that is its target. `path`: that of a request which a worker answers, for the files of a folder."""
+        if not isinstance(self.target.wait, p.Files):
+            return cast(Wait, self.target)
+        last = self.pattern.segments[-1]
+        depth = len(self.pattern.segments) - (last == "" or self.pattern.ends_with_rest)
+        made = copy(self.target)
+        options = msgspec.structs.replace(made.wait.options, depth=depth)
+        made.wait = msgspec.structs.replace(made.wait, path=path, options=options)
+        return cast(Wait, made)
+
+    def answer_of_target(self, raw: p.Request) -> Wait:
+        """The wait for a request that a worker answers, because hooks are around it."""
+        return self._wait(self.request(raw).path)
+
     @property
     def cors(self) -> Cors | None:
         """Its policy for other origins: its own, or that of the nearest router that has one."""
@@ -112,7 +128,7 @@ class Route:
         if self.call is not None or in_worker or self.is_hooked:
             return plain
         if isinstance(self.target, Wait):
-            wait = msgspec.to_builtins(self.target.wait, builtin_types=(bytes,))
+            wait = msgspec.to_builtins(self._wait(None).wait, builtin_types=(bytes,))
             return msgspec.structs.replace(plain, kind="wait", deadline=None, wait=wait, then=_then(self.target))
         try:
             answer = inline(_response(self.target))

@@ -123,6 +123,8 @@ class Wait(Generic[T_co]):
             raise TypeError(f"the state of {getattr(function, '__qualname__', function)} is passed by name")
         if isinstance(self.wait, p.Stream):
             raise WaitError("a stream of messages goes straight to the client: it has no .then")
+        if isinstance(self.wait, p.File | p.Files):
+            raise WaitError("a file goes straight to the client: it has no .then")
         if self.added is not None:
             raise WaitError(_THEN_ADDED)
         self.used = True
@@ -152,7 +154,9 @@ class Wait(Generic[T_co]):
                 merged.pop(name, None)
         for name, value in given.pairs():
             merged.add(name, value)
-        if (unsendable := next((name for name in _OF_THE_SERVER if name in merged), None)) is not None:
+        is_file = isinstance(self.wait, p.File | p.Files)
+        reserved = (*_OF_THE_SERVER, *_OF_FILES) if is_file else _OF_THE_SERVER
+        if (unsendable := next((name for name in reserved if name in merged), None)) is not None:
             raise ValueError(f"{unsendable} is the server's to say")
         made = copy(self)
         self.used = True
@@ -170,6 +174,8 @@ class Wait(Generic[T_co]):
             raise WaitError("a wait with headers is returned, not awaited")
         if isinstance(self.wait, p.Stream):
             raise WaitError("a stream is returned, not awaited: await channel(name).next(since=cursor) repeatedly")
+        if isinstance(self.wait, p.File | p.Files):
+            raise WaitError("a file is returned, not awaited")
         exchange = port.exchange.get()
         if exchange is None:
             raise WaitError(AWAITED)
@@ -190,6 +196,7 @@ class Wait(Generic[T_co]):
 
 _THEN_ADDED = "after .then the function gives the answer: set its status and headers there"
 _OF_THE_SERVER = ("content-length", "connection", "keep-alive", "transfer-encoding", "upgrade")
+_OF_FILES = ("accept-ranges", "content-range", "etag", "last-modified")
 
 AWAIT = p.Await()
 

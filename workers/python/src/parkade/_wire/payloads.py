@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Raw
 
-from .._limits import CHANNEL_NAME_MAX, CREDIT_MAX, EVENT_NAME_MAX, INLINE_MAX, MESSAGE_MAX, NAME_MAX
+from .._limits import CHANNEL_NAME_MAX, CREDIT_MAX, EVENT_NAME_MAX, INLINE_MAX, MESSAGE_MAX, NAME_MAX, PATH_MAX
 from .jobs import Access as Access
 from .jobs import Completed as Completed
 from .jobs import Enqueue as Enqueue
@@ -133,6 +133,48 @@ class UntilPublished(Array, frozen=True, tag="published"):
     number: Count
 
 
+class FileOptions(Map, frozen=True):
+    pass
+
+
+class File(Array, frozen=True, tag="file"):
+    path: str
+    options: FileOptions
+
+    def __post_init__(self) -> None:
+        check_path(self.path)
+
+
+class FilesOptions(Map, frozen=True):
+    depth: Count = 0
+    hidden: bool = False
+    precompressed: bool = False
+    index: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.index is not None and (not self.index or set(self.index) & set("/\\\0")):
+            raise ValueError("index is the name of a file")
+
+
+class Files(Array, frozen=True, tag="files"):
+    """`path` is that of a request, as sent; None is the one that waits."""
+
+    folder: str
+    path: str | None
+    options: FilesOptions
+
+    def __post_init__(self) -> None:
+        check_path(self.folder)
+        if self.path is not None:
+            check_path(self.path)
+
+
+def check_path(path: str) -> None:
+    """Raises `ValueError` for a text that is no path."""
+    if not 1 <= byte_length(path) <= PATH_MAX or "\0" in path:
+        raise ValueError("a path has 1 to 65,536 bytes, none of them NUL")
+
+
 Wait: TypeAlias = (
     Timer
     | Next
@@ -145,6 +187,8 @@ Wait: TypeAlias = (
     | Rollback
     | UntilStored
     | UntilResult
+    | File
+    | Files
     | Access
 )
 

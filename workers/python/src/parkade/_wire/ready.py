@@ -17,6 +17,8 @@ from .payloads import (
     Answer,
     Await,
     Call,
+    File,
+    Files,
     History,
     Next,
     Response,
@@ -158,6 +160,8 @@ def check_wait(wait: list[Any], then: Then) -> None:
             raise ValueError("a job's answer is nil")
         case (Access(), Answer(response=Response()) | Call() | Await()):
             raise ValueError("access has only answer nil")
+        case (File() | Files() | ["file" | "files", *_], Answer(response=Response()) | Call() | Await()):
+            raise ValueError("a file has only answer nil")
         case (UntilStored(), Answer() | Call()):
             raise ValueError("that jobs are stored is only awaited")
         case (Begin() | Commit() | Rollback(), Answer() | Call()):

@@ -105,7 +105,7 @@ def _finish(job: Job, result: object) -> Answer:
 def _park(job: Job, wait: Wait) -> Parked:
     if isinstance(wait, Statement):
         raise InvalidResult("returned a query of a transaction, which ends with its block: await it there")
-    if isinstance(wait.wait, p.Stream):
+    if isinstance(wait.wait, p.Stream | p.File | p.Files):
         raise WaitError("a stream of messages goes to a client: in a job, call channel(name).next() repeatedly")
     if wait.function is None:
         is_timer = isinstance(wait.wait, p.Timer)

@@ -28,6 +28,7 @@ from . import _job_address as job_address
 from ._added import Added, Surroundings
 from ._databases import Databases
 from ._exchange import Exchange
+from ._files import answer_of_file
 from ._jobs import RUNS_MAX, Enqueued, Jobs
 from ._port import TestPort
 from ._request import nobodys_request
@@ -163,6 +164,9 @@ class Core:
             wait, preference = job_address.as_preferred(wait, Request(response.requested))
             given = then.added or p.Added(None, None)
             response.added.given = p.Added(given.status, [*(given.headers or []), *preference])
+        if isinstance(wait, p.File | p.Files):
+            response.whole = answer_of_file(wait, Request(response.requested))
+            return
         own = Request(response.requested).cursor if isinstance(then, p.Answer) else None
         ended: list[p.Outcome] = []
         response.parking = self._begin(response, wait, ended.append, own)
@@ -201,7 +205,7 @@ class Core:
             return self.waits.park_query(wait, 0, self.waits.answer_now(wait), over)
         if isinstance(wait, p.UntilResult):
             return self._begin_result(wait, over)
-        if isinstance(wait, p.UntilStored | p.Access):
+        if isinstance(wait, p.UntilStored | p.File | p.Files | p.Access):
             raise WaitError("no request waits for that")
         return self.waits.park_query(wait, *self.databases.ask(wait, response), over)
 

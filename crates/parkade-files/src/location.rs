@@ -1,0 +1,159 @@
+//! Which file of a folder a request's path names. What is not plainly below the folder names nothing.
+
+use percent_encoding::percent_decode_str;
+
+/// How a path names a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LocationRules {
+    /// So many segments of the path come before those of the file.
+    pub depth: usize,
+    /// Names that begin with a dot count, too.
+    pub with_hidden: bool,
+}
+
+/// A file of a folder, or a folder in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// Names with slashes between them; empty: the folder itself.
+    pub path: String,
+    /// The path ends with a slash, so only a folder can be meant.
+    pub is_folder: bool,
+    /// The last segment of the request's path, as sent.
+    last: String,
+}
+
+impl Location {
+    /// `path`: a request's path, as sent. `None`: it names nothing.
+    pub fn of(path: &str, rules: LocationRules) -> Option<Self> {
+        let mut segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+        if segments.len() < rules.depth {
+            return None;
+        }
+        let last = (*segments.iter().rev().find(|segment| !segment.is_empty()).unwrap_or(&"")).to_owned();
+        let mut segments = segments.split_off(rules.depth);
+        let is_folder = segments.last().is_some_and(|segment| segment.is_empty());
+        if is_folder {
+            segments.pop();
+        }
+        let names: Option<Vec<String>> = segments.into_iter().map(|segment| name(segment, rules.with_hidden)).collect();
+        Some(Self { path: names?.join("/"), is_folder, last })
+    }
+
+    /// Where the client finds the folder whose slash it left out: relative to its own request.
+    pub fn with_slash(&self) -> String {
+        // The dot keeps a colon in the name from being read as a scheme.
+        format!("./{}/", self.last)
+    }
+
+    /// The name of the file, without its folders.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// The name that a segment stands for, if it is one of a file: it is decoded once, and leads nowhere else on any system.
+fn name(segment: &str, with_hidden: bool) -> Option<String> {
+    let name = percent_decode_str(segment).decode_utf8().ok()?;
+    let is_plain = !name.is_empty() && !matches!(&*name, "." | "..") && !name.contains(['/', '\\']);
+    let is_visible = with_hidden || !name.starts_with('.');
+    (is_plain && is_visible && !name.chars().any(char::is_control)).then(|| name.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str, depth: usize) -> Option<String> {
+        Location::of(text, LocationRules { depth, with_hidden: false }).map(|found| found.path)
+    }
+
+    #[test]
+    fn a_path_names_a_file_below_the_folder() {
+        for (text, depth, expected) in [
+            ("/a.css", 0, "a.css"),
+            ("/static/a.css", 1, "a.css"),
+            ("/static/b/c.js", 1, "b/c.js"),
+            ("/st%61tic/%C3%BC%20x", 1, "ü x"),
+            ("/a/b/c", 2, "c"),
+            ("/static", 1, ""),
+            ("/static/", 1, ""),
+            ("/static/b/", 1, "b"),
+            ("/", 0, ""),
+            ("/static/...", 1, "..."),
+            ("/static/a..b", 1, "a..b"),
+            ("/static/%252e%252e", 1, "%2e%2e"),
+            ("/static/~root", 1, "~root"),
+            ("/static/c:x", 1, "c:x"),
+        ] {
+            let found = Location::of(text, LocationRules { depth, with_hidden: true }).map(|found| found.path);
+            assert_eq!(found.as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_leads_elsewhere_names_nothing() {
+        for text in [
+            "/s/..",
+            "/s/../a",
+            "/s/a/../b",
+            "/s/.",
+            "/s/./a",
+            "/s/%2e%2e/a",
+            "/s/.%2E/a",
+            "/s/%2E%2E",
+            "/s/..%2fa",
+            "/s/a%2f..%2fb",
+            "/s/%2fetc/passwd",
+            "/s//etc/passwd",
+            "/s/a//b",
+            "/s//",
+            "/s/a\\b",
+            "/s/..\\a",
+            "/s/%5c..%5ca",
+            "/s/a%00",
+            "/s/a%00.css",
+            "/s/a%0a",
+            "/s/%ff",
+            "/s/.git/config",
+            "/s/.env",
+            "/s/%2eenv",
+            "/s/b/.htaccess",
+            "s/a",
+            "",
+        ] {
+            assert_eq!(path(text, 1), None, "{text}");
+        }
+    }
+
+    /// Whatever is put together of such pieces, a name is never one that leads elsewhere.
+    #[test]
+    fn no_path_leads_out_of_the_folder() {
+        let pieces = ["/", ".", "..", "%2e", "%2f", "%5c", "\\", "%00", "a", "%c3", "%"];
+        let count = pieces.len();
+        for number in 0..count.pow(5) {
+            let text: String =
+                (0..5).scan(number, |rest, _| Some(pieces[std::mem::replace(rest, *rest / count) % count])).collect();
+            let Some(found) = Location::of(&format!("/{text}"), LocationRules { depth: 0, with_hidden: true }) else {
+                continue;
+            };
+            assert!(!found.path.starts_with('/') && !found.path.contains(['\\', '\0']), "{text}: {found:?}");
+            assert!(found.path.split('/').all(|name| !matches!(name, "." | "..")), "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn hidden_files_are_for_those_who_ask() {
+        let rules = LocationRules { depth: 1, with_hidden: true };
+        assert_eq!(Location::of("/s/.well-known/x", rules).unwrap().path, ".well-known/x");
+        assert_eq!(Location::of("/s/..", rules), None);
+    }
+
+    #[test]
+    fn a_folder_is_found_with_a_slash() {
+        for (text, slash) in [("/static", "./static/"), ("/static/a%20b", "./a%20b/"), ("/static/a:b", "./a:b/")] {
+            let found = Location::of(text, LocationRules { depth: 1, with_hidden: false }).unwrap();
+            assert_eq!((found.is_folder, found.with_slash().as_str()), (false, slash), "{text}");
+        }
+        assert!(Location::of("/static/a/", LocationRules { depth: 1, with_hidden: false }).unwrap().is_folder);
+    }
+}

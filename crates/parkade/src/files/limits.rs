@@ -1,0 +1,24 @@
+//! The bounds of files that are answers.
+
+/// What is read of a file at a time, and the largest answer that is sent in one piece: its file is closed at once. Then:
+/// the file stays open until its client has all of it. A read of this size takes some 20 µs if the system has it in
+/// memory, which is little compared with what it costs to send it.
+pub const PIECE_BYTES: usize = 64 * 1024;
+
+/// Bytes of one file that its client has not taken: one piece on its way, and one that is ready when it is gone. Then:
+/// the file is read no further.
+pub const UNTAKEN_BYTES_MAX: usize = 2 * PIECE_BYTES;
+
+/// Threads that open and read files at a time: enough for a disk with a queue, and for some network file systems that
+/// do not respond. Then: others wait in the order in which they came, until their deadline.
+pub const THREADS_MAX: usize = 16;
+
+/// Files that are open because their clients have not taken all of them. With [`UNTAKEN_BYTES_MAX`] this bounds their
+/// memory: 256 MiB. Then: 503 with `Retry-After`.
+pub const OPEN_FILES_MAX: usize = 2_048;
+
+/// The same, as a share of the descriptors that the process may have: most are for connections.
+pub const DESCRIPTORS_SHARE: u64 = 16;
+
+/// Attempts to read a small file that changes while it is read. Then: it is sent as the last attempt has read it.
+pub const ATTEMPTS_MAX: u32 = 3;

@@ -1,0 +1,214 @@
+//! Opens the file that is an answer, and reads its first piece. Runs in a thread, because disks may take long.
+
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use parkade_files::{Encoding, Encodings, FileAnswer, FileBody, Location, answer, content_type};
+use parkade_model::Refusal;
+use parkade_wire::FilesOf;
+
+use super::limits::{ATTEMPTS_MAX, PIECE_BYTES};
+use super::open_file::{Found, KeptFile, OpenFile, Places, ReadFault};
+use super::wanted::{Source, Wanted};
+
+/// Header fields of an answer.
+pub type Fields = Vec<(&'static str, String)>;
+
+/// What a request is answered.
+#[derive(Debug)]
+pub enum Opened {
+    /// This is all of it.
+    Whole { status: u16, fields: Fields, body: Bytes },
+    /// The conditions of the client do not hold: 412 or 416.
+    Failed { status: u16, fields: Fields },
+    /// More follows: the bytes from `next` on.
+    Begun { status: u16, fields: Fields, first: Bytes, file: KeptFile, next: u64, left: u64 },
+}
+
+/// Nothing is sent. `why`: what the log says, if the operator should know.
+#[derive(Debug)]
+pub struct Refused {
+    pub refusal: Refusal,
+    pub why: Option<String>,
+}
+
+impl Refused {
+    /// A thread has panicked.
+    pub fn by_a_bug() -> Self {
+        Self { refusal: Refusal::FileUnreadable, why: Some("a bug in parkade".to_owned()) }
+    }
+}
+
+/// A file, and how it is described.
+struct Chosen {
+    file: OpenFile,
+    name: String,
+    encoding: Option<Encoding>,
+    varies: bool,
+}
+
+enum Choice {
+    File(Chosen),
+    /// A folder, whose path lacks its slash.
+    Redirect(String),
+}
+
+pub fn open(wanted: &Wanted, is_head: bool, places: &Places) -> Result<Opened, Refused> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let chosen = match choose(wanted)? {
+            Choice::File(chosen) => chosen,
+            Choice::Redirect(to) => {
+                return Ok(Opened::Whole { status: 307, fields: vec![("location", to)], body: Bytes::new() });
+            }
+        };
+        if let Some(opened) = begin(chosen, wanted, is_head, places, attempts >= ATTEMPTS_MAX)? {
+            return Ok(opened);
+        }
+    }
+}
+
+/// `None`: the file was changed meanwhile.
+fn begin(
+    chosen: Chosen,
+    wanted: &Wanted,
+    is_head: bool,
+    places: &Places,
+    is_last_attempt: bool,
+) -> Result<Option<Opened>, Refused> {
+    let Chosen { file, name, encoding, varies } = chosen;
+    let content_type = content_type(&name);
+    let described = FileAnswer { facts: file.facts, content_type: &content_type, encoding, varies };
+    let (status, fields, body) = answer(&described, &wanted.asked, SystemTime::now());
+    let (first, length) = match body {
+        FileBody::Refused => return Ok(Some(Opened::Failed { status, fields })),
+        FileBody::None => return Ok(Some(Opened::Whole { status, fields, body: Bytes::new() })),
+        FileBody::Part { .. } if is_head => return Ok(Some(Opened::Whole { status, fields, body: Bytes::new() })),
+        FileBody::Part { first, length } => (first, length),
+    };
+    let piece = usize::try_from(length).map_or(PIECE_BYTES, |length| length.min(PIECE_BYTES));
+    let bytes = match file.read(first, piece) {
+        Err(ReadFault::Changed) if !is_last_attempt => return Ok(None),
+        Err(ReadFault::Changed) => file.read_anyway(first, piece).map_err(|error| unreadable(wanted, &error)),
+        Err(ReadFault::Io(error)) => Err(unreadable(wanted, &error)),
+        Ok(bytes) => Ok(bytes),
+    }?;
+    let left = length - piece as u64;
+    if left == 0 {
+        return Ok(Some(Opened::Whole { status, fields, body: bytes }));
+    }
+    let Some(file) = places.keep(file, path_of(wanted).into()) else {
+        return Err(Refused { refusal: Refusal::FilesFull, why: None });
+    };
+    Ok(Some(Opened::Begun { status, fields, first: bytes, file, next: first + piece as u64, left }))
+}
+
+fn choose(wanted: &Wanted) -> Result<Choice, Refused> {
+    match &wanted.source {
+        Source::Path(path) => match OpenFile::open(path) {
+            Ok(Found::File(file)) => {
+                let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+                Ok(Choice::File(Chosen { file, name, encoding: None, varies: false }))
+            }
+            Ok(Found::Folder | Found::Other) => Err(is_no_file(path)),
+            Err(error) => Err(unreadable(wanted, &error)),
+        },
+        Source::Folder(folder) => match wanted.location(folder) {
+            Some(location) => choose_of(folder, &location, wanted.asked.accepts),
+            None => Err(missing()),
+        },
+    }
+}
+
+fn choose_of(folder: &FilesOf, location: &Location, accepts: Encodings) -> Result<Choice, Refused> {
+    let root = Dir::open_ambient_dir(&folder.folder, ambient_authority()).map_err(|error| match full(&error) {
+        Some(refused) => refused,
+        None => {
+            Refused { refusal: Refusal::FileUnreadable, why: Some(format!("the folder {}: {error}", folder.folder)) }
+        }
+    })?;
+    let beneath = |path: &str| match OpenFile::open_beneath(&root, path) {
+        Ok(found) => Ok(found),
+        Err(error) => Err(refused_of(folder, path, &error)),
+    };
+    let index = folder.index.as_deref().map(|index| match &*location.path {
+        "" => index.to_owned(),
+        path => format!("{path}/{index}"),
+    });
+    let found = if location.path.is_empty() { Found::Folder } else { beneath(&location.path)? };
+    match (found, index) {
+        (Found::File(file), _) if !location.is_folder => {
+            Ok(Choice::File(compressed(folder, accepts, &root, &location.path, file)))
+        }
+        (Found::Folder, Some(index)) => match beneath(&index)? {
+            Found::File(file) if location.is_folder => {
+                Ok(Choice::File(compressed(folder, accepts, &root, &index, file)))
+            }
+            Found::File(_) => Ok(Choice::Redirect(location.with_slash())),
+            Found::Folder | Found::Other => Err(missing()),
+        },
+        (Found::File(_) | Found::Folder | Found::Other, _) => Err(missing()),
+    }
+}
+
+/// The best of the files next to it that its client accepts. One that is older than the file does not count.
+fn compressed(folder: &FilesOf, accepts: Encodings, root: &Dir, path: &str, file: OpenFile) -> Chosen {
+    let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+    let varies = folder.precompressed;
+    for encoding in accepts.iter().filter(|_| varies) {
+        let next_to_it = OpenFile::open_beneath(root, &format!("{path}{}", encoding.suffix()));
+        if let Ok(Found::File(compressed)) = next_to_it
+            && compressed.facts.modified >= file.facts.modified
+        {
+            return Chosen { file: compressed, name, encoding: Some(encoding), varies };
+        }
+    }
+    Chosen { file, name, encoding: None, varies }
+}
+
+fn missing() -> Refused {
+    Refused { refusal: Refusal::FileMissing, why: None }
+}
+
+fn is_no_file(path: &Path) -> Refused {
+    let why = format!("{} is not a regular file", path.display());
+    Refused { refusal: Refusal::FileUnreadable, why: Some(why) }
+}
+
+/// The application named a file that the server cannot read.
+fn unreadable(wanted: &Wanted, error: &io::Error) -> Refused {
+    full(error).unwrap_or_else(|| {
+        let why = Some(format!("{}: {error}", path_of(wanted)));
+        Refused { refusal: Refusal::FileUnreadable, why }
+    })
+}
+
+/// As the log has it.
+fn path_of(wanted: &Wanted) -> String {
+    match &wanted.source {
+        Source::Path(path) => path.display().to_string(),
+        Source::Folder(folder) => format!("{} of the folder {}", wanted.path, folder.folder),
+    }
+}
+
+/// A client named a file that is not there, or that it must not have: there is no difference for it.
+fn refused_of(folder: &FilesOf, path: &str, error: &io::Error) -> Refused {
+    let is_denied = error.raw_os_error() == Some(rustix::io::Errno::ACCESS.raw_os_error());
+    let is_broken = error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error());
+    let why = (is_denied || is_broken).then(|| format!("{path} of the folder {}: {error}", folder.folder));
+    let refusal = if is_broken { Refusal::FileUnreadable } else { Refusal::FileMissing };
+    full(error).unwrap_or(Refused { refusal, why })
+}
+
+/// The process, or the machine, has no descriptor left.
+fn full(error: &io::Error) -> Option<Refused> {
+    let no_descriptor = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    no_descriptor
+        .contains(&error.raw_os_error())
+        .then(|| Refused { refusal: Refusal::FilesFull, why: Some(error.to_string()) })
+}

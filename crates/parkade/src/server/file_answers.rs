@@ -1,0 +1,61 @@
+//! Files that are answers: what the core wants of them, and what becomes of them.
+//!
+//! Only methods of the server, on purpose: each needs the files, the clients and the core.
+
+use parkade_core::{Event, FileEffect, FileEnd};
+use parkade_model::RequestId;
+
+use super::Server;
+use crate::files::FileEvent;
+
+impl Server {
+    pub(super) fn act_on_file(&mut self, effect: FileEffect) {
+        match effect {
+            FileEffect::Send { request } => match self.clients.take_wanted(request) {
+                Some((wanted, is_head)) => self.files.send(request, wanted, is_head),
+                None => tracing::error!("a bug in parkade: the core began a file that no request asked for"),
+            },
+            FileEffect::Stop { request } => self.files.stop(request),
+        }
+    }
+
+    pub(super) fn hear_file(&mut self, event: FileEvent) {
+        match event {
+            FileEvent::Whole { request, status, fields, body } => {
+                self.clients.answer_file(request, status, &fields, &body);
+                self.end_file(request, FileEnd::Sent);
+            }
+            FileEvent::Failed { request, status, fields } => {
+                self.clients.fail_file(request, status, &fields);
+                self.end_file(request, FileEnd::Sent);
+            }
+            FileEvent::Begun { request, status, fields, first } => {
+                self.clients.begin_file(request, status, &fields);
+                self.tell(Event::FileBegan { request });
+                self.flow().send_rows(request, &first);
+            }
+            FileEvent::Piece { request, bytes, is_last } => {
+                self.flow().send_rows(request, &bytes);
+                if is_last {
+                    self.end_file(request, FileEnd::Sent);
+                }
+            }
+            FileEvent::Broken { request, why } => {
+                let what = self.describe(request);
+                tracing::error!(request = what, "a file was not sent to its end, and the response was reset: {why}");
+                self.end_file(request, FileEnd::Broken);
+            }
+            FileEvent::Refused { request, refusal, why } => {
+                if let Some(why) = why {
+                    let what = self.describe(request);
+                    tracing::error!(request = what, "a file cannot be sent: {why}");
+                }
+                self.end_file(request, FileEnd::Refused(refusal));
+            }
+        }
+    }
+
+    fn end_file(&mut self, request: RequestId, end: FileEnd) {
+        self.tell(Event::FileEnded { request, end });
+    }
+}
