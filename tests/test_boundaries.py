@@ -83,6 +83,8 @@ def without_tests(text: str) -> str:
         "crates/parkade-postgres",
         "crates/parkade-sqlite",
         "crates/parkade-jobs",
+        "crates/parkade-files",
+        "crates/parkade/src/files",
         "crates/parkade/src/store",
         "workers/python/src/parkade",
         "examples/delayed_echo/README.md",
@@ -184,6 +186,13 @@ def test_the_core_depends_on_nothing_that_touches_the_world() -> None:
     assert dependencies("parkade-core") <= HARMLESS | {"parkade-model"}
 
 
+def test_what_is_answered_for_a_file_is_decided_without_io() -> None:
+    """No file is opened and no clock is read there, and it knows nothing of Parkade."""
+    assert parkades("parkade-files") == set()
+    for path, text in sources(CRATES / "parkade-files" / "src"):
+        assert not re.search(r"\btokio\b|std::(fs|io|net|thread)\b|SystemTime::now|\bInstant\b", text), path
+
+
 def test_the_wire_is_bytes_only() -> None:
     for path, text in sources(CRATES / "parkade-wire" / "src"):
         assert not re.search(r"\btokio\b|std::net|std::fs|std::process|std::thread|Instant|SystemTime", text), path
@@ -246,7 +255,7 @@ def test_the_server_knows_of_workers_what_every_kind_of_them_has() -> None:
             assert not re.search(r"\bprocess::|\bLaunch\b|\bmio\b|std::process", text), path.relative_to(ROOT)
 
 
-@pytest.mark.parametrize("module", ["queries", "application", "jobs", "loading"])
+@pytest.mark.parametrize("module", ["queries", "application", "files", "jobs", "loading"])
 def test_what_the_server_is_made_of_knows_no_server(module: str) -> None:
     """Jobs have the store to themselves, and know what a worker is given for a run."""
     others = set() if module == "jobs" else {"upstream", "store"}

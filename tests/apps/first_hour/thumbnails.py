@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from msgspec import Meta
 
-from parkade import App, Discard, HTTPError, Job, Response, Retry, Upload, Wait
+from parkade import App, Discard, File, HTTPError, Job, Response, Retry, Upload, Wait
 
 FOLDER = Path(os.environ.get("THUMBNAILS", "thumbnails"))
 ROW_SECONDS = float(os.environ.get("ROW_SECONDS", "0"))  # stands for the work of larger pictures
@@ -97,11 +97,8 @@ def show(thumb: Thumb | None) -> Response:
 
 
 @app.get("/pictures/{id:uuid}")
-def picture(id: UUID) -> Response:
-    try:
-        return Response(path_of(id, "small").read_bytes(), headers={"content-type": "image/x-portable-pixmap"})
-    except FileNotFoundError:
-        raise HTTPError(404, "there is no such thumbnail") from None
+def picture(id: UUID) -> File:
+    return File.within(FOLDER, path_of(id, "small").name, content_type="image/x-portable-pixmap")
 
 
 @app.cron("30 3 * * *", timezone="Europe/Madrid")

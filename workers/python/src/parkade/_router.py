@@ -229,7 +229,7 @@ class Router(JobRegistry):
             raise SignatureError("the files of a router need a path, or a router with a prefix")
         if parse(prefix or "/").ends_with_rest:
             raise SignatureError(f"the path {path!r} ends with a parameter for the rest of the path")
-        about = About(self._tag, {}, hidden=True)
+        about = About(self._tag, {}, True, line_of(sys._getframe(1)))
         for pattern, given in ((prefix, None), (f"{prefix}/", None), (f"{prefix}/{{path:path}}", name)):
             if pattern:
                 route = make_route(("GET",), parse(pattern), target, None, given, self.hooks, (), about, cors)

@@ -50,7 +50,7 @@ class File(Wait[NoReturn]):
         headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     ) -> None:
         super().__init__(p.File(os.path.abspath(path), p.FileOptions()))
-        self.added = _added(filename, inline, content_type, headers)
+        _add(self, filename, inline, content_type, headers)
 
     @classmethod
     def within(
@@ -80,7 +80,7 @@ class File(Wait[NoReturn]):
         options = p.FilesOptions(hidden=hidden_files)
         made = cls.__new__(cls)
         Wait.__init__(made, p.Files(os.path.abspath(folder), "/" + quote(name, safe="/"), options))
-        made.added = _added(filename, inline, content_type, headers)
+        _add(made, filename, inline, content_type, headers)
         return made
 
     def __repr__(self) -> str:
@@ -124,22 +124,21 @@ def _cache_control(max_age: float | timedelta | None) -> str:
     return f"public, max-age={int(seconds)}"
 
 
-def _added(
+def _add(
+    file: File,
     filename: str | None,
     inline: bool,
     content_type: str | None,
     headers: Mapping[str, str] | Iterable[tuple[str, str]],
-) -> p.Added | None:
+) -> None:
     given = Headers(headers)
     if content_type is not None:
         given["content-type"] = content_type
     if filename is not None or inline:
         given["content-disposition"] = disposition(filename, inline)
-    if not given:
-        return None
-    plain = Wait[NoReturn](p.File("/", p.FileOptions())).headers(given.pairs())
-    plain.used = True
-    return plain.added
+    if given:
+        file.added = file.headers(given.pairs()).added
+        del file.used  # it is still to be returned
 
 
 def disposition(filename: str | None, inline: bool) -> str:
