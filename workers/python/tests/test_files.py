@@ -118,7 +118,7 @@ def test_a_path_that_is_none_is_refused() -> None:
 def test_the_files_of_a_folder_are_routes_of_the_core(folder: Path) -> None:
     app = App()
     app.files("/static", folder, max_age=timedelta(minutes=1), index=None, precompressed=False, name="static")
-    routes = app.ready().routes
+    routes = app._ready().routes
     assert [(route.path, route.kind, route.methods) for route in routes] == [
         (path, "wait", ["GET"]) for path in ("/static", "/static/", "/static/{path:path}")
     ]
@@ -133,7 +133,7 @@ def test_the_depth_is_that_of_all_prefixes(folder: Path) -> None:
     router.files("/files/x", folder)
     app.include(router, prefix="/v1")
     app.files("/", folder)
-    depths = {route.path: route.wait[3].get("depth", 0) for route in app.ready().routes if route.wait}
+    depths = {route.path: route.wait[3].get("depth", 0) for route in app._ready().routes if route.wait}
     v1 = "/v1/{tenant}/files/x"
     assert depths == {v1: 4, f"{v1}/": 4, f"{v1}/{{path:path}}": 4, "/": 0, "/{path:path}": 0}
 
@@ -162,7 +162,7 @@ def test_what_cannot_be_served_is_said_at_once(folder: Path) -> None:
 def test_a_relative_folder_is_next_to_the_file_that_names_it() -> None:
     app = App()
     app.files("/typed", "typed")
-    assert app.ready().routes[0].wait == [
+    assert app._ready().routes[0].wait == [
         *("files", str(Path(__file__).parent / "typed"), None),
         {"depth": 1, "precompressed": True, "index": "index.html"},
     ]
@@ -180,7 +180,7 @@ def test_a_hook_says_who_gets_a_file(folder: Path) -> None:
     def mark(request: Request, response: Response) -> None:
         response.headers["x-marked"] = "yes"
 
-    assert {route.kind for route in app.ready().routes} == {"sync"}
+    assert {route.kind for route in app._ready().routes} == {"sync"}
     client = Client(app)
     assert client.get("/static/a.txt").status == 401
     answer = client.get("/static/a.txt", headers={"authorization": "x", "range": "bytes=1-2"})
@@ -204,4 +204,4 @@ def _later(path: str) -> File:
 def test_the_wait_of_a_route_can_be_read_again(folder: Path) -> None:
     app = App()
     app.files("/static", folder)
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(app.ready()), type=type(app.ready())) == app.ready()
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(app._ready()), type=type(app._ready())) == app._ready()

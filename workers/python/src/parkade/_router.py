@@ -232,7 +232,7 @@ class Router(JobRegistry):
         about = About(self._tag, {}, True, line_of(sys._getframe(1)))
         for pattern, given in ((prefix, None), (f"{prefix}/", None), (f"{prefix}/{{path:path}}", name)):
             if pattern:
-                route = make_route(("GET",), parse(pattern), target, None, given, self.hooks, (), about, cors)
+                route = make_route(("GET",), parse(pattern), target, None, given, self._hooks, (), about, cors)
                 self._add_route(route)
 
     def path(self, name: str, /, **parameters: object) -> str:
