@@ -44,6 +44,11 @@ def test_a_decorator_without_parentheses_names_itself_and_the_function(verb: str
         getattr(App(), verb)(hola)
 
 
+def test_a_handler_whose_parameters_cannot_be_read_is_refused() -> None:
+    with pytest.raises(SignatureError, match=r"^/x: the parameters of builtins:dict cannot be read; write a function"):
+        App().get("/x", dict)
+
+
 @pytest.mark.parametrize("key", [lambda: "x", 200, 700, "404", object])
 def test_an_error_handler_of_nothing_is_refused(key: Any) -> None:
     with pytest.raises(SignatureError, match=r"as in @app.error\(404\)"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -162,6 +163,12 @@ def make_route(
         if isinstance(made, Wait):
             park(made, None)  # refuses an answer that the core cannot keep, now rather than at the first request
         return Route(methods, pattern, made, deadline, name or pattern.path, None, (scope,), about, cors)
+    try:
+        inspect.signature(target)
+    except ValueError:
+        raise SignatureError(
+            f"{pattern.path}: the parameters of {handler_of(target)} cannot be read; write a function that calls it"
+        ) from None
     check_returned(target)
     name = name or str(getattr(target, "__name__", pattern.path))
     call = _bound(target, pattern, name, optional)
