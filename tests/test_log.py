@@ -166,6 +166,12 @@ def test_an_application_that_does_not_load_is_told_with_its_reason_and_no_killin
     assert server.fails() == 1
     assert "No module named 'no_such_module'" in server.log()
     assert "killing a worker" not in server.log()
+    assert "SIGKILL" not in server.log(), "the others are ended because of the first"
+    assert (
+        "ERROR the application does not load: ModuleNotFoundError: No module named 'no_such_module' worker="
+        in server.log()
+    )
+    assert "\n  | Traceback (most recent call last):\n" in server.log()
 
 
 def test_a_worker_that_prints_without_end_delays_nobody(serve: Serve, tmp_path: Path) -> None:

@@ -50,6 +50,26 @@ pub struct Record {
     pub fields: Map<String, Value>,
 }
 
+impl Record {
+    /// The application does not load. `text`: its traceback, or one line that says why.
+    pub fn of_load_error(text: &str) -> Self {
+        let text = text.trim_end();
+        let why = text.lines().last().unwrap_or_default();
+        Self {
+            level: RecordLevel::Error,
+            message: format!("the application does not load: {why}"),
+            traceback: (why.len() < text.len()).then(|| text.to_owned()),
+            logger: None,
+            stream: None,
+            method: None,
+            path: None,
+            job: None,
+            exception: None,
+            fields: Map::new(),
+        }
+    }
+}
+
 /// What the core knows of a record's origin.
 #[derive(Debug, Clone, Default)]
 pub struct RecordOrigin {
@@ -200,6 +220,17 @@ mod tests {
             record.unwrap(),
             RecordOrigin { worker: 1, pid: Some(42), route: Some("GET /x/{n}".into()), request_id: Some("abc".into()) },
         )
+    }
+
+    #[test]
+    fn an_application_that_does_not_load_is_one_record_with_its_worker_before_the_traceback() {
+        let origin = RecordOrigin { worker: 3, ..RecordOrigin::default() };
+        let failed = Record::of_load_error("Traceback:\n  line\nSyntaxError: x\n");
+        let line = text_line("now", &failed, &origin, false);
+        let expected = "now ERROR the application does not load: SyntaxError: x worker=3\nTraceback:\n  line\nSyntaxError: x\n";
+        assert_eq!(line, expected);
+        let line = text_line("now", &Record::of_load_error("there is no file app.py"), &origin, false);
+        assert_eq!(line, "now ERROR the application does not load: there is no file app.py worker=3\n");
     }
 
     #[test]

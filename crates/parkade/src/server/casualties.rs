@@ -24,6 +24,8 @@ impl Casualties {
     pub fn log(self, worker: WorkerId, pid: Option<u32>, how: &str, announced: bool) {
         let (worker, requests) = (worker.0, self.names.join(", "));
         match (announced, self.count) {
+            // It was killed, and the log has said why.
+            (true, 0) if how.starts_with("signal ") => tracing::debug!(worker, pid, "a worker has exited: {how}"),
             (true, 0) => tracing::info!(worker, pid, "a worker has exited: {how}"),
             (_, 0) => tracing::warn!(worker, pid, "a worker died: {how}; it is being replaced"),
             (_, 1) => tracing::warn!(

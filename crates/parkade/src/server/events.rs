@@ -94,7 +94,7 @@ impl Server {
                 }
             }
             WorkerEvent::Failed { worker, text } => {
-                tracing::error!(worker = worker.0, "the application does not load:\n{}", text.trim_end());
+                self.worker_logged(worker, None, &Record::of_load_error(&text));
                 self.loading.fail(&text);
                 self.tell(Event::WorkerFailed { worker });
             }
