@@ -118,6 +118,28 @@ def test_an_unknown_option_is_answered_with_those_that_there_are(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ("Wiat", "parkade has no Wiat; did you mean 'Wait'?"),
+        ("after, chanel", "parkade has no chanel; did you mean 'channel'?"),
+        ("FastAPI", "parkade has no FastAPI: it is App"),
+        ("jsonify", "parkade has no jsonify: a handler returns dicts"),
+        ("Depends", "write a before hook of a router"),
+    ],
+)
+def test_a_name_that_the_package_does_not_have_is_answered_with_what_there_is(
+    tmp_path: Path, names: str, said: str
+) -> None:
+    told = load_error(tmp_path, f"from parkade import {names}")
+    assert said in told
+    assert "ImportError: cannot import name" in told
+
+
+def test_an_import_of_another_package_is_left_to_python(tmp_path: Path) -> None:
+    assert load_error(tmp_path, "from os import chanel").rstrip().endswith(")"), "where os is"
+
+
+@pytest.mark.parametrize(
     "code",
     [
         "@app.before\ndef f(): ...",

@@ -12,7 +12,7 @@ from types import ModuleType
 
 from ._app import App
 from ._log import format_error
-from ._suggestions import for_call
+from ._suggestions import for_call, for_import
 from ._validation.annotations import article_of
 from .errors import LoadError
 
@@ -78,7 +78,11 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _told(error: BaseException) -> str:
-    return format_error(error, loading=True) + for_call(error, App.__mro__)
+    return format_error(error, loading=True) + for_call(error, App.__mro__) + for_import(error, _public())
+
+
+def _public() -> list[str]:
+    return dir(sys.modules[__package__])
 
 
 def _put_first(folder: Path) -> None:

@@ -17,6 +17,18 @@ def for_attribute(owner: object, name: str) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def for_import(error: BaseException, known: Iterable[str]) -> str:
+    """A line about a name that was imported from the package, which does not have it; empty for any other error."""
+    found = _IMPORT.match(str(error)) if isinstance(error, ImportError) else None
+    if found is None:
+        return ""
+    name = found["name"]
+    if (meant := _IMPORTED_ELSEWHERE.get(name)) is not None:
+        return f"parkade has no {name}: {meant}\n"
+    near = _nearest(name, list(known))
+    return f"parkade has no {name}; did you mean {near[0]!r}?\n" if near else ""
+
+
 def for_call(error: BaseException, kinds: Iterable[type]) -> str:
     """A line about a call of one of these classes, or of a method of theirs, with arguments that it does not take;
     empty for any other error.
@@ -64,6 +76,40 @@ _AFTER = "write @app.after over a function of the request and the response"
 _START = "write @app.on_start, or @app.on_stop, over a function without parameters"
 _ERROR = "write @app.error(404), or @app.error(KeyError)"
 _INCLUDE = "write app.include(router, prefix='/…')"
+
+_IMPORT = re.compile(r"cannot import name '(?P<name>\w+)' from 'parkade'")
+_RETURNED = "a handler returns dicts, lists, dataclasses and models, which become JSON"
+_DECLARED = "a parameter of a handler is read from the request by its name and annotation"
+_SENT_LATER = "write @app.job over the function, and function.enqueue(…)"
+
+_IMPORTED_ELSEWHERE = {
+    "APIRouter": "it is Router",
+    "Blueprint": "it is Router",
+    "BackgroundTasks": _SENT_LATER,
+    "BackgroundTask": _SENT_LATER,
+    "Body": "a parameter named body, with an annotation, is the body",
+    "Depends": "write a before hook of a router, and request.state for what it finds",
+    "FastAPI": "it is App",
+    "Flask": "it is App",
+    "Form": _DECLARED,
+    "File": "a parameter annotated Upload is a file of a form",
+    "HTMLResponse": "write html(text)",
+    "HTTPException": "it is HTTPError",
+    "JSONResponse": f"{_RETURNED}; Response(value, status, headers) sets the rest",
+    "Path": _DECLARED,
+    "PlainTextResponse": "a handler returns text",
+    "RedirectResponse": "write redirect(url)",
+    "StreamingResponse": "write a handler that yields",
+    "UploadFile": "it is Upload",
+    "WebSocket": _STREAMS,
+    "abort": "raise HTTPError(404)",
+    "jsonify": _RETURNED,
+    "make_response": "write Response(body, status, headers)",
+    "render_template": "write pages = app.templates(folder), and pages.render(name, …)",
+    "request": "a handler gets it as a parameter named request",
+    "session": "write response.set_cookie(…), and keep the session in a database",
+    "url_for": "write app.path(name, …)",
+}
 
 _ELSEWHERE = {
     "run": _RUN,
