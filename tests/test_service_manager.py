@@ -41,7 +41,7 @@ class ServiceManager:
                 return message
 
     def silent(self, seconds: float) -> bool:
-        """Whether nothing comes for so long."""
+        """Whether nothing arrives within this time."""
         self.socket.settimeout(seconds)
         try:
             self.socket.recv(65_536)

@@ -222,7 +222,7 @@ def test_a_reload_that_brings_the_first_jobs_waits_for_their_disk_alone(serve: S
 
 @pytest.mark.promise(9)
 def test_a_script_that_enqueues_the_first_job_waits_for_its_disk_alone(serve: Serve, tmp_path: Path) -> None:
-    """No other request waits, and jobs that were enqueued meanwhile are stored or refused. The next opens the file."""
+    """No other request waits. Jobs enqueued meanwhile are stored or refused. The next one opens the file."""
     app, state = tmp_path / "app.py", tmp_path / "state"
     app.write_text("from parkade import App\napp = App()\napp.get('/constant', 'here')\n")
     server = serve(app, state=state)

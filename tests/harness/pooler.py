@@ -27,7 +27,7 @@ class Process:
     stream: socket.socket
     key: Key
     greeting: bytes
-    """The server's parameters at the start: for clients, who never see that start."""
+    """The parameters that the server sends at the start: clients get a copy, because they never see that start."""
 
 
 @dataclass(eq=False)

@@ -46,7 +46,7 @@ class WallClock:
         self.environment = {"LD_PRELOAD": str(library()), "WALL_CLOCK": str(self._told)}
 
     def jump(self, seconds: float) -> None:
-        """Sets it this many seconds ahead of the true time, or behind it."""
+        """Sets it this many seconds ahead of the true time; a negative number sets it back."""
         self._ahead = round(seconds * SECOND)
         self._tell()
 

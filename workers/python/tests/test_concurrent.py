@@ -333,7 +333,7 @@ def test_all_that_a_hook_publishes_at_the_end_is_told(core: StartCore) -> None:
 def test_only_a_plain_function_is_put_aside_while_its_client_reads(
     core: StartCore, route: int, told: list[int]
 ) -> None:
-    """A coroutine never occupied its worker: a credit for it would be counted against somebody else's place."""
+    """A coroutine never occupied its worker: a credit for it would free the place of another request."""
     worker = core(SOURCE)
     worker.ready()
     worker.request(route)

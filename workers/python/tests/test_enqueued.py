@@ -35,7 +35,7 @@ class Exchange:
 
 
 async def turn() -> None:
-    """Until everybody who can go on has."""
+    """Until every task that can go on has done so."""
     for _ in range(10):
         await asyncio.sleep(0)
 

@@ -302,7 +302,7 @@ def links(draw: st.DrawFn) -> list[bytes]:
 
 
 def heard(link: list[bytes], size: int, concurrent: bool) -> list[Any]:
-    """What a session that is ready for requests hears of these, so many bytes at a time."""
+    """What a session that is ready for requests reads in these, `size` bytes at a time."""
     session, events = Session(), []
     session.receive(f.frame(f.HELLO, 0, msgspec.msgpack.encode([1, 1, 0, {}])))
     session.ready(8, Application(interface="native", concurrent=concurrent))

@@ -319,7 +319,7 @@ def read(worker: Core, stream: int) -> None:
 
 
 def test_a_full_pipe_holds_up_the_function_and_not_the_loop(worker: Core) -> None:
-    """Nobody reads for a while: what is published meanwhile is not kept in memory, and comes whole."""
+    """The core does not read for a while: what is published meanwhile is not kept in memory, and arrives complete."""
     stream = worker.request(at("fills"))
     used = cpu_seconds(worker)
     threading.Event().wait(0.3)

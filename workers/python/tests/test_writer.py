@@ -10,7 +10,7 @@ from parkade._link.writer import Writer
 
 
 class Link:
-    """A pipe that takes at most so many bytes at a time, and waits at a gate."""
+    """A pipe that takes at most this many bytes at a time, and waits at a gate."""
 
     def __init__(self, at_most: int = 1_000) -> None:
         self.written: list[bytes] = []

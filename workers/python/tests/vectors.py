@@ -28,7 +28,7 @@ def sessions() -> list[tuple[str, dict[str, Any]]]:
 
 
 def routes() -> Any:
-    """The patterns and what they match; None while nobody has written them."""
+    """The patterns and what they match; None if they have not been written."""
     file = FOLDER / "routes.json"
     return _load(file) if file.exists() else None
 

@@ -17,10 +17,10 @@ WITH clock AS MATERIALIZED (
 ), told AS (
     SELECT pg_notify('parkade_job_ended', $3::text || ' ' || id::text) FROM gone
 ), asked AS (
-    -- The server that runs it is asked to.
+    -- The server that runs it is asked to end it.
     SELECT pg_notify('parkade_job_cancel', boot::text || ' ' || id::text) FROM parkade.running WHERE id = $2::uuid
 )
 SELECT (SELECT count(*) FROM told) > 0 AS changed, (SELECT count(*) FROM asked) > 0 AS is_asked,
-       -- Somebody moved it meanwhile: it waits, or runs.
+       -- Another statement moved it meanwhile: it waits or runs.
        EXISTS (SELECT FROM parkade.ready WHERE id = $2::uuid) OR EXISTS (SELECT FROM parkade.scheduled WHERE id = $2::uuid)
        OR EXISTS (SELECT FROM parkade.ended WHERE id = $2::uuid AND state = 3) AS is_there

@@ -1,7 +1,7 @@
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT coalesce($1::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS now
 ), held AS MATERIALIZED (
-    -- Whoever gives this server up for lost waits for this claim, and sees what it took.
+    -- A server that declares this one lost waits until this claim is committed, and sees what it took.
     SELECT boot FROM parkade.boots WHERE boot = $2::uuid AND fence < $3::int8 FOR SHARE
 ), promoted AS (
     DELETE FROM parkade.scheduled
@@ -10,13 +10,13 @@ WITH RECURSIVE clock AS MATERIALIZED (
              ORDER BY s.due, s.seq LIMIT 1000 FOR UPDATE SKIP LOCKED))
     RETURNING id, seq, queue, due - priority * 30000::int8 AS rank, priority, size, attempt, due, started
 ), queues (queue) AS (
-    -- Each queue by one step in the index, however many jobs it has.
+    -- Finds the queues with one step in the index for each, however many jobs they have.
     (SELECT queue FROM parkade.ready ORDER BY queue LIMIT 1)
     UNION ALL
     SELECT (SELECT r.queue FROM parkade.ready r WHERE r.queue > q.queue ORDER BY r.queue LIMIT 1)
       FROM queues q WHERE q.queue IS NOT NULL
 ), bounds AS MATERIALIZED (
-    -- What the bounds leave to all servers is asked once, before jobs are picked, and only of a queue with bounds from which some may be.
+    -- Asks once what the bounds leave to all servers: before jobs are picked, and only for queues that have bounds and may give jobs.
     SELECT q.queue, coalesce(l.allowed, 2147483647) AS allowed, l.places, l.period, l.capacity,
            CASE WHEN l.allowed > 0 AND (l.places IS NOT NULL OR l.period IS NOT NULL) AND $4::int4 > 0 AND EXISTS (SELECT FROM held)
                 THEN parkade.room(q.queue, $10::uuid[], l.places, l.period, l.capacity, $1::int8) END AS room
@@ -61,21 +61,21 @@ WITH RECURSIVE clock AS MATERIALIZED (
       FROM limits l CROSS JOIN LATERAL (
             SELECT count(p.id) AS picked, count(p.place) AS from_ready FROM picked p WHERE p.queue = l.queue) p
 ), spent AS (
-    -- Nobody else writes it meanwhile: it has been read behind the lock, which is held until this is committed.
+    -- No other server changes it meanwhile: it was read under the lock, which is held until this is committed.
     INSERT INTO parkade.rates (queue, full_at)
     SELECT queue, (room).full_at + picked * period FROM per_queue WHERE picked > 0 AND (room).full_at IS NOT NULL
     ON CONFLICT (queue) DO UPDATE SET full_at = excluded.full_at
 ), head AS (
     SELECT clock.now,
            EXISTS (SELECT FROM held) AS is_held,
-           -- Also those that another server is looking at right now.
+           -- Includes jobs that another server has locked right now.
            EXISTS (SELECT FROM per_queue q
                     WHERE q.allowed > q.picked
                       AND ((SELECT count(*) FROM (SELECT FROM parkade.ready r WHERE r.queue = q.queue
                                                    ORDER BY r.rank, r.seq LIMIT q.from_ready + 1) x) > q.from_ready
                            OR EXISTS (SELECT FROM promoted m
                                        WHERE m.queue = q.queue AND m.id NOT IN (SELECT id FROM picked)))) AS more,
-           -- Other servers have the last places, so only an end makes room.
+           -- Other servers have the last places, so there is no room until one of their jobs ends.
            EXISTS (SELECT FROM per_queue q WHERE (q.room).places < q.places AND q.picked >= (q.room).places) AS is_full,
            least(CASE WHEN (SELECT count(*) FROM promoted) >= 1000 THEN clock.now
                       ELSE (SELECT s.due FROM parkade.scheduled s WHERE s.due > (SELECT now FROM clock)

@@ -13,7 +13,7 @@ WITH ready AS (
 ), freed AS (
     DELETE FROM parkade.keys WHERE id IN (SELECT id FROM gone)
 ), told AS (
-    -- Who waits for it elsewhere finds that it is no more.
+    -- Clients that wait for it on other servers learn that it no longer exists.
     SELECT pg_notify('parkade_job_ended', $2::text || ' ' || id::text) FROM gone
 )
 SELECT (SELECT count(*) FROM told) > 0 AS changed,

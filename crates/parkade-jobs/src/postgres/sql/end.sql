@@ -4,14 +4,14 @@ WITH clock AS MATERIALIZED (
     SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::int8[], $5::int2[], $6::int8[], $7::bytea[], $8::text[], $9::bool[])
            WITH ORDINALITY AS g (id, boot, claim, verdict, wait, result, error, is_again, place)
 ), gone AS (
-    -- Only what this claim took: the next one may have the same attempt.
+    -- Only a job that this claim took: a later claim may have the same attempt.
     DELETE FROM parkade.running r USING given g
      WHERE r.id = g.id AND r.boot = g.boot AND r.claim = g.claim
     RETURNING r.id, r.seq, r.queue, r.rank, r.priority, r.size, r.attempt, r.due, r.started, r.boot, r.is_counted,
               g.verdict, g.wait, g.result, g.error, g.place
 ), over AS (
     INSERT INTO parkade.ended (id, seq, queue, state, attempt, boot, due, started, ended, result)
-    -- 3: it is not known, and the attempt does not count.
+    -- 3 is an unknown job: its attempt does not count.
     SELECT id, seq, queue, verdict, CASE verdict WHEN 3 THEN attempt - 1 ELSE attempt END, boot, due, started, now, result
       FROM gone, clock WHERE verdict >= 3
 ), failed AS (
@@ -20,7 +20,7 @@ WITH clock AS MATERIALIZED (
 ), freed AS (
     DELETE FROM parkade.keys k USING gone g WHERE k.id = g.id AND g.verdict >= 4
 ), again AS (
-    -- 1: handed back, where it was. 0: tried again at its time.
+    -- 1 is handed back: it keeps its place. 0 is tried again when its time comes.
     INSERT INTO parkade.ready (id, seq, queue, rank, priority, size, attempt, due, started)
     SELECT id, seq, queue, CASE verdict WHEN 1 THEN rank ELSE now - priority * 30000::int8 END, priority, size,
            CASE verdict WHEN 1 THEN attempt - 1 ELSE attempt END, CASE verdict WHEN 1 THEN due ELSE now + wait END, started
@@ -35,18 +35,18 @@ WITH clock AS MATERIALIZED (
 ), rung AS (
     SELECT pg_notify('parkade_jobs', $10::text) WHERE EXISTS (SELECT FROM gone WHERE verdict = 1)
 ), vacated AS (
-    -- Another server may wait for the place.
+    -- Another server may be waiting for the place.
     SELECT pg_notify('parkade_jobs', $10::text || ' vacated') WHERE EXISTS (SELECT FROM gone WHERE is_counted)
 )
 SELECT place, is_counted, false AS is_unclear FROM gone
  WHERE (SELECT count(*) FROM told) + (SELECT count(*) FROM rung) + (SELECT count(*) FROM vacated) >= 0
 UNION ALL
--- Said again, since the answer was lost. All of this is as it was when the statement began.
+-- Outcomes that are sent again because the reply was lost. All tables are seen as they were when the statement began.
 SELECT g.place, true, r.id IS NOT NULL
   FROM given g LEFT JOIN parkade.running r ON r.id = g.id AND r.boot = g.boot AND r.claim = g.claim
  WHERE g.is_again AND g.place NOT IN (SELECT place FROM gone)
-   -- It was still there and is not any more: the first statement, or a rescue, has been committed since.
+   -- Still running then, and no longer: the first statement, or a rescue, has been committed since.
    AND (r.id IS NOT NULL
-        -- Nothing but its outcome takes a job from a member. A cancellation may have taken the place of another outcome that counted.
+        -- A member loses a job only by its outcome. A cancellation may have replaced another outcome, which counted.
         OR g.verdict <> 5 AND EXISTS (SELECT FROM parkade.boots b WHERE b.boot = g.boot)
         OR EXISTS (SELECT FROM parkade.ended e WHERE e.id = g.id AND e.boot = g.boot AND e.state = g.verdict))

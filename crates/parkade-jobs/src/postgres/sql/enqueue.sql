@@ -3,7 +3,7 @@ given AS MATERIALIZED (
       FROM clock, unnest($2::uuid[], $3::text[], $4::text[], $5::int2[], $6::text[], $7::int8[], $8::bytea[])
            WITH ORDINALITY AS g (id, name, queue, priority, key, wait, arguments, place)
 ), keyed AS (
-    -- Whoever has the key has the job. In the order of the index, so that two servers do not wait for each other.
+    -- A job is inserted only if it gets its key. Keys are inserted in the order of the index, so that two servers do not deadlock.
     INSERT INTO parkade.keys (name, key, id)
     SELECT DISTINCT ON (name, key) name, key, id
       FROM given

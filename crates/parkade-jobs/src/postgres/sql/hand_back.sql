@@ -1,4 +1,4 @@
--- Of a claim whose answer was lost: nobody runs them.
+-- Jobs of a claim whose reply was lost: no server runs them.
 WITH gone AS (
     DELETE FROM parkade.running WHERE boot = $1::uuid AND claim = $2::int8
     RETURNING id, seq, queue, rank, priority, size, attempt - 1 AS attempt, due, started, is_counted

@@ -1,4 +1,4 @@
--- A statement of its own behind the one that found them lost: it sees what their last claims took.
+-- Runs after the statement that declared the servers lost, not as a part of it, so that it sees what their last claims took.
 WITH gone AS (
     DELETE FROM parkade.running r WHERE NOT EXISTS (SELECT FROM parkade.boots b WHERE b.boot = r.boot)
     RETURNING id, seq, queue, rank, priority, size, attempt, due, started

@@ -1,4 +1,4 @@
--- Made, and brought up to date, by whoever comes first; the others wait for the lock and find it done.
+-- The first server creates or upgrades the tables; the others wait for the lock and find it done.
 DO $parkade$
 DECLARE
     found int;
@@ -19,7 +19,7 @@ BEGIN
             MESSAGE = format('the jobs in this database were written by a newer parkade (version %s of their tables, this one knows 2): install that one, or give another database', found);
     END IF;
     IF found < 1 THEN
-        -- What was enqueued: never written again. `seq` is the order of insertion. Times are milliseconds since 1970.
+        -- Jobs as they were enqueued; a row never changes. `seq` is the order of insertion. Times are milliseconds since 1970.
         CREATE TABLE parkade.bodies (
             id uuid PRIMARY KEY,
             seq int8 GENERATED ALWAYS AS IDENTITY UNIQUE,
@@ -31,8 +31,8 @@ BEGIN
             due int8,
             enqueued int8 NOT NULL
         );
-        -- Each job has a row in exactly one of these four; rows move, and only the last changes.
-        -- `rank` is when it became ready, less half a minute for each step of priority.
+        -- Each job has a row in exactly one of these four tables. Rows move between them; only rows of the last one change.
+        -- `rank` is the time when the job became ready, less half a minute for each step of priority.
         CREATE TABLE parkade.ready (
             id uuid PRIMARY KEY,
             seq int8 NOT NULL,
@@ -69,7 +69,7 @@ BEGIN
             boot uuid NOT NULL,
             claim int8 NOT NULL
         ) WITH (autovacuum_vacuum_scale_factor = 0.01);
-        -- 3 unknown, 4 completed, 5 cancelled, 6 dead.
+        -- `state`: 3 unknown, 4 completed, 5 cancelled, 6 dead.
         CREATE TABLE parkade.ended (
             id uuid PRIMARY KEY,
             seq int8 NOT NULL,
@@ -85,7 +85,7 @@ BEGIN
         CREATE INDEX ended_over ON parkade.ended (ended, seq) WHERE state IN (4, 5);
         CREATE INDEX ended_kept ON parkade.ended (state, seq) WHERE state IN (3, 6);
         CREATE TABLE parkade.errors (id uuid PRIMARY KEY, error text NOT NULL);
-        -- Of those that have not ended.
+        -- The keys of jobs that have not ended.
         CREATE TABLE parkade.keys (
             name text COLLATE "C" NOT NULL,
             key text COLLATE "C" NOT NULL,
@@ -93,32 +93,32 @@ BEGIN
             PRIMARY KEY (name, key)
         );
         CREATE INDEX keys_id ON parkade.keys (id);
-        -- The servers that live. No claim of theirs counts that is not above `fence`.
+        -- The servers that are alive. A claim counts only if its number is above its server's `fence`.
         CREATE TABLE parkade.boots (boot uuid PRIMARY KEY, seen timestamptz NOT NULL, fence int8 NOT NULL DEFAULT 0);
         CREATE TABLE parkade.recurring (name text COLLATE "C" PRIMARY KEY, last int8 NOT NULL);
         UPDATE parkade.version SET version = 1;
     END IF;
     IF found < 2 THEN
-        -- The bounds of a queue are those of all servers together.
+        -- Bounds of queues apply to all servers together.
         -- `full_at`: the moment from which the queue's bucket of tokens is full, in milliseconds since 1970.
         CREATE TABLE parkade.rates (queue text COLLATE "C" PRIMARY KEY, full_at float8 NOT NULL);
-        -- Whoever has the other tables has this one, too, whoever makes it.
+        -- It belongs to the owner of the other tables, whichever role creates it.
         EXECUTE format('ALTER TABLE parkade.rates OWNER TO %s',
             (SELECT relowner::regrole FROM pg_class WHERE oid = 'parkade.running'::regclass));
         FOR granted IN
-            -- Whoever may claim may go on.
+            -- Roles that may claim jobs get the same rights here.
             SELECT a.privilege_type AS what, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS whom
               FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
              WHERE c.oid = 'parkade.recurring'::regclass AND a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
         LOOP
             EXECUTE format('GRANT %s ON parkade.rates TO %s', granted.what, granted.whom);
         END LOOP;
-        -- An attempt of a queue that bounds how many run at a time. What a program claims that knows nothing of it is one, too.
+        -- Whether the attempt counts against the concurrency of its queue. Attempts of servers that do not know this column count, too.
         ALTER TABLE parkade.running ADD COLUMN is_counted bool NOT NULL DEFAULT true;
         CREATE INDEX running_counted ON parkade.running (queue) WHERE is_counted;
         CREATE TYPE parkade.allowance AS (places int4, tokens int4, full_at float8, is_contended bool);
-        -- What the bounds of a queue leave. `free`: of those that may run at a time so many do not run at the server that asks, of which the
-        -- boots are `own`. VOLATILE: each of its statements sees what has been committed by then, so what is read behind the lock holds.
+        -- What the bounds of a queue leave. `own`: the boots of the server that asks. `free`: how many jobs may run at a time, less those that
+        -- run there. VOLATILE: each of its statements sees what has been committed by then, so what is read under the lock is current.
         CREATE FUNCTION parkade.room(named text, own uuid[], free int4, period float8, capacity int4, told int8)
         RETURNS parkade.allowance LANGUAGE plpgsql VOLATILE AS $room$
         DECLARE
@@ -138,16 +138,16 @@ BEGIN
                     SELECT r.full_at INTO room.full_at FROM parkade.rates r WHERE r.queue = named;
                     room.full_at := greatest(room.full_at, moment);
                     IF room.full_at > moment + (capacity + 1) * period THEN
-                        -- The clock was put back, or the rate was lower: it is empty, and fills from now on.
+                        -- The clock was put back, or the rate was lower: the bucket is empty now, and begins to fill.
                         room.full_at := moment + capacity * period;
                         UPDATE parkade.rates r SET full_at = room.full_at WHERE r.queue = named AND r.full_at > room.full_at;
                     END IF;
-                    -- What arithmetic loses is no reason to come again for it.
+                    -- A rounding error must not cost a token.
                     room.tokens := greatest(floor(capacity - (room.full_at - moment) / period + 0.001), 0);
                 END IF;
-                -- Where there is no room it needs no lock to know that.
+                -- The lock is needed only where there is room.
                 EXIT WHEN is_locked OR room.places = 0 OR room.tokens = 0;
-                -- Nobody waits for it: that would hold up jobs of other queues, and this server's heartbeat.
+                -- It is not waited for: that would hold up jobs of other queues and this server's heartbeat.
                 is_locked := pg_try_advisory_xact_lock(5785453205117423683);
                 room.is_contended := NOT is_locked;
                 EXIT WHEN room.is_contended;
@@ -155,7 +155,7 @@ BEGIN
             RETURN room;
         END
         $room$;
-        -- The rights on the tables say who may.
+        -- The rights on the tables decide who may use it.
         GRANT EXECUTE ON FUNCTION parkade.room TO PUBLIC;
         UPDATE parkade.version SET version = 2;
     END IF;

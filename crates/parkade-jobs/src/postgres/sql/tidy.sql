@@ -4,7 +4,7 @@ WITH clock AS MATERIALIZED (
     SELECT id FROM parkade.ended WHERE state IN (4, 5) AND ended <= (SELECT now FROM clock) - $2::int8
      ORDER BY ended LIMIT 2000 FOR UPDATE SKIP LOCKED
 ), too_many AS MATERIALIZED (
-    -- Those that stay are not locked: that would be written for each of them.
+    -- Rows that stay are not locked: a lock is written to each row.
     SELECT id FROM parkade.ended WHERE id = ANY (ARRAY(
         SELECT id FROM parkade.ended WHERE state IN (4, 5) ORDER BY ended DESC, seq DESC OFFSET $3::int8 LIMIT 2000))
        FOR UPDATE SKIP LOCKED

@@ -225,7 +225,7 @@ class Session:
 
     def _open(self, stream: int, state: Stream) -> None:
         if stream <= self._highest:
-            raise Violation(f"stream {stream} is opened behind stream {self._highest}")
+            raise Violation(f"stream {stream} is opened after stream {self._highest}")
         self._highest = stream
         self._streams[stream] = state
 

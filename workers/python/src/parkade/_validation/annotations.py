@@ -80,7 +80,7 @@ def parts_in(annotation: Any, is_entered: Callable[[Any], bool]) -> Iterator[tup
         record = typing.get_origin(kind) or kind
         if not any(record is known for known in seen) and is_entered(record):
             seen.append(record)
-            with contextlib.suppress(NameError, TypeError):  # whoever decodes it says what is wrong
+            with contextlib.suppress(NameError, TypeError):  # decoding it reports what is wrong
                 rest.extend(hints_of(record).values())
 
 
