@@ -2,9 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-/// Steps between two readings of the clock. A reading costs about a hundredth of a request, and a step rarely takes a
-/// millisecond.
+/// Steps between two readings of the clock, at first and after steps that took long. A reading costs about a hundredth of
+/// a request, and a step rarely takes a millisecond.
 const STEPS_UNSEEN: u32 = 4;
+/// The same after quick steps: these many more at most are taken before a slow one is noticed.
+const QUICK_STEPS_UNSEEN: u32 = 16;
+/// Steps up to this time are quick.
+const QUICK_STEP: Duration = Duration::from_micros(20);
 
 /// It begins with the first reading, so a part of fewer steps never reads the clock.
 #[derive(Debug)]
@@ -12,23 +16,31 @@ pub struct Share {
     /// `None`: unlimited, where nothing else is waiting.
     time: Option<Duration>,
     end: Option<Instant>,
+    /// The last reading.
+    seen: Option<Instant>,
+    /// Steps since then, and from there to the next reading.
     steps: u32,
+    steps_unseen: u32,
 }
 
 impl Share {
     pub const fn of(time: Duration) -> Self {
-        Self { time: Some(time), end: None, steps: 0 }
+        Self { time: Some(time), ..Self::endless() }
     }
 
     pub const fn endless() -> Self {
-        Self { time: None, end: None, steps: 0 }
+        Self { time: None, end: None, seen: None, steps: 0, steps_unseen: STEPS_UNSEEN }
     }
 
     /// To be called after each step.
     pub fn is_over(&mut self) -> bool {
         self.steps += 1;
-        let Some(time) = self.time.filter(|_| self.steps.is_multiple_of(STEPS_UNSEEN)) else { return false };
+        let Some(time) = self.time.filter(|_| self.steps >= self.steps_unseen) else { return false };
         let now = Instant::now();
+        let took = self.seen.replace(now).map(|before| now - before);
+        let is_quick = took.is_some_and(|took| took <= QUICK_STEP * self.steps);
+        self.steps_unseen = if is_quick { QUICK_STEPS_UNSEEN } else { STEPS_UNSEEN };
+        self.steps = 0;
         now >= *self.end.get_or_insert(now + time)
     }
 }
@@ -48,6 +60,14 @@ mod tests {
     fn an_endless_one_is_never_over() {
         let mut share = Share::endless();
         assert!((0..1_000).all(|_| !share.is_over()));
+    }
+
+    #[test]
+    fn a_slow_step_is_noticed_after_quick_ones() {
+        let mut share = Share::of(Duration::from_millis(1));
+        assert!((0..2 * STEPS_UNSEEN).all(|_| !share.is_over()), "nothing has taken any time");
+        std::thread::sleep(Duration::from_millis(2));
+        assert!((0..QUICK_STEPS_UNSEEN).any(|_| share.is_over()));
     }
 
     #[test]

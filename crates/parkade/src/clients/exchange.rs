@@ -277,6 +277,18 @@ impl Exchange {
         }
     }
 
+    /// Records for the metrics and the access log that a response has begun or continued, with this many bytes of a
+    /// body if one is sent.
+    pub fn note_answer(&mut self, status: Option<u16>, bytes: usize) {
+        self.status = status.unwrap_or(self.status);
+        if let Some(note) = &mut self.note
+            && &*note.method != "HEAD"
+            && !answer::is_bodiless(self.status)
+        {
+            note.bytes += bytes as u64;
+        }
+    }
+
     /// The form in which its client reads errors.
     pub fn representation(&self) -> Representation {
         match (&self.arrival, &self.note) {
@@ -433,10 +445,6 @@ impl Exchanges {
     }
 
     /// What is added to the response of this request.
-    pub fn given_id(&self, request: RequestId) -> Option<&str> {
-        self.peek(request)?.given_id()
-    }
-
     pub fn added(&self, request: RequestId) -> Option<&AddedHeaders> {
         self.peek(request)?.added.as_deref()
     }
@@ -501,19 +509,6 @@ impl Exchanges {
             Kept::File(wanted) => wanted.path.len(),
         })
         .sum()
-    }
-
-    /// Records for the metrics and the access log that a response has begun or continued, with this many bytes of a
-    /// body if one is sent.
-    pub fn note_answer(&mut self, request: RequestId, status: Option<u16>, bytes: usize) {
-        let Some(exchange) = self.of(request) else { return };
-        exchange.status = status.unwrap_or(exchange.status);
-        if let Some(note) = &mut exchange.note
-            && &*note.method != "HEAD"
-            && !answer::is_bodiless(exchange.status)
-        {
-            note.bytes += bytes as u64;
-        }
     }
 }
 

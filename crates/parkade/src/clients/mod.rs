@@ -145,11 +145,12 @@ impl Clients {
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         body: &Bytes,
     ) {
-        let status = self.exchanges.added(request).map_or(status, |added| added.status(status));
-        self.exchanges.note_answer(request, Some(status), body.len());
+        let Some(exchange) = self.exchanges.of(request) else { return };
+        let status = exchange.added.as_ref().map_or(status, |added| added.status(status));
+        exchange.note_answer(Some(status), body.len());
         let mut buffer = IdText::default();
-        let id = self.ids.bytes(request, self.exchanges.given_id(request), &mut buffer);
-        sent(match self.exchanges.added(request) {
+        let id = self.ids.bytes(request, exchange.given_id(), &mut buffer);
+        sent(match &exchange.added {
             None => self.http.answer(request, status, fields, id, body),
             Some(added) => self.http.answer(request, status, added.fields(status, fields), id, body),
         });
@@ -164,15 +165,16 @@ impl Clients {
         content: StreamedContent,
         bytes: usize,
     ) {
+        let Some(exchange) = self.exchanges.of(request) else { return };
         // A stream of events with another status would be none for its client.
-        let status = match (content, self.exchanges.added(request)) {
+        let status = match (content, &exchange.added) {
             (StreamedContent::Body, Some(added)) => added.status(status),
             (StreamedContent::Body | StreamedContent::Events, _) => status,
         };
-        self.exchanges.note_answer(request, Some(status), bytes);
+        exchange.note_answer(Some(status), bytes);
         let mut buffer = IdText::default();
-        let id = self.ids.bytes(request, self.exchanges.given_id(request), &mut buffer);
-        sent(match self.exchanges.added(request) {
+        let id = self.ids.bytes(request, exchange.given_id(), &mut buffer);
+        sent(match &exchange.added {
             None => self.http.begin(request, status, fields, id, content),
             Some(added) => self.http.begin(request, status, added.fields(status, fields), id, content),
         });
@@ -286,7 +288,7 @@ impl Clients {
         let Some(exchange) = self.exchanges.of(request) else { return Ok(0) };
         exchange.untaken.add(bytes.len());
         let taken = self.http.piece(request, bytes)?;
-        self.exchanges.note_answer(request, None, bytes.len());
+        exchange.note_answer(None, bytes.len());
         Ok(self.took(request, taken))
     }
 
@@ -562,21 +564,24 @@ impl Clients {
 
     fn deliver_to(&mut self, prepared: &Rc<Prepared>, requests: &[RequestId]) {
         for request in requests {
-            if self.exchanges.added(*request).is_some() {
+            let Some(exchange) = self.exchanges.of(*request) else { continue };
+            if exchange.added.is_some() {
                 let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..]));
                 self.answer(*request, prepared.status, fields, &prepared.body);
                 continue;
             }
-            self.exchanges.note_answer(*request, Some(200), prepared.body.len());
+            exchange.note_answer(Some(prepared.status), prepared.body.len());
             let mut buffer = IdText::default();
-            let id = self.ids.bytes(*request, self.exchanges.given_id(*request), &mut buffer);
+            let id = self.ids.bytes(*request, exchange.given_id(), &mut buffer);
             self.http.answer_prepared(*request, prepared, id);
         }
     }
 
     fn feed_to(&mut self, event: &StreamEvent, requests: &[RequestId]) {
         for request in requests {
-            self.exchanges.note_answer(*request, None, event.plain.len());
+            if let Some(exchange) = self.exchanges.of(*request) {
+                exchange.note_answer(None, event.plain.len());
+            }
             self.http.event(*request, &event.chunked, &event.plain);
         }
     }
