@@ -82,8 +82,8 @@ def test_public_attributes_have_a_description(kind: type) -> None:
 
 
 REGISTERING = (
-    "after before channel cors cron delete error every files get include job jobs name on_start on_stop patch path post "
-    "prefix put queue route templates"
+    "after before channel cors cron delete error every files get include job jobs name on_start on_stop patch path "
+    "post prefix put query queue route templates"
 )
 MAPPING = "get items keys values"
 

@@ -227,7 +227,8 @@ mod tests {
         let origin = RecordOrigin { worker: 3, ..RecordOrigin::default() };
         let failed = Record::of_load_error("Traceback:\n  line\nSyntaxError: x\n");
         let line = text_line("now", &failed, &origin, false);
-        let expected = "now ERROR the application does not load: SyntaxError: x worker=3\nTraceback:\n  line\nSyntaxError: x\n";
+        let expected =
+            "now ERROR the application does not load: SyntaxError: x worker=3\nTraceback:\n  line\nSyntaxError: x\n";
         assert_eq!(line, expected);
         let line = text_line("now", &Record::of_load_error("there is no file app.py"), &origin, false);
         assert_eq!(line, "now ERROR the application does not load: there is no file app.py worker=3\n");
