@@ -121,7 +121,8 @@ def test_a_request_is_cancelled_by_its_id(serve: Serve) -> None:
     (row,) = snapshot["requests"]["timer"]
     assert (row["method"], row["route"]) == ("GET", "/after/{seconds:float}")
     assert server.admin("POST", f"/requests/{row['id']}/cancel")[0] == 202
-    assert client.answer().status == 503
+    answer = client.answer()
+    assert (answer.status, answer["x-request-id"]) == (503, row["request_id"])
     assert server.admin("POST", f"/requests/{row['id']}/cancel")[0] == 404
 
 

@@ -60,6 +60,9 @@ def test_what_queues_behind_a_plain_function_that_hangs_is_answered_when_that_is
     late = server.connect().ask("GET", hanging)
     queued = server.waiting("/where", 10)
     check_killed_in_time(server, 1.5)
-    assert late.answer().status == 504
+    answer = late.answer()
+    assert answer.status == 504
+    named = rf'request="GET {hanging} \({answer["x-request-id"]}\)"'
+    server.until_logged(rf"a request passed its deadline and is still running; its worker's stack follows.* {named}")
     assert {client.answer().status for client in queued} == {200}
     server.still_serves()

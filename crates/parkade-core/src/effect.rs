@@ -126,10 +126,11 @@ pub enum WorkerEffect {
         worker: WorkerId,
         why: KillReason,
     },
-    /// The stack of its code goes to the log.
+    /// The stack of its code goes to the log. `request`: the one whose code should have ended.
     DumpStack {
         worker: WorkerId,
         why: KillReason,
+        request: Option<RequestId>,
     },
     /// Its pipe is not read for a while.
     PauseReading {

@@ -102,7 +102,7 @@ fn the_time_of_a_job_begins_with_its_code() {
     check(&format!("{ahead} wait:60s"), "");
     check(&format!("{ahead} wait:60s exited:1 ready:2"), "run:s:2");
     check(&format!("{ahead} wait:60s return:r wait:9999ms"), "");
-    let late = "cancelled:s:Deadline dump:1:Deadline recall:s:1:Deadline verdict:s:retry:DeadlinePassed";
+    let late = "cancelled:s:Deadline dump:1:Deadline:s recall:s:1:Deadline verdict:s:retry:DeadlinePassed";
     let told = Script::run(of_jobs(1), &format!("{ahead} wait:60s return:r wait:10s")).told;
     assert_eq!(sorted(&told), late.split(' ').collect::<Vec<_>>());
     let in_a_loop = "ready:1:concurrent:9 jobs claimed:r+async+endless,s+async code:r";
@@ -117,7 +117,7 @@ fn the_time_after_a_wait_begins_with_the_code_too() {
     let again = format!("{queued} return:s");
     check(&again, "verdict:s:completed done:s call:r:1:elapsed");
     check(&format!("{again} wait:9999ms"), "");
-    let late = "cancelled:r:Deadline dump:1:Deadline recall:r:1:Deadline verdict:r:retry:DeadlinePassed";
+    let late = "cancelled:r:Deadline dump:1:Deadline:r recall:r:1:Deadline verdict:r:retry:DeadlinePassed";
     let told = Script::run(of_jobs(1), &format!("{again} wait:10s")).told;
     assert_eq!(sorted(&told), late.split(' ').collect::<Vec<_>>());
     let in_a_loop = "ready:1:concurrent:9 jobs claimed:r+async code:r park:r:timer:5s:call+async wait:5s";
@@ -175,7 +175,10 @@ fn what_has_ended_has_its_place_in_its_queue_until_its_worker_lets_go_of_it() {
     let full = "ready:1:concurrent:9 queue:1:1 claimed:r+async+q1 code:r";
     for (end, told) in [
         ("stop:r", "recall:r:1:Operator verdict:r:cancelled cancelled:r:Operator"),
-        ("wait:10s", "recall:r:1:Deadline dump:1:Deadline verdict:r:retry:DeadlinePassed cancelled:r:Deadline ping:1"),
+        (
+            "wait:10s",
+            "recall:r:1:Deadline dump:1:Deadline:r verdict:r:retry:DeadlinePassed cancelled:r:Deadline ping:1",
+        ),
     ] {
         let heard = if end.starts_with("wait") { " pong:1" } else { "" };
         let told: Vec<&str> = told.split(' ').collect();

@@ -118,7 +118,7 @@ fn a_stuck_worker_is_killed_when_the_deadline_and_the_grace_are_over() {
     check("ready:1 arrive:a wait:10s wait:999ms", "");
     check("ready:1 arrive:a wait:10s wait:1s", "kill:1:Deadline start:2");
     check("ready:1 arrive:a wait:10s answer:a wait:1s", "");
-    check("ready:1 arrive:a left:a wait:10s", "dump:1:Deadline");
+    check("ready:1 arrive:a left:a wait:10s", "dump:1:Deadline:a");
     check("ready:1 arrive:a left:a wait:10s wait:1s", "kill:1:Deadline start:2");
 }
 
@@ -130,7 +130,7 @@ fn the_stack_of_one_that_has_put_streams_aside_is_shown_when_it_does_not_let_go(
     check(slow, "abort:a recall:a:1:Deadline cancelled:a:Deadline");
     check(&format!("{slow} error:a:cancelled wait:9s"), "");
     check(&format!("{slow} wait:499ms"), "");
-    check(&format!("{slow} wait:500ms"), "dump:1:Deadline");
+    check(&format!("{slow} wait:500ms"), "dump:1:Deadline:a");
     check(&format!("{slow} wait:500ms wait:499ms"), "");
     check(&format!("{slow} wait:500ms wait:500ms"), "kill:1:Deadline start:2");
 }
@@ -168,7 +168,7 @@ fn no_plain_function_excuses_a_loop_that_does_not_turn() {
 fn a_plain_function_beside_a_loop_is_killed_when_its_grace_is_over() {
     let hangs = "ready:1:concurrent:9 arrive:a code:a wait:1s pong:1 arrive:b:/async answer:b wait:8s pong:1";
     let late = format!("{hangs} wait:1s");
-    check(&late, "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline ping:1 cancelled:a:Deadline");
+    check(&late, "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline:a ping:1 cancelled:a:Deadline");
     let others = "pong:1 arrive:b:/async answer:b arrive:c:/async";
     check(&format!("{late} {others} wait:999ms"), "");
     check(&format!("{late} {others} wait:1s"), "kill:1:Deadline start:2");
@@ -268,7 +268,7 @@ fn a_coroutine_that_cleans_up_slowly_does_not_kill_its_neighbours() {
     let mut script = Script::run(config(), "ready:1:concurrent arrive:a:/async wait:1s pong:1");
     assert_eq!(
         turns(&mut script, 25),
-        ["refuse:a:DeadlinePassed", "recall:a:1:Deadline", "dump:1:Deadline", "cancelled:a:Deadline", "start:2"]
+        ["refuse:a:DeadlinePassed", "recall:a:1:Deadline", "dump:1:Deadline:a", "cancelled:a:Deadline", "start:2"]
     );
     script.go_on("ready:2");
     assert_eq!(script.told, ["drain:1:3600s"]);

@@ -189,7 +189,7 @@ fn what_a_dead_worker_had_not_touched_is_run_by_another() {
 
 #[test]
 fn the_deadline_of_an_attempt_begins_with_it() {
-    let late = "recall:r:1:Deadline dump:1:Deadline verdict:r:retry:DeadlinePassed cancelled:r:Deadline";
+    let late = "recall:r:1:Deadline dump:1:Deadline:r verdict:r:retry:DeadlinePassed cancelled:r:Deadline";
     check(&format!("{RUNS} wait:10s"), late);
     check(&format!("{RUNS} wait:10s wait:1s"), "kill:1:Deadline start:2");
     check("ready:1 jobs claimed:r+endless wait:3600s", "");

@@ -139,7 +139,7 @@ fn a_queued_request_past_its_deadline_is_refused() {
 
 #[test]
 fn a_running_request_past_its_deadline_is_ended_and_its_worker_looked_at() {
-    let told = "recall:a:1:Deadline dump:1:Deadline cancelled:a:Deadline";
+    let told = "recall:a:1:Deadline dump:1:Deadline:a cancelled:a:Deadline";
     check("ready:1 arrive:a wait:10s", &format!("refuse:a:DeadlinePassed {told}"));
     check("ready:1 arrive:a begin:a wait:10s", &format!("abort:a {told}"));
 }
@@ -151,7 +151,7 @@ fn parked_time_does_not_count_for_the_deadline() {
     check(&format!("{long} wait:9s"), "");
     check(
         &format!("{long} wait:9s wait:1s"),
-        "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline cancelled:a:Deadline",
+        "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline:a cancelled:a:Deadline",
     );
 }
 

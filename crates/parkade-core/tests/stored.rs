@@ -73,7 +73,7 @@ fn what_cannot_be_stored_is_no_success_of_an_answer_in_pieces_either() {
     check(&refused, "refuse:a:StoreFull recall:a:1:ClientLeft done:a");
     check(&format!("{refused} end:a"), "");
     check(&format!("{refused} arrive:b end:a"), "assign:b:1");
-    check(&format!("{refused} wait:10s"), "dump:1:Deadline");
+    check(&format!("{refused} wait:10s"), "dump:1:Deadline:a");
     let begun = "ready:1 arrive:a begin:a enqueue:a";
     check(&format!("{begun} full:a end:a"), "abort:a done:a");
     check(&format!("{begun} enqueue:a broken:a stored:a end:a"), "abort:a done:a");
@@ -245,7 +245,7 @@ fn a_coroutine_that_waits_for_the_store_ends_as_others_do() {
     check(&format!("{AWAIT} wait:10s"), "refuse:a:DeadlinePassed recall:a:1:Deadline cancelled:a:Deadline");
     check(&format!("{AWAIT} wait:9s stored:a wait:9s"), "");
     let over = format!("{AWAIT} wait:9s stored:a wait:9s wait:1s");
-    let late = "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline ping:1 cancelled:a:Deadline";
+    let late = "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline:a ping:1 cancelled:a:Deadline";
     check(&over, late);
     for events in [format!("{AWAIT} stored:a answer:a"), format!("{AWAIT} wait:10s"), format!("{AWAIT} left:a")] {
         assert_eq!(Script::run(config(), &events).alarms(), 0, "{events}");

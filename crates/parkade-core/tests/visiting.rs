@@ -99,7 +99,7 @@ fn who_is_asked_about_is_a_request_as_any_other() {
     check(&format!("{ASKED} left:a"), "recall:a:1:ClientLeft cancelled:a:ClientLeft");
     check(
         &format!("{ASKED} wait:10s"),
-        "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline cancelled:a:Deadline",
+        "refuse:a:DeadlinePassed recall:a:1:Deadline dump:1:Deadline:a cancelled:a:Deadline",
     );
     check(&format!("{ASKED} exited:1"), "refuse:a:WorkerDied cancelled:a:WorkerDied start:2");
     check("ready:1 arrive:a:/visit left:a guarded:a", "");

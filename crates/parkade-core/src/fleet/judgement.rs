@@ -82,7 +82,7 @@ fn show(worker: &mut Worker, cx: &mut Context, place: Place) {
     // Many coroutines may pass their deadlines together: their one stack is shown once, until the loop turns again.
     let is_shown = worker.streams.is_concurrent() && worker.liveness.show_stack();
     if worker.is_at_work() && worker.streams.has_begun(place) && !is_shown {
-        worker.show_stack(cx, KillReason::Deadline);
+        worker.show_stack(cx, KillReason::Deadline, Some(worker.streams.at(place).request));
     }
 }
 

@@ -53,7 +53,7 @@ fn review_liveness(worker: &mut Worker, cx: &mut Context) -> Finding {
         return Finding::Changed;
     }
     if worker.liveness.is_stack_due(now, stuck_after) {
-        worker.show_stack(cx, KillReason::Stuck);
+        worker.show_stack(cx, KillReason::Stuck, None);
     }
     if worker.liveness.is_stuck(now, stuck_after) {
         return kill(worker, cx, KillReason::Stuck);

@@ -9,7 +9,7 @@ use crate::fleet::liveness::Liveness;
 use crate::fleet::recycle::RecycleLimits;
 use crate::limits::{HOOKS_MAX, QUEUE_SEEN_MIN};
 use crate::moment::Moment;
-use parkade_model::{Role, TableId, WorkerId};
+use parkade_model::{RequestId, Role, TableId, WorkerId};
 
 #[derive(Debug)]
 pub struct Worker {
@@ -133,7 +133,8 @@ impl Worker {
         }
     }
 
-    pub fn show_stack(&self, cx: &mut Context, why: KillReason) {
-        cx.effects.push(Effect::Worker(WorkerEffect::DumpStack { worker: self.id, why }));
+    /// `request`: the one whose code is in the way, if it is one.
+    pub fn show_stack(&self, cx: &mut Context, why: KillReason, request: Option<RequestId>) {
+        cx.effects.push(Effect::Worker(WorkerEffect::DumpStack { worker: self.id, why, request }));
     }
 }

@@ -86,7 +86,10 @@ impl Script {
             Effect::Worker(WorkerEffect::KillWorker { worker, why }) => {
                 format!("kill:{}:{why:?}", self.number(*worker))
             }
-            Effect::Worker(WorkerEffect::DumpStack { worker, why }) => format!("dump:{}:{why:?}", self.number(*worker)),
+            Effect::Worker(WorkerEffect::DumpStack { worker, why, request }) => {
+                let whose = request.map(|request| format!(":{}", self.name(request))).unwrap_or_default();
+                format!("dump:{}:{why:?}{whose}", self.number(*worker))
+            }
             Effect::Worker(WorkerEffect::Ping { worker, .. }) => format!("ping:{}", self.number(*worker)),
             Effect::Database(DatabaseEffect::StartQuery { query, work, collect, .. }) => {
                 let work = if *work == QueryWork::Alone { String::new() } else { format!(":{work:?}").to_lowercase() };

@@ -25,6 +25,8 @@ pub struct Snapshot {
 #[derive(Debug, Default, Serialize)]
 pub struct RequestRow {
     pub id: String,
+    /// The one that the log and its response have. A run of a job has none.
+    pub request_id: Option<String>,
     pub method: String,
     /// The pattern of its route, or the name of the job.
     pub route: String,

@@ -163,10 +163,15 @@ impl Server {
                 }
                 self.upstream.kill(worker);
             }
-            WorkerEffect::DumpStack { worker, why } => {
+            WorkerEffect::DumpStack { worker, why, request } => {
                 let pid = self.upstream.pid(worker);
                 let why = dump_reason(why, self.core.role(worker));
-                tracing::warn!(worker = worker.0, pid, "{why}; its worker's stack follows");
+                let job = request.and_then(|request| self.jobs.runs.job(request));
+                let job = job.map(|(name, id)| format!("{name} ({id})"));
+                // One that ended long ago is not known any more.
+                let request = request.filter(|request| job.is_none() && self.clients.id(*request).is_some());
+                let request = request.map(|request| self.describe(request));
+                tracing::warn!(worker = worker.0, pid, request, job, "{why}; its worker's stack follows");
                 self.upstream.dump_stack(worker);
             }
             WorkerEffect::PauseReading { worker } => self.upstream.pause_reading(worker),

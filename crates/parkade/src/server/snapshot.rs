@@ -51,6 +51,7 @@ fn row(server: &Server, names: &[RouteName], status: RequestStatus) -> RequestRo
     };
     RequestRow {
         id: format!("{}.{}", request.slot, request.generation),
+        request_id: server.clients.id(request),
         method: name.map(|name| name.method.to_string()).unwrap_or_default(),
         route: run.map(|(name, _)| name.to_owned()).or(name.map(|name| name.pattern.to_string())).unwrap_or_default(),
         path: note.map(|note| note.path.to_string()),

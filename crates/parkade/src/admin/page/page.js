@@ -382,6 +382,7 @@ function showRequests({ report, requests }) {
         make("span", { class: "mono" }, row.route),
         row.path && row.path !== row.route ? make("span", { class: "sub mono" }, row.path) : null,
         row.client ? make("span", { class: "sub" }, row.client) : null,
+        row.request_id ? make("span", { class: "sub mono" }, row.request_id) : null,
       ], { kind: "main" }),
       cell(waitOf(kind, row), { kind: "soft" }),
       cell(row.job ?? row.id, { kind: "mono soft", label: row.job ? "job" : "id" }),
