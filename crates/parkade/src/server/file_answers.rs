@@ -20,42 +20,40 @@ impl Server {
     }
 
     pub(super) fn hear_file(&mut self, event: FileEvent) {
-        match event {
+        let (request, end) = match event {
             FileEvent::Whole { request, status, fields, body } => {
                 self.clients.answer_file(request, status, &fields, &body);
-                self.end_file(request, FileEnd::Sent);
+                (request, FileEnd::Sent)
             }
             FileEvent::Failed { request, status, fields } => {
                 self.clients.fail_file(request, status, &fields);
-                self.end_file(request, FileEnd::Sent);
+                (request, FileEnd::Sent)
             }
             FileEvent::Begun { request, status, fields, first } => {
                 self.clients.begin_file(request, status, &fields);
                 self.tell(Event::FileBegan { request });
-                self.flow().send_rows(request, &first);
+                return self.flow().send_rows(request, &first);
             }
             FileEvent::Piece { request, bytes, is_last } => {
                 self.flow().send_rows(request, &bytes);
-                if is_last {
-                    self.end_file(request, FileEnd::Sent);
+                if !is_last {
+                    return;
                 }
+                (request, FileEnd::Sent)
             }
             FileEvent::Broken { request, why } => {
                 let what = self.describe(request);
                 tracing::error!(request = what, "a file was not sent to its end, and the response was reset: {why}");
-                self.end_file(request, FileEnd::Broken);
+                (request, FileEnd::Broken)
             }
             FileEvent::Refused { request, refusal, why } => {
                 if let Some(why) = why {
                     let what = self.describe(request);
                     tracing::error!(request = what, "a file cannot be sent: {why}");
                 }
-                self.end_file(request, FileEnd::Refused(refusal));
+                (request, FileEnd::Refused(refusal))
             }
-        }
-    }
-
-    fn end_file(&mut self, request: RequestId, end: FileEnd) {
+        };
         self.tell(Event::FileEnded { request, end });
     }
 }
