@@ -41,17 +41,10 @@ impl Script {
                 format!("deliver:m{}:{}{}", message.0, self.all(requests), gapped(*gap))
             }
             Effect::Http(HttpEffect::Empty { request, cursor }) => format!("empty:{}:{cursor}", self.name(*request)),
-            Effect::Http(HttpEffect::AnswerHistory { request, history }) => {
-                format!("history{}:{}", history.0, self.name(*request))
+            Effect::Http(HttpEffect::AnswerHistory { .. } | HttpEffect::AnswerPublished { .. })
+            | Effect::Server(ServerEffect::KeepHistory { .. } | ServerEffect::DropHistory { .. }) => {
+                self.written_of_histories(effect)
             }
-            Effect::Http(HttpEffect::AnswerPublished { request, cursor }) => {
-                format!("published:{}:{cursor}", self.name(*request))
-            }
-            Effect::Server(ServerEffect::KeepHistory { history, cursor, messages }) => {
-                let messages: Vec<_> = messages.iter().map(|message| format!("m{}", message.0)).collect();
-                format!("hold{}:{cursor}:{}", history.0, messages.join(","))
-            }
-            Effect::Server(ServerEffect::DropHistory { history }) => format!("drop:history{}", history.0),
             Effect::Http(HttpEffect::OpenStream { request, cursor, gap, .. }) => {
                 format!("open:{}:{cursor}{}", self.name(*request), gapped(*gap))
             }
@@ -124,6 +117,23 @@ impl Script {
             Effect::Server(ServerEffect::Reloaded { outcome }) => format!("reloaded:{outcome:?}"),
             Effect::Server(ServerEffect::StopAccepting) => "stop_accepting".into(),
             Effect::Server(ServerEffect::Exit { reason }) => format!("exit:{reason:?}"),
+        }
+    }
+
+    fn written_of_histories(&self, effect: &Effect) -> String {
+        match effect {
+            Effect::Http(HttpEffect::AnswerHistory { request, history }) => {
+                format!("history{}:{}", history.0, self.name(*request))
+            }
+            Effect::Http(HttpEffect::AnswerPublished { request, cursor }) => {
+                format!("published:{}:{cursor}", self.name(*request))
+            }
+            Effect::Server(ServerEffect::KeepHistory { history, cursor, messages }) => {
+                let messages: Vec<_> = messages.iter().map(|message| format!("m{}", message.0)).collect();
+                format!("hold{}:{cursor}:{}", history.0, messages.join(","))
+            }
+            Effect::Server(ServerEffect::DropHistory { history }) => format!("drop:history{}", history.0),
+            _ => unreachable!("of histories"),
         }
     }
 
