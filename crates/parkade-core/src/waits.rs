@@ -211,12 +211,11 @@ impl Waits {
                 let duration = self.jobs.begin(cx, job, (id, JobCaller::Application), timeout);
                 Begun::Waits(Watch::Job, until(cx, duration))
             }
-            Wait::Visit { .. } if then != Then::Answer => refused(Refusal::BadAnswer),
+            Wait::Visit { .. } | Wait::File if then != Then::Answer => refused(Refusal::BadAnswer),
             Wait::Visit { job: id, errand } => {
                 let duration = self.jobs.visit(cx, job, id, errand);
                 Begun::Waits(Watch::Job, until(cx, duration))
             }
-            Wait::File if then != Then::Answer => refused(Refusal::BadAnswer),
             Wait::File => {
                 cx.effects.push(Effect::File(FileEffect::Send { request }));
                 // Until it has begun: how fast a client reads is not our deadline.

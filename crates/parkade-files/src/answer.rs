@@ -32,6 +32,7 @@ pub enum FileBody {
 }
 
 /// Status, fields and bytes for a client that asked for this file. `now`: the time of the answer.
+#[must_use]
 pub fn answer(file: &FileAnswer<'_>, asked: &Asked, now: SystemTime) -> (u16, Vec<(&'static str, String)>, FileBody) {
     let validators = Validators::of(&file.facts, file.encoding, now);
     let (status, body, content_range) = decide(file.facts.length, asked, &validators);

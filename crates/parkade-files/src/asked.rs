@@ -32,6 +32,7 @@ impl Asked {
         asked
     }
 
+    #[must_use]
     pub fn conditions(&self) -> &Conditions {
         self.conditions.as_deref().unwrap_or(&NONE)
     }

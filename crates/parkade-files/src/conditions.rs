@@ -51,6 +51,7 @@ impl Conditions {
     }
 
     /// In the order of RFC 9110, section 13.2.2.
+    #[must_use]
     pub fn check(&self, file: &Validators) -> Precondition {
         let is_wanted = match (&self.if_match, self.if_unmodified_since) {
             (Some(tags), _) => file.is_among(tags, false),
@@ -70,6 +71,7 @@ impl Conditions {
     }
 
     /// The range, if it is one of this state of the file.
+    #[must_use]
     pub fn range_of(&self, file: &Validators) -> Option<ByteRange> {
         self.range.filter(|_| self.if_range.as_ref().is_none_or(|condition| file.is_range_of_it(condition)))
     }

@@ -1,6 +1,7 @@
 //! The type of a file, by its name.
 
 /// `application/octet-stream` for an unknown name. Texts are taken to be UTF-8.
+#[must_use]
 pub fn content_type(name: &str) -> String {
     let known = mime_guess::from_path(name).first_raw().unwrap_or("application/octet-stream");
     // The others are obsolete (RFC 9239).

@@ -12,6 +12,7 @@ impl Encoding {
     pub const ALL: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
 
     /// As `Content-Encoding` has it.
+    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Brotli => "br",
@@ -21,6 +22,7 @@ impl Encoding {
     }
 
     /// What follows the name of the file.
+    #[must_use]
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Brotli => ".br",

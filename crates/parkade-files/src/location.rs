@@ -24,6 +24,7 @@ pub struct Location {
 
 impl Location {
     /// `path`: a request's path, as sent. `None`: it names nothing.
+    #[must_use]
     pub fn of(path: &str, rules: LocationRules) -> Option<Self> {
         let mut segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         if segments.len() < rules.depth {
@@ -40,12 +41,14 @@ impl Location {
     }
 
     /// Where the client finds the folder whose slash it left out: relative to its own request.
+    #[must_use]
     pub fn with_slash(&self) -> String {
         // The dot keeps a colon in the name from being read as a scheme.
         format!("./{}/", self.last)
     }
 
     /// The name of the file, without its folders.
+    #[must_use]
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }

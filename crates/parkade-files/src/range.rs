@@ -36,6 +36,7 @@ impl ByteRange {
     }
 
     /// Of a file of this length.
+    #[must_use]
     pub fn select(self, length: u64) -> Selected {
         match self {
             Self::From { first, .. } if first >= length => Selected::Nothing,

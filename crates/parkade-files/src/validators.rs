@@ -39,16 +39,19 @@ impl Validators {
     }
 
     /// Whether the file has not changed since this moment.
+    #[must_use]
     pub fn is_unmodified_since(&self, date: SystemTime) -> bool {
         self.modified.is_some_and(|modified| modified <= date)
     }
 
     /// Whether a list of entity tags has ours (`*`: any). `weakly`: `W/"x"` is `"x"`.
+    #[must_use]
     pub fn is_among(&self, tags: &str, weakly: bool) -> bool {
         tags.trim() == "*" || entity_tags(tags).any(|(is_weak, tag)| tag == self.etag && (weakly || !is_weak))
     }
 
     /// Whether the client of an `If-Range` has this state of the file.
+    #[must_use]
     pub fn is_range_of_it(&self, condition: &str) -> bool {
         let condition = condition.trim();
         if condition.starts_with(['"', 'W']) && condition.ends_with('"') {

@@ -80,6 +80,8 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
             Failed::JobsUnusable(why) => Error::JobsUnusable(why),
         })
     })?;
+    // A thread may still wait for a disk that does not respond.
+    runtime.shutdown_background();
     match exit {
         ExitReason::Drained => Ok(ExitCode::SUCCESS),
         ExitReason::GraceOver => {

@@ -99,8 +99,7 @@ impl Script {
                 format!("endlease:{}", self.name(self.leases[lease]))
             }
             Effect::Database(DatabaseEffect::DropResult { query }) => format!("dropresult:{}", self.query_name(*query)),
-            Effect::File(FileEffect::Send { request }) => format!("sendfile:{}", self.name(*request)),
-            Effect::File(FileEffect::Stop { request }) => format!("stopfile:{}", self.name(*request)),
+            Effect::File(effect) => self.written_of_files(*effect),
             Effect::Store(_)
             | Effect::Worker(WorkerEffect::RunJob { .. })
             | Effect::Cancel(_)
@@ -134,6 +133,13 @@ impl Script {
             }
             Effect::Server(ServerEffect::DropHistory { history }) => format!("drop:history{}", history.0),
             _ => unreachable!("of histories"),
+        }
+    }
+
+    fn written_of_files(&self, effect: FileEffect) -> String {
+        match effect {
+            FileEffect::Send { request } => format!("sendfile:{}", self.name(request)),
+            FileEffect::Stop { request } => format!("stopfile:{}", self.name(request)),
         }
     }
 

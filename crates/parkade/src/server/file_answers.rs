@@ -11,10 +11,13 @@ use crate::files::FileEvent;
 impl Server {
     pub(super) fn act_on_file(&mut self, effect: FileEffect) {
         match effect {
-            FileEffect::Send { request } => match self.clients.take_wanted(request) {
-                Some((wanted, is_head)) => self.files.send(request, wanted, is_head),
-                None => tracing::error!("a bug in parkade: the core began a file that no request asked for"),
-            },
+            FileEffect::Send { request } => {
+                if let Some((wanted, is_head)) = self.clients.take_wanted(request) {
+                    self.files.send(request, wanted, is_head);
+                } else {
+                    tracing::error!("a bug in parkade: the core began a file that no request asked for");
+                }
+            }
             FileEffect::Stop { request } => self.files.stop(request),
         }
     }
