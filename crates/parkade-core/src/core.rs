@@ -14,7 +14,7 @@ use crate::moment::Moment;
 use crate::report::counts::Counts;
 use crate::report::reporting;
 use crate::report::status::{LivesStatus, QueryStatus, RequestStatus, Status};
-use crate::requests::{self, Components, Happening, Requests, State, runs, supervision, waking};
+use crate::requests::{self, Components, Happening, Requests, State, branching, runs, supervision, waking};
 use crate::waits::Waits;
 use parkade_model::{
     ChannelName, Cursor, DeclaredJobs, JobId, QueryId, QueueId, Reason, Refusal, RequestId, Role, TableId, WorkerId,
@@ -200,7 +200,7 @@ impl Core {
     /// How many there are in each state, requests and runs of jobs.
     #[must_use]
     pub fn lives(&self) -> LivesStatus {
-        self.requests.count_by_state()
+        self.requests.count_by_state(&self.waits)
     }
 
     /// The oldest requests that are queued, that run, and of each kind of wait, and runs of jobs: at most so many of each. Looks at every
@@ -256,7 +256,10 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         Event::Arrived { request, destination } => requests.arrive(with, request, destination),
         Event::RouteFound { request, destination } => requests.turn(with, request, Happening::Routed(destination)),
         Event::Left { request } => requests.turn(with, request, Happening::Cancelled(Reason::ClientLeft)),
-        Event::CancelledByOperator { request } => requests.turn(with, request, Happening::Cancelled(Reason::Operator)),
+        Event::CancelledByOperator { request } => {
+            let request = with.waits.branches.owner_of(request);
+            requests.turn(with, request, Happening::Cancelled(Reason::Operator));
+        }
         Event::WorkerReady { worker, table, credit, manner, jobs } => {
             if let Some(table) = with.fleet.worker_ready(with.cx, worker, table, credit, manner, jobs) {
                 requests.reroute(with, table);
@@ -291,6 +294,9 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         Event::Errored { worker, request, error } => requests.frame(with, worker, request, Happening::Errored(error)),
         Event::Parked { worker, request, wait, then, payload } => {
             requests.frame(with, worker, request, Happening::Parked(wait, then, payload));
+        }
+        Event::Branched { worker, owner, branch, wait, payload } => {
+            branching::begin(requests, with, (worker, owner), branch, (wait, payload));
         }
         Event::Unparked { worker, request } => requests.unpark(with, worker, request),
         Event::QueryBegan { query } => waking::begin_rows(requests, with, query),

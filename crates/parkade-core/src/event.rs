@@ -52,7 +52,9 @@ pub enum Event {
     /// `PARK`. The payload is what came with it: a response, a function with its state, a statement.
     Parked { worker: WorkerId, request: RequestId, wait: Wait, then: Then, payload: PayloadId },
 
-    /// `UNPARK`: the coroutine no longer wants what it waits for.
+    /// `PARK` with `branch`: the coroutine of `owner` waits for one more thing. The branch has an id of its own; the payload is a statement.
+    Branched { worker: WorkerId, owner: RequestId, branch: RequestId, wait: Wait, payload: PayloadId },
+    /// `UNPARK`: the coroutine no longer wants what it, or a branch of it, waits for.
     Unparked { worker: WorkerId, request: RequestId },
 
     // From the databases.

@@ -22,6 +22,7 @@
 
 mod barrier;
 mod bell;
+mod branches;
 mod channels;
 mod config;
 mod context;

@@ -131,6 +131,10 @@ pub const RECURRING_LOOK_MAX: Duration = Duration::from_secs(30);
 /// A recurring job that is late by less than this is on time: a server that restarts has not missed it.
 pub const RECURRING_ON_TIME: Duration = Duration::from_secs(60);
 
+/// For how many more things a request may wait that waits already. Each costs as much as a parked request. Then: the wait is refused, and its
+/// coroutine is told so.
+pub const BRANCHES_COUNT_MAX: usize = 100;
+
 /// How long a worker has to return from a request past its deadline, which the client has been told. Then: the worker is killed.
 pub const KILL_GRACE: Duration = Duration::from_secs(1);
 /// For how many graces a coroutine may ignore that it was cancelled, in a worker that answers pings. Then: the worker is drained and replaced.

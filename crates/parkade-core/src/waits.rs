@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::barrier::Barrier;
+use crate::branches::Branches;
 use crate::channels::{Channels, ChannelsFull, NextBegan, Subscription};
 use crate::config::Config;
 use crate::context::Context;
@@ -29,6 +30,7 @@ pub struct Waits {
     pub queries: Queries,
     pub jobs: JobWaits,
     pub barrier: Barrier,
+    pub branches: Branches,
 }
 
 /// What a parked request waits for, and where it stands.
@@ -44,12 +46,16 @@ pub enum Watch {
     File {
         has_begun: bool,
     },
+    /// Until its branches have ended.
+    Branches,
 }
 
 /// A request that is to wait.
 #[derive(Debug, Clone, Copy)]
 pub struct NewWait {
     pub request: RequestId,
+    /// The request that it is a branch of; itself, if it is none.
+    pub owner: RequestId,
     pub then: Then,
     /// How long the request may be queued or running at a time. It is also the bound of a wait that has none of its own and needs one.
     pub patience: Patience,
@@ -116,7 +122,13 @@ impl Watch {
     pub fn stored(self) -> Option<Outcome> {
         match self {
             Self::Stored => Some(Outcome::Stored),
-            Self::Timer | Self::Next(_) | Self::Stream(_) | Self::Query(_) | Self::Job | Self::File { .. } => None,
+            Self::Timer
+            | Self::Next(_)
+            | Self::Stream(_)
+            | Self::Query(_)
+            | Self::Job
+            | Self::File { .. }
+            | Self::Branches => None,
         }
     }
 
@@ -129,6 +141,7 @@ impl Watch {
             Self::Query(_) => WaitKind::Query,
             Self::Stored | Self::Job => WaitKind::Job,
             Self::File { .. } => WaitKind::File,
+            Self::Branches => WaitKind::Several,
         }
     }
 }
@@ -181,12 +194,13 @@ impl Waits {
             queries: Queries::default(),
             jobs: JobWaits::default(),
             barrier: Barrier::default(),
+            branches: Branches::default(),
         }
     }
 
     /// `source`: where the statement of a query is found.
     pub fn begin(&mut self, cx: &mut Context, new: NewWait, wait: Wait, source: StatementSource) -> Begun {
-        let NewWait { request, then, is_open, .. } = new;
+        let NewWait { request, owner, then, is_open, .. } = new;
         let patience = new.patience.duration();
         let until = |cx: &Context, duration: Option<Duration>| duration.map(|duration| cx.now + duration);
         let job = NewJobWait { request, then, patience, is_open };
@@ -198,12 +212,14 @@ impl Waits {
                 Ok(history) => Outcome::History { history },
                 Err(ChannelsFull) => Outcome::Refused { refusal: Refusal::ChannelsFull },
             }),
-            Wait::Published { number } => Begun::Over(match self.channels.publications.ask(request, number) {
+            Wait::Published { number } => Begun::Over(match self.channels.publications.ask(owner, number) {
                 Ok(cursor) => Outcome::Published { cursor },
                 Err(refusal) => Outcome::Refused { refusal },
             }),
             Wait::Query(wait) => self.query(cx, new, &wait, source),
-            Wait::Stored if then != Then::Await => refused(Refusal::BadAnswer),
+            Wait::Stored | Wait::Branches if then != Then::Await || owner != request => refused(Refusal::BadAnswer),
+            Wait::Branches if self.branches.are_left(request) => Begun::Waits(Watch::Branches, None),
+            Wait::Branches => Begun::Over(Outcome::Elapsed),
             // It must not wait for ever for a store that does not answer.
             Wait::Stored if self.barrier.is_pending(request) => Begun::Waits(Watch::Stored, until(cx, patience)),
             Wait::Stored => Begun::Over(self.stored(request)),
@@ -263,7 +279,8 @@ impl Waits {
     }
 
     fn query(&mut self, cx: &mut Context, new: NewWait, wait: &QueryWait, source: StatementSource) -> Begun {
-        match self.queries.begin(cx, NewQuery { request: new.request, then: new.then, source }, wait) {
+        match self.queries.begin(cx, NewQuery { request: new.request, owner: new.owner, then: new.then, source }, wait)
+        {
             Err(refusal) => refused(refusal),
             Ok(QueryBegan::Kept(query)) => Begun::Over(Outcome::Queried { query, completed: true, late: None }),
             Ok(QueryBegan::Waits(waiter)) => {
@@ -324,7 +341,13 @@ impl Waits {
             }
             (Watch::Stored, Outcome::Stored) if then == Then::Await => Continuation::Outcome(self.stored(request)),
             (
-                Watch::Timer | Watch::Next(_) | Watch::Stream(_) | Watch::Stored | Watch::Job | Watch::File { .. },
+                Watch::Timer
+                | Watch::Next(_)
+                | Watch::Stream(_)
+                | Watch::Stored
+                | Watch::Job
+                | Watch::File { .. }
+                | Watch::Branches,
                 outcome,
             ) => Continuation::Outcome(outcome),
         };
@@ -343,6 +366,8 @@ impl Waits {
             Watch::Stored | Watch::File { has_begun: false } => WaitChange::Cancelled(Reason::Deadline),
             Watch::File { has_begun: true } => WaitChange::AsBefore,
             Watch::Job => self.jobs.expire(request).map_or(WaitChange::AsBefore, WaitChange::Over),
+            // It has no time of its own.
+            Watch::Branches => WaitChange::AsBefore,
         }
     }
 
@@ -350,9 +375,13 @@ impl Waits {
     pub fn give_up(&mut self, cx: &mut Context, watch: Watch, reason: Reason) -> WaitChange {
         match watch {
             Watch::Query(waiter) => query_given_up(self.queries.give_up(cx, waiter, reason), cx.now, reason),
-            Watch::Timer | Watch::Next(_) | Watch::Stream(_) | Watch::Stored | Watch::Job | Watch::File { .. } => {
-                WaitChange::AsBefore
-            }
+            Watch::Timer
+            | Watch::Next(_)
+            | Watch::Stream(_)
+            | Watch::Stored
+            | Watch::Job
+            | Watch::File { .. }
+            | Watch::Branches => WaitChange::AsBefore,
         }
     }
 
@@ -368,7 +397,12 @@ impl Waits {
     ) -> Option<Refusal> {
         self.leave(cx, request, watch);
         match watch {
-            Watch::Timer | Watch::Next(_) | Watch::Stored | Watch::Job | Watch::File { has_begun: false } => refusal,
+            Watch::Timer
+            | Watch::Next(_)
+            | Watch::Stored
+            | Watch::Job
+            | Watch::File { has_begun: false }
+            | Watch::Branches => refusal,
             Watch::File { has_begun: true } => {
                 if reason != Reason::ClientLeft {
                     cx.effects.push(Effect::Http(HttpEffect::Abort { request }));
@@ -388,7 +422,7 @@ impl Waits {
     /// What exactly a request waits for, if that has a name.
     pub fn target(&self, request: RequestId, watch: Watch) -> Option<WaitTarget> {
         match watch {
-            Watch::Timer | Watch::Stored | Watch::File { .. } => None,
+            Watch::Timer | Watch::Stored | Watch::File { .. } | Watch::Branches => None,
             Watch::Next(subscription) | Watch::Stream(subscription) => {
                 Some(WaitTarget::Channel(self.channels.name_of(subscription).clone()))
             }
@@ -400,7 +434,7 @@ impl Waits {
     /// The request waits for it no longer.
     pub fn leave(&mut self, cx: &mut Context, request: RequestId, watch: Watch) {
         match watch {
-            Watch::Timer | Watch::Stored => {}
+            Watch::Timer | Watch::Stored | Watch::Branches => {}
             Watch::Job => self.jobs.leave(request),
             Watch::Next(subscription) => self.channels.leave_next(cx.now, subscription),
             Watch::Stream(subscription) => self.channels.leave_stream(cx.now, subscription),

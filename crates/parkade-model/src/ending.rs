@@ -37,6 +37,10 @@ pub enum Refusal {
     TransactionOpen,
     /// 500: this request has no open transaction.
     NoTransaction,
+    /// 500: a statement of this request's transaction is still running.
+    TransactionBusy,
+    /// 500: this request waits for too many things at a time.
+    TooManyWaits,
     /// 503: an operator ended it.
     CancelledByOperator,
     /// 504: the deadline passed while a worker ran it.

@@ -33,6 +33,8 @@ pub enum Wait {
     Query(QueryWait),
     /// Until all jobs that the request has enqueued are stored.
     Stored,
+    /// Until every branch of the request has ended: the other waits that its coroutine has begun.
+    Branches,
     /// Until that job has ended.
     Job {
         job: JobId,

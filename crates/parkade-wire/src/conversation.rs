@@ -153,7 +153,7 @@ impl Serving {
                 Err(refused(ProtocolRule::Second, frame))
             }
             FromWorker::Credit { delta } => self.grant(*delta).map(ConversationState::Serving),
-            FromWorker::Park { then: ThenRequest::Await, .. } if !self.concurrent => {
+            FromWorker::Park { then: ThenRequest::Await | ThenRequest::Branch { .. }, .. } if !self.concurrent => {
                 Err(refused(ProtocolRule::Await, frame))
             }
             FromWorker::Message { .. } | FromWorker::Close { .. } if self.agreed.features & MESSAGES == 0 => {

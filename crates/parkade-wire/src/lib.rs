@@ -5,6 +5,7 @@
 //! writes with the functions of [`encode`].
 
 mod application;
+mod branches;
 mod codec;
 mod conversation;
 mod error;
@@ -24,6 +25,7 @@ pub use application::{
     Application, ChannelOptions, CorsPolicy, JobAccess, JobSpec, QueueOptions, RecurringSpec, Route, RouteKind,
     RouteOrigin, When,
 };
+pub use branches::Branches;
 pub use codec::{Decoder, Receive, encode};
 pub use conversation::{Agreed, Conversation, Offer};
 pub use error::{ProtocolRule, Violation};

@@ -16,7 +16,7 @@
 use crate::error::{ProtocolRule, Violation};
 use crate::frame::FromWorker;
 use crate::kind::Kind;
-use crate::limits::WINDOW_BYTES;
+use crate::limits::{BRANCH_STREAM_MIN, WINDOW_BYTES};
 use crate::wait::ThenRequest;
 
 /// The state of a stream after a step. When it is `Parked` or `Closed`, its credit is back.
@@ -67,6 +67,12 @@ impl Stream {
     #[must_use]
     pub const fn open(number: u32, opener: Opener) -> Self {
         Stream { number, opener, phase: StreamState::Given, cancelled: false }
+    }
+
+    /// A branch, which the worker has opened: it waits for its `RESUME`, and is closed with that.
+    #[must_use]
+    pub const fn branch(number: u32) -> Self {
+        Stream { number, opener: Opener::Call, phase: StreamState::Parked, cancelled: false }
     }
 
     /// The stream was cancelled: further frames of the worker are checked, and then dropped.
@@ -213,7 +219,7 @@ impl Stream {
             // The worker had not read the CANCEL yet, and will not write on the stream again.
             (
                 StreamState::Given | StreamState::Held,
-                ThenRequest::Await | ThenRequest::Answer { .. } | ThenRequest::Call { .. },
+                ThenRequest::Await | ThenRequest::Answer { .. } | ThenRequest::Call { .. } | ThenRequest::Branch { .. },
             ) => Ok(StreamProgress::Closed),
             (StreamState::Replying { .. }, _) => Err(self.refused(ProtocolRule::Response, Kind::Park)),
             (StreamState::Parked, _) => Err(self.refused(ProtocolRule::Closed, Kind::Park)),
@@ -231,8 +237,10 @@ impl Stream {
 /// violation.
 pub fn absent(frame: &FromWorker, opened: u32) -> Result<(), Violation> {
     let rule = match frame {
-        frame if frame.stream() > opened => ProtocolRule::Unopened,
-        FromWorker::Window { .. } | FromWorker::Unpark { .. } | FromWorker::Publish { .. } => return Ok(()),
+        frame if frame.stream() > opened && frame.stream() < BRANCH_STREAM_MIN => ProtocolRule::Unopened,
+        FromWorker::Window { .. } | FromWorker::Unpark { .. } => return Ok(()),
+        frame if frame.stream() >= BRANCH_STREAM_MIN => ProtocolRule::Unopened,
+        FromWorker::Publish { .. } => return Ok(()),
         _ => ProtocolRule::Closed,
     };
     Err(Violation::new(rule, frame.kind(), frame.stream()))

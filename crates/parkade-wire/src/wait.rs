@@ -44,6 +44,8 @@ pub enum WaitRequest {
     Rollback,
     /// Until everything that the request has enqueued is stored. Only awaited.
     Stored,
+    /// Until every branch of this stream has ended. Only awaited.
+    Branches,
     /// Until the job has ended.
     Result {
         job: JobId,
@@ -102,4 +104,6 @@ pub enum ThenRequest {
     Call { function: String, state: Bytes, kind: CallKind },
     /// The worker that parked continues the stream.
     Await,
+    /// The `PARK` opens its stream, a branch of that one. The worker continues it.
+    Branch { of: u32 },
 }

@@ -141,7 +141,7 @@ fn wait(name: &str, wait: &mut Value) {
         *wait = json!([wait[0], "unaccepted"]);
     } else if wait[0] == "timer" {
         seconds(&mut wait[1]);
-    } else if !["stored", "access", "published"].iter().any(|alone| wait[0] == *alone) {
+    } else if !["stored", "access", "published", "branches"].iter().any(|alone| wait[0] == *alone) {
         let options = wait.as_array_mut().unwrap().last_mut().unwrap();
         without_nil(options);
         without_defaults(options);

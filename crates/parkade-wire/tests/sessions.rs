@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use bytes::BytesMut;
 use parkade_wire::{
-    Conversation, Decoder, FromCore, FromWorker, Offer, Opener, ProtocolRule, Receive, SendWindow, Stream,
-    StreamProgress, Violation, absent,
+    Branches, Conversation, Decoder, FromCore, FromWorker, Offer, Opener, ProtocolRule, Receive, SendWindow, Stream,
+    StreamProgress, ThenRequest, Violation, absent,
 };
 use serde_json::Value;
 use support::{bytes_of, text, vectors};
@@ -56,6 +56,7 @@ struct Link {
     conversation: Option<Conversation>,
     streams: HashMap<u32, Open>,
     opened: u32,
+    branches: Branches,
     broken_by_core: bool,
 }
 
@@ -123,6 +124,18 @@ impl Link {
     }
 
     fn on_stream(&mut self, frame: &FromWorker) -> Result<(), Violation> {
+        if let FromWorker::Park { stream, then: ThenRequest::Branch { of }, .. } = frame {
+            let Some(parent) = self.streams.get(of) else {
+                let rule = if *of > self.opened { ProtocolRule::Unopened } else { return Ok(()) };
+                return Err(Violation::new(rule, frame.kind(), *stream));
+            };
+            if !parent.stream.is_cancelled() {
+                self.branches.open(frame, *of)?;
+                let open = Open { stream: Stream::branch(*stream), body: SendWindow::new(), body_follows: false };
+                self.streams.insert(*stream, open);
+            }
+            return Ok(());
+        }
         let Some(open) = self.streams.get_mut(&frame.stream()) else {
             return absent(frame, self.opened);
         };
@@ -130,6 +143,9 @@ impl Link {
             open.body.granted(*bytes);
         }
         if open.stream.hear(frame)? == StreamProgress::Closed {
+            if !open.stream.is_cancelled() {
+                self.branches.check_closed(frame)?;
+            }
             self.streams.remove(&frame.stream());
         }
         Ok(())
@@ -154,9 +170,12 @@ impl Link {
                 name("RUN", *stream, false)
             }
             FromCore::Data { stream, more, bytes } => {
-                let known = *stream <= self.opened;
+                let known = *stream <= self.opened || self.streams.contains_key(stream);
                 let fits = self.streams.get_mut(stream).is_none_or(|open| open.body(bytes.len(), *more));
                 self.broken_by_core |= !known || !fits;
+                if !more {
+                    self.close_branch(*stream);
+                }
                 name("DATA", *stream, *more)
             }
             FromCore::Window { stream, bytes } => {
@@ -170,6 +189,9 @@ impl Link {
                 for stream in streams {
                     let resumed = self.streams.get_mut(stream).is_some_and(|open| open.resume(outcome.body_follows()));
                     self.broken_by_core |= !resumed;
+                    if !outcome.body_follows() {
+                        self.close_branch(*stream);
+                    }
                 }
                 name("RESUME", 0, outcome.body_follows())
             }
@@ -181,6 +203,9 @@ impl Link {
             }
             FromCore::Cancel { stream, .. } => {
                 self.broken_by_core |= *stream > self.opened;
+                for branch in self.branches.close_all_of(*stream) {
+                    self.streams.remove(&branch);
+                }
                 if self.streams.get_mut(stream).is_some_and(|open| open.stream.cancel() == StreamProgress::Closed) {
                     self.streams.remove(stream);
                 }
@@ -193,6 +218,13 @@ impl Link {
             FromCore::Close { stream, .. } => name("CLOSE", *stream, false),
         };
         Ok((true, told))
+    }
+
+    fn close_branch(&mut self, stream: u32) {
+        if self.branches.contains(stream) {
+            self.branches.close(stream);
+            self.streams.remove(&stream);
+        }
     }
 
     fn open(&mut self, stream: u32, opener: Opener, body_follows: bool) {

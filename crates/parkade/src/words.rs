@@ -49,6 +49,8 @@ pub fn refusal(refusal: Refusal) -> &'static str {
         Refusal::QueryStopped => "query stopping",
         Refusal::TransactionOpen => "transaction open",
         Refusal::NoTransaction => "no transaction",
+        Refusal::TransactionBusy => "transaction busy",
+        Refusal::TooManyWaits => "too many waits",
         Refusal::StoreFull => "store full",
         Refusal::StoreUnavailable => "store unavailable",
         Refusal::StoreUnreadable => "store unreadable",
@@ -100,6 +102,7 @@ pub fn wait(kind: WaitKind) -> &'static str {
         WaitKind::Query => "query",
         WaitKind::Job => "job",
         WaitKind::File => "file",
+        WaitKind::Several => "several",
     }
 }
 

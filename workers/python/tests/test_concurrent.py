@@ -53,10 +53,8 @@ async def own():
 
 @app.get("/twice")
 async def twice():
-    try:
-        await asyncio.gather(_wait(), _wait())
-    except Exception as error:
-        return f"{type(error).__name__}"
+    await asyncio.gather(_wait(), _wait())
+    return "both"
 
 async def _wait(): await after(1)
 
@@ -164,9 +162,28 @@ async def pieces():
 
 async def deepest():
     await asyncio.Event().wait()
+
+@app.get("/impatient-task")
+async def impatient_task():
+    first = asyncio.ensure_future(_wait())
+    await asyncio.sleep(0)
+    try:
+        await asyncio.wait_for(_never(), 0.01)
+    except asyncio.TimeoutError:
+        pass
+    await first
+    return "impatient"
+
+@app.get("/left")
+async def left():
+    waiting = asyncio.ensure_future(_wait())
+    await asyncio.sleep(0)
+    asyncio.ensure_future(_never())
+    await waiting
+    return "left"
 """
 HOLA, PLAIN, COMPARE, CANCELLED, OWN, TWICE, STREAM, LATE, FOREVER, THEN, IMPATIENT, LARGE, LARGE_PLAIN = range(13)
-RACE, STRAY, FOREIGN, QUERY, GIVEN_UP, ENOUGH, DEAF = range(13, 20)
+RACE, STRAY, FOREIGN, QUERY, GIVEN_UP, ENOUGH, DEAF, IMPATIENT_TASK, LEFT = range(13, 22)
 ROWS = [["rows", [["n", "int4"]], "SELECT", 2, None]]
 
 
@@ -281,13 +298,62 @@ def test_a_coroutine_whose_wait_took_too_long_waits_for_something_else(core: Sta
     assert worker.next()[2].body == "patient at last"
 
 
-def test_a_request_waits_for_one_thing_at_a_time(core: StartCore) -> None:
+B = 1 << 31
+
+
+def test_tasks_of_a_request_wait_at_the_same_time(core: StartCore) -> None:
     worker = core(SOURCE)
     worker.ready()
     stream = worker.request(TWICE)
-    assert worker.names(2) == [f"PARK {stream}", f"UNPARK {stream}"], "all its waits end with its answer"
-    worker.send(f.RESUME, 0, [["unparked"], [stream]])
-    assert worker.next()[2].body == "WaitError"
+    assert worker.names(2) == [f"PARK {stream}", f"PARK {B}"]
+    worker.send(f.RESUME, 0, [["elapsed"], [B]])
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    assert worker.next()[2].body == "both"
+
+
+def test_a_request_stays_parked_until_its_last_wait_is_over(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(TWICE)
+    assert worker.names(2) == [f"PARK {stream}", f"PARK {B}"]
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    kind, at, park = worker.next()
+    assert (kind, at, park.wait) == ("PARK", stream, ["branches"])
+    worker.send(f.RESUME, 0, [["elapsed"], [B]])
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    assert worker.next()[2].body == "both"
+
+
+def test_a_task_that_is_cancelled_withdraws_its_own_wait(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(IMPATIENT_TASK)
+    assert worker.names(3) == [f"PARK {stream}", f"PARK {B}", f"UNPARK {B}"]
+    worker.send(f.RESUME, 0, [["unparked"], [B]])
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    assert worker.next()[2].body == "impatient"
+
+
+def test_the_waits_that_are_left_end_with_the_answer(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(LEFT)
+    assert worker.names(2) == [f"PARK {stream}", f"PARK {B}"]
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    assert worker.names(2) == [f"PARK {stream}", f"UNPARK {B}"]
+    worker.send(f.RESUME, 0, [["unparked"], [B]])
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    assert worker.next()[2].body == "left"
+
+
+def test_a_request_that_is_cancelled_while_it_waits_for_several_things_is_closed_at_once(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(TWICE)
+    assert worker.names(2) == [f"PARK {stream}", f"PARK {B}"]
+    worker.send(f.CANCEL, stream, ["client_left"])
+    again = worker.request(TWICE)
+    assert worker.names(2) == [f"PARK {again}", f"PARK {B + 1}"], "nothing is said of the branch"
 
 
 def test_what_lost_a_race_does_not_keep_its_request_from_waiting_for_something_else(core: StartCore) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import vectors
-from parkade._limits import INLINE_MAX, WINDOW
+from parkade._limits import BRANCH_FIRST, INLINE_MAX, WINDOW
 from parkade._session.events import Called, Ended, Event, Opened, Pinged, Reply, Resumed
 from parkade._session.session import Session
 from parkade._wire import frames as f
@@ -83,6 +83,13 @@ def play(session: Session, data: bytes) -> None:
                 session.data(stream, payload)
                 if not flags & f.MORE:
                     session.finish(stream)
+            case f.PARK if stream >= BRANCH_FIRST:
+                parent = msgspec.msgpack.decode(payload)[1][1]
+                if session.held(parent) or session.awaiting(parent):
+                    session._branches._last = stream - 1  # this worker would take another free number
+                    park = payload[: -len(msgspec.msgpack.encode(["branch", parent]))]
+                    await_it = park + msgspec.msgpack.encode(["await"])
+                    assert session.branch(parent, await_it) == (stream, f.frame(kind, stream, payload))
             case f.PARK if session.held(stream):
                 awaiting = msgspec.msgpack.decode(payload)[1] == ["await"] and session.may_await(stream)
                 (session.park_awaiting if awaiting else session.park)(stream, payload)

@@ -13,8 +13,8 @@ use parkade_model::{DatabaseId, IdMap, LeaseId, QueryId, QueryWork, RequestId, S
 #[derive(Debug)]
 pub struct Execution {
     pub query: QueryId,
-    /// For whom it was begun.
-    pub request: RequestId,
+    /// The request for which it was begun, be it by a branch.
+    pub owner: RequestId,
     pub database: DatabaseId,
     pub work: QueryWork,
     /// The transaction that it is in, begins or ends.
@@ -87,7 +87,7 @@ impl Executions {
     pub fn begin(
         &mut self,
         now: Moment,
-        (query, request): (QueryId, RequestId),
+        (query, request, owner): (QueryId, RequestId, RequestId),
         (database, work, lease): (DatabaseId, QueryWork, Option<LeaseId>),
         shared: Option<&Sharing>,
     ) -> Waiter {
@@ -108,7 +108,7 @@ impl Executions {
         };
         self.slots[slot as usize] = Some(Execution {
             query,
-            request,
+            owner,
             database,
             work,
             lease,
@@ -146,6 +146,12 @@ impl Executions {
 
     pub fn find_mut(&mut self, query: QueryId) -> Option<&mut Execution> {
         self.slots[*self.by_query.get(&query)? as usize].as_mut()
+    }
+
+    /// Whether it runs, and somebody waits for it.
+    pub fn is_awaited(&self, query: Option<QueryId>) -> bool {
+        let execution = query.and_then(|query| self.find(query));
+        execution.is_some_and(|execution| execution.phase == ExecutionPhase::Running && execution.waiters_count() > 0)
     }
 
     /// The request waits for it no longer. Returns the execution, and whether that was its last waiter.

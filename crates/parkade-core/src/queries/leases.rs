@@ -1,6 +1,6 @@
 //! Leases: which request has a transaction open, and in which database.
 
-use parkade_model::{DatabaseId, IdMap, LeaseId, RequestId};
+use parkade_model::{DatabaseId, IdMap, LeaseId, QueryId, RequestId};
 
 #[derive(Debug, Default)]
 pub struct Leases {
@@ -15,6 +15,8 @@ pub struct OpenTransaction {
     pub database: DatabaseId,
     /// Its COMMIT or ROLLBACK was asked for.
     pub is_ending: bool,
+    /// The last statement that was begun in it.
+    pub statement: Option<QueryId>,
 }
 
 impl Leases {
@@ -29,8 +31,15 @@ impl Leases {
     pub fn begin(&mut self, request: RequestId, database: DatabaseId) -> LeaseId {
         self.minted += 1;
         let id = LeaseId(self.minted);
-        self.open.insert(request, OpenTransaction { id, database, is_ending: false });
+        self.open.insert(request, OpenTransaction { id, database, is_ending: false, statement: None });
         id
+    }
+
+    /// A statement begins in the request's transaction.
+    pub fn note_statement(&mut self, request: RequestId, query: QueryId) {
+        if let Some(open) = self.open.get_mut(&request) {
+            open.statement = Some(query);
+        }
     }
 
     /// The request asks for the end of its transaction.

@@ -59,6 +59,8 @@ struct QueryStop {
 #[derive(Debug, Clone, Copy)]
 pub struct NewQuery {
     pub request: RequestId,
+    /// Whose transaction it is about.
+    pub owner: RequestId,
     pub then: Then,
     /// Where its statement is found.
     pub source: StatementSource,
@@ -128,7 +130,8 @@ impl Queries {
     }
 
     fn admit(&self, new: NewQuery, work: QueryWork) -> Result<(), Refusal> {
-        let lease = self.leases.of(new.request);
+        let lease = self.leases.of(new.owner);
+        let is_busy = lease.is_some_and(|lease| self.executions.is_awaited(lease.statement));
         let has_transaction = lease.is_some_and(|lease| !lease.is_ending || self.may_go_on(lease.id, work));
         match work {
             QueryWork::Alone | QueryWork::Begin if self.stop.is_closed => Err(Refusal::Stopping),
@@ -139,6 +142,8 @@ impl Queries {
             QueryWork::Within | QueryWork::Commit | QueryWork::Rollback if !has_transaction => {
                 Err(Refusal::NoTransaction)
             }
+            // A connection carries out one statement at a time, and what another one finds must not depend on which is first.
+            QueryWork::Within | QueryWork::Commit | QueryWork::Rollback if is_busy => Err(Refusal::TransactionBusy),
             QueryWork::Alone | QueryWork::Begin | QueryWork::Within | QueryWork::Commit | QueryWork::Rollback => Ok(()),
         }
     }
@@ -149,31 +154,35 @@ impl Queries {
     }
 
     fn start(&mut self, cx: &mut Context, new: NewQuery, wait: &QueryWait) -> Waiter {
-        let NewQuery { request, then, source } = new;
-        let open = self.leases.of(request);
+        let NewQuery { request, owner, then, source } = new;
+        let open = self.leases.of(owner);
         let (lease, database) = match (wait.work, open) {
-            (QueryWork::Begin, _) => (Some(self.leases.begin(request, wait.database)), wait.database),
+            (QueryWork::Begin, _) => (Some(self.leases.begin(owner, wait.database)), wait.database),
             (QueryWork::Alone, _) | (_, None) => (None, wait.database),
             (_, Some(lease)) => (Some(lease.id), lease.database),
         };
         let work = wait.work;
         let query = self.ids.mint();
-        let waiter = self.executions.begin(cx.now, (query, request), (database, work, lease), wait.shared.as_ref());
+        let asked = (query, request, owner);
+        let waiter = self.executions.begin(cx.now, asked, (database, work, lease), wait.shared.as_ref());
         let collect = then != Then::Answer || wait.shared.is_some();
         cx.counts.queries += 1;
+        if lease.is_some() {
+            self.leases.note_statement(owner, query);
+        }
         if matches!(work, QueryWork::Commit | QueryWork::Rollback) {
-            self.leases.begin_to_end(request);
+            self.leases.begin_to_end(owner);
         }
         if work == QueryWork::Commit
             && let Some(lease) = open.filter(|lease| self.commits.has_jobs(lease.id))
         {
-            let failed = self.commits.begin(cx, &mut self.ids, (query, request), lease);
+            let failed = self.commits.begin(cx, &mut self.ids, (query, owner), lease);
             self.roll_back(cx, failed);
             return waiter;
         }
         cx.effects.push(Effect::Database(DatabaseEffect::StartQuery {
             query,
-            request,
+            request: owner,
             source,
             database,
             work,
@@ -213,7 +222,7 @@ impl Queries {
         };
         let was_wanted = execution.phase == ExecutionPhase::Running;
         execution.phase = ExecutionPhase::Ended;
-        let (waiters, owner) = (execution.waiters(), execution.request);
+        let (waiters, owner) = (execution.waiters(), execution.owner);
         let (begun, ended) = (execution.begins_lease(completed), execution.ends_lease(completed));
         let jobs = self.commits.end(cx, query, completed);
         if let Some(lease) = ended {
@@ -247,7 +256,7 @@ impl Queries {
         // Nobody is left to end a transaction that has just been begun.
         let begins =
             execution.lease.filter(|_| execution.work == QueryWork::Begin && execution.phase != ExecutionPhase::Ended);
-        let owner = execution.request;
+        let owner = execution.owner;
         if is_unwanted {
             self.cancel(cx, query);
         }

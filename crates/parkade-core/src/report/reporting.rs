@@ -14,7 +14,7 @@ use crate::waits::Waits;
 /// Looks at every request: for pages that people read, not for each request.
 pub fn status(now: Moment, cx: &Context, (requests, waits): (&Requests, &Waits), jobs: &Jobs, fleet: &Fleet) -> Status {
     let FleetStatus { workers, generation, is_reloading, last_reload } = fleet.status(now);
-    let RequestsStatus { lives, runs, waits: parked } = requests::status(requests, jobs, now);
+    let RequestsStatus { lives, runs, waits: parked } = requests::status(requests, waits, jobs, now);
     Status {
         lives,
         runs,

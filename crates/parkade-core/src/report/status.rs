@@ -79,10 +79,13 @@ pub enum WaitKind {
     Job,
     /// For a file to be sent.
     File,
+    /// For several things at a time. Each of them is counted too, as what it is.
+    Several,
 }
 
 impl WaitKind {
-    pub const ALL: [Self; 6] = [Self::Timer, Self::Next, Self::Stream, Self::Query, Self::Job, Self::File];
+    pub const ALL: [Self; 7] =
+        [Self::Timer, Self::Next, Self::Stream, Self::Query, Self::Job, Self::File, Self::Several];
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -72,6 +72,11 @@ pub enum Sequel {
         worker: WorkerId,
         place: Place,
     },
+    /// The same, of a branch of the coroutine.
+    Branch {
+        worker: WorkerId,
+        place: Place,
+    },
 }
 
 /// The name of a state, without what belongs to it.
@@ -120,21 +125,21 @@ impl Sequel {
         match self {
             Self::Answer => Then::Answer,
             Self::Call { concurrent } => Then::Call { concurrent },
-            Self::Await { .. } => Then::Await,
+            Self::Await { .. } | Self::Branch { .. } => Then::Await,
         }
     }
 
     /// The worker whose coroutine waits.
     pub fn awaiting_worker(self) -> Option<WorkerId> {
         match self {
-            Self::Await { worker, .. } => Some(worker),
+            Self::Await { worker, .. } | Self::Branch { worker, .. } => Some(worker),
             Self::Answer | Self::Call { .. } => None,
         }
     }
 
     /// The wait is over: its coroutine does not wait any more.
     pub fn leave(self, fleet: &mut Fleet) {
-        if let Self::Await { worker, place } = self {
+        if let Self::Await { worker, place } | Self::Branch { worker, place } = self {
             fleet.workers.leave(worker, place);
         }
     }

@@ -15,11 +15,13 @@
 //! | who is taken in | `admission` |
 //! | what waits for a worker, and who is next | `queue`, `dispatch` |
 //! | coroutines that go on | `resumed` |
+//! | several waits of one coroutine | `branching` |
 //! | what waits, workers and jobs mean for requests | `waking`, `supervision`, `runs` |
 //! | what can be seen | `status` |
 
 mod accepted;
 mod admission;
+pub mod branching;
 mod dispatch;
 mod happening;
 mod journey;
@@ -241,7 +243,8 @@ impl Requests {
 
     /// Cancels all requests that have not ended. Returns whether there were any.
     pub fn cancel_all(&mut self, with: &mut Components<'_>, reason: Reason) -> bool {
-        let left: Vec<RequestId> = self.lives.iter().map(|(request, _)| request).collect();
+        let is_whole = |request: &RequestId| !with.waits.branches.contains(*request);
+        let left: Vec<RequestId> = self.lives.iter().map(|(request, _)| request).filter(is_whole).collect();
         for request in &left {
             self.turn(with, *request, Happening::Cancelled(reason));
         }
@@ -297,7 +300,7 @@ impl Requests {
         self.lives.state(request)
     }
 
-    /// How many have not ended, runs of jobs included.
+    /// How many have not ended, runs of jobs and branches included.
     pub fn count(&self) -> usize {
         self.lives.count()
     }

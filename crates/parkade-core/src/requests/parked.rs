@@ -6,7 +6,7 @@ use super::queue::Turn;
 use super::sequel::{ends_query_alone, follow};
 use super::step::{Step, refusal_of};
 use super::work::Work;
-use super::{admission, routed};
+use super::{admission, branching, routed};
 use crate::effect::{Effect, Outcome, StatementSource, WorkerEffect};
 use crate::queries::fate_unknown;
 use crate::routes::RouteId;
@@ -18,7 +18,7 @@ pub fn begin(step: &mut Step<'_>, journey: Journey, sequel: Sequel, wait: Wait, 
     if step.requests.lives.count_of(State::Parked) >= step.cx.config.parked_count_max {
         return go_on(step, journey, sequel, Outcome::Refused { refusal: Refusal::ParkedFull });
     }
-    step.cx.counts.parked += u64::from(!step.is_run());
+    step.cx.counts.parked += u64::from(!step.is_run() && !matches!(sequel, Sequel::Branch { .. }));
     let new = new_wait(step, &journey, sequel);
     let begun = step.waits.begin(step.cx, new, wait, source);
     park(step, journey, sequel, begun)
@@ -26,7 +26,8 @@ pub fn begin(step: &mut Step<'_>, journey: Journey, sequel: Sequel, wait: Wait, 
 
 fn new_wait(step: &Step<'_>, journey: &Journey, sequel: Sequel) -> NewWait {
     let (request, is_open) = (step.request, step.fleet.is_open());
-    NewWait { request, then: sequel.then(), patience: journey.patience(), is_open }
+    let owner = step.waits.branches.owner_of(request);
+    NewWait { request, owner, then: sequel.then(), patience: journey.patience(), is_open }
 }
 
 fn park(step: &mut Step<'_>, mut journey: Journey, sequel: Sequel, begun: Begun) -> Life {
@@ -106,7 +107,12 @@ pub fn give_query_up(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life 
 
 /// Ends the wait, and with it the request.
 pub fn cancel(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
+    if matches!(life.sequel, Sequel::Branch { .. }) {
+        return branching::cancel(step, life, reason);
+    }
     let request = step.request;
+    // A branch may have ended in this very event: the worker must hear of that first.
+    step.requests.resumed.tell(step.cx);
     let usual = refusal_of(reason, Refusal::DeadlinePassed);
     let refusal = step.waits.cancel(step.cx, request, life.watch, reason, usual);
     life.sequel.leave(step.fleet);

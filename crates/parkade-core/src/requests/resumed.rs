@@ -1,12 +1,15 @@
 //! Coroutines that the event in hand has woken. Their workers are told at its end, so that one effect can tell of many.
 
+use super::times::Times;
 use crate::context::Context;
-use crate::effect::{Effect, Outcome, WorkerEffect};
-use parkade_model::{RequestId, WorkerId};
+use crate::effect::{Effect, Outcome, ServerEffect, WorkerEffect};
+use parkade_model::{Ending, RequestId, WorkerId};
 
 #[derive(Debug, Default)]
 pub struct Resumed {
     coroutines: Vec<(WorkerId, Outcome, RequestId)>,
+    /// Branches that have ended: nothing names them after their workers have been told.
+    ended: Vec<(RequestId, Times)>,
 }
 
 impl Resumed {
@@ -14,9 +17,14 @@ impl Resumed {
         self.coroutines.push((worker, outcome, request));
     }
 
+    /// A branch has ended.
+    pub fn forget(&mut self, branch: RequestId, times: Times) {
+        self.ended.push((branch, times));
+    }
+
     /// One effect for all coroutines of a worker that go on with the same outcome.
     pub fn tell(&mut self, cx: &mut Context) {
-        if self.coroutines.is_empty() {
+        if self.coroutines.is_empty() && self.ended.is_empty() {
             return;
         }
         self.coroutines.sort_by_key(|(worker, _, _)| *worker);
@@ -26,5 +34,9 @@ impl Resumed {
             cx.effects.push(Effect::Worker(WorkerEffect::Resume { worker, outcome, requests }));
         }
         self.coroutines = Vec::new();
+        for (request, times) in std::mem::take(&mut self.ended) {
+            let ending = Ending::Done;
+            cx.effects.push(Effect::Server(ServerEffect::Forget { request, ending, times }));
+        }
     }
 }

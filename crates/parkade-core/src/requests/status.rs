@@ -3,10 +3,10 @@
 use std::collections::BinaryHeap;
 
 use super::Requests;
-use super::life::{Life, State};
+use super::life::{Life, Parked, State};
 use crate::jobs::Jobs;
 use crate::moment::Moment;
-use crate::report::status::{LivesStatus, RequestStage, RequestStatus, WaitKind, WaitStatus};
+use crate::report::status::{LivesStatus, RequestStage, RequestStatus, WaitKind, WaitStatus, WaitTarget};
 use crate::waits::Waits;
 use parkade_model::RequestId;
 
@@ -20,19 +20,20 @@ pub struct RequestsStatus {
 }
 
 /// Looks at every request.
-pub fn status(requests: &Requests, jobs: &Jobs, now: Moment) -> RequestsStatus {
-    RequestsStatus { lives: requests.count_by_state(), runs: runs(requests, jobs), waits: waits(requests, jobs, now) }
+pub fn status(requests: &Requests, waits: &Waits, jobs: &Jobs, now: Moment) -> RequestsStatus {
+    let lives = requests.count_by_state(waits);
+    RequestsStatus { lives, runs: runs(requests, jobs), waits: by_kind(requests, waits, jobs, now) }
 }
 
 impl Requests {
-    /// Requests, and runs of jobs.
-    pub fn count_by_state(&self) -> LivesStatus {
+    /// Requests, and runs of jobs. A branch is a part of its request, which is parked or running.
+    pub fn count_by_state(&self, waits: &Waits) -> LivesStatus {
         let count = |state| self.lives.count_of(state);
         LivesStatus {
             accepted: count(State::Accepted),
             routed: count(State::Routed),
             running: count(State::Running),
-            parked: count(State::Parked),
+            parked: count(State::Parked) - waits.branches.count(),
         }
     }
 }
@@ -51,6 +52,9 @@ pub fn oldest(
     // Each has the youngest of its requests on top, which gives way to an older one.
     let mut groups: [BinaryHeap<(Moment, RequestKey)>; RUNS + 1] = std::array::from_fn(|_| BinaryHeap::new());
     for (request, life) in requests.lives.iter() {
+        if waits.branches.contains(request) {
+            continue;
+        }
         let (group, since) = match life {
             Life::Routed(life) => (QUEUED, life.journey.since()),
             Life::Running(life) => (RUNNING, life.journey.since()),
@@ -73,13 +77,23 @@ pub fn oldest(
             let stage = match requests.lives.life(request)? {
                 Life::Running(life) => RequestStage::Running { worker: life.worker },
                 Life::Parked(life) => {
-                    RequestStage::Parked { kind: life.watch.kind(), target: waits.target(request, life.watch) }
+                    RequestStage::Parked { kind: life.watch.kind(), target: target(requests, waits, (request, life)) }
                 }
                 Life::Routed(_) | Life::Accepted(_) | Life::Done | Life::Cancelled => RequestStage::Queued,
             };
             Some(RequestStatus { request, is_run: has_runs && jobs.is_run(request), stage, age: now - since })
         })
         .collect()
+}
+
+/// What exactly it waits for: of several things, the first that has a name.
+fn target(requests: &Requests, waits: &Waits, (request, life): (RequestId, &Parked)) -> Option<WaitTarget> {
+    waits.target(request, life.watch).or_else(|| {
+        waits.branches.of(request).iter().find_map(|branch| match requests.lives.life(*branch)? {
+            Life::Parked(life) => waits.target(*branch, life.watch),
+            Life::Accepted(_) | Life::Routed(_) | Life::Running(_) | Life::Done | Life::Cancelled => None,
+        })
+    })
 }
 
 /// A request in an order: two that began at the same moment.
@@ -100,12 +114,13 @@ fn runs(requests: &Requests, jobs: &Jobs) -> LivesStatus {
     runs
 }
 
-/// Of requests alone.
-fn waits(requests: &Requests, jobs: &Jobs, now: Moment) -> Vec<WaitStatus> {
+/// Of requests alone. One that waits for several things is counted for each.
+fn by_kind(requests: &Requests, waits: &Waits, jobs: &Jobs, now: Moment) -> Vec<WaitStatus> {
+    let branches = &waits.branches;
     let mut waits = WaitKind::ALL.map(|kind| WaitStatus { kind, count: 0, oldest: None });
     for (request, life) in requests.lives.iter() {
         let Life::Parked(life) = life else { continue };
-        if jobs.is_run(request) {
+        if jobs.is_run(branches.owner_of(request)) {
             continue;
         }
         let wait = &mut waits[life.watch.kind() as usize];

@@ -1,10 +1,10 @@
 //! One step of one request: which request it is, and the components that may take part.
 
-use super::Requests;
 use super::journey::Journey;
 use super::life::Life;
 use super::queue::{Line, Turn};
 use super::work::Work;
+use super::{Requests, branching};
 use crate::context::Context;
 use crate::effect::{Effect, HttpEffect, ServerEffect};
 use crate::fleet::Fleet;
@@ -97,6 +97,8 @@ impl Step<'_> {
     fn forget(&mut self, journey: Journey, ending: Ending) {
         let request = self.request;
         let times = journey.end(self.cx);
+        let why = if let Ending::Cancelled(reason) = ending { reason } else { Reason::ClientLeft };
+        branching::end_all(self, why);
         self.waits.forget(self.cx, request);
         if self.jobs.end_run(self.cx, request, ending) {
             self.fleet.note_completed_run();

@@ -13,7 +13,10 @@ pub fn resolve(requests: &mut Requests, with: &mut Components<'_>, orphans: Orph
     for queue in orphans.queues {
         with.jobs.leave(queue);
     }
-    for request in orphans.lost {
+    // Branches end with their requests.
+    let mut lost = orphans.lost;
+    lost.retain(|request| !with.waits.branches.contains(*request));
+    for request in lost {
         requests.turn(with, request, Happening::Cancelled(Reason::WorkerDied));
     }
     for request in orphans.untouched.into_iter().rev() {
@@ -56,7 +59,7 @@ pub fn drain(requests: &mut Requests, with: &mut Components<'_>, grace: Duration
 
 /// What the number of workers depends on.
 fn demand(requests: &Requests, with: &Components<'_>) -> Demand {
-    let (all, runs) = (requests.count(), with.jobs.runs_count());
+    let (all, runs) = (requests.count() - with.waits.branches.count(), with.jobs.runs_count());
     // What runs is in its worker.
     let outside = all - requests.running_count();
     let to_come = PerRole { requests: all.saturating_sub(runs).min(outside), jobs: runs.min(outside) };
@@ -81,6 +84,7 @@ fn exit(requests: &mut Requests, with: &mut Components<'_>, reason: ExitReason) 
     with.jobs.pull.silence(with.cx);
     let decided = with.jobs.stop(with.cx);
     runs::carry_out(requests, with, decided);
+    requests.tell_resumed(with.cx);
     with.waits.drop_unheld(with.cx);
     with.cx.effects.push(Effect::Server(ServerEffect::Exit { reason }));
 }

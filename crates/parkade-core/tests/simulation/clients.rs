@@ -60,7 +60,7 @@ impl World {
 
     pub(crate) fn all_clients_leave(&mut self) {
         // One that leaves may make room for another, which is refused then: so each is looked for.
-        while let Some(request) = self.model.requests.keys().next().copied() {
+        while let Some(request) = self.whole_requests().first().copied() {
             self.model.request(request).here = false;
             self.tell(Event::Left { request });
         }
@@ -97,17 +97,19 @@ impl World {
 
     /// Some coroutine that waits has something else going on, which publishes.
     pub(crate) fn publishes_meanwhile(&mut self, process: &Process) {
-        if process.awaiting.is_empty() {
+        let awaiting = self.awaiting_in(process);
+        if awaiting.is_empty() {
             return self.publish(None);
         }
-        let request = *self.one_of(&process.awaiting);
+        let request = *self.one_of(&awaiting);
         self.publish(Some(Publisher { worker: process.id, request, number: None }));
     }
 
     /// Or enqueues, perhaps within its transaction.
     pub(crate) fn enqueues_meanwhile(&mut self, process: &Process) {
-        if !process.awaiting.is_empty() {
-            let request = *self.one_of(&process.awaiting);
+        let awaiting = self.awaiting_in(process);
+        if !awaiting.is_empty() {
+            let request = *self.one_of(&awaiting);
             if self.random.below(2) == 0 {
                 self.enqueues_within(process, request, false);
             } else {
@@ -115,6 +117,11 @@ impl World {
                 self.model.seen.insert("enqueued while it waits");
             }
         }
+    }
+
+    /// Requests whose coroutines wait, without their branches.
+    fn awaiting_in(&self, process: &Process) -> Vec<RequestId> {
+        process.awaiting.iter().copied().filter(|id| self.model.requests[id].owner.is_none()).collect()
     }
 
     /// Nothing more comes on a channel.
@@ -193,8 +200,13 @@ impl World {
     }
 
     pub(crate) fn some_request(&mut self) -> Option<RequestId> {
-        let count = self.model.requests.len() as u64;
-        self.model.requests.keys().nth(usize::try_from(self.random.below(count)).unwrap()).copied()
+        let whole = self.whole_requests();
+        (!whole.is_empty()).then(|| *self.one_of(&whole))
+    }
+
+    /// All that are no branches.
+    fn whole_requests(&self) -> Vec<RequestId> {
+        self.model.requests.iter().filter(|(_, request)| request.owner.is_none()).map(|(id, _)| *id).collect()
     }
 
     pub(crate) fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {

@@ -125,6 +125,9 @@ impl Model {
     }
 
     pub(crate) fn forget(&mut self, id: RequestId, ending: Ending) {
+        if self.request(id).owner.is_some() {
+            return self.forget_branch(id);
+        }
         let request = self.request(id);
         match ending {
             _ if request.run.is_some() => {
@@ -281,10 +284,20 @@ impl Model {
         assert!(waiting.then == Then::Await && waiting.worker == Some(worker), "resumed in another worker");
         check_outcome(waiting, outcome, now, drains);
         let waiting = waiting.clone();
+        if waiting.wait == Wait::Branches && outcome == Outcome::Elapsed {
+            assert!(!self.is_branched(id), "a branch is left");
+            self.seen.insert("branches awaited");
+        }
         self.check_resumed(id, &waiting, outcome);
         self.check_history(id, &waiting, outcome);
         if outcome != Outcome::Unparked {
             self.check_of_jobs(id, &waiting, outcome);
+        }
+        if let Outcome::Message { message, .. } = outcome {
+            self.delivered.insert((id, message));
+        }
+        if self.request(id).owner.is_some() {
+            return self.end_branch(id, worker, outcome);
         }
         let request = self.request(id);
         request.place = Place::Worker(worker);
@@ -294,9 +307,6 @@ impl Model {
         let process = self.process(worker);
         process.awaiting.retain(|awaiting| *awaiting != id);
         process.hold(now, id, queue, deadline_at, true, true);
-        if let Outcome::Message { message, .. } = outcome {
-            self.delivered.insert((id, message));
-        }
     }
 
     pub(crate) fn cancel(&mut self, id: RequestId, worker: WorkerId, reason: Reason) {
@@ -347,7 +357,8 @@ impl Model {
 fn check_outcome(waiting: &Waiting, outcome: Outcome, now: Moment, drains: bool) {
     match outcome {
         Outcome::Elapsed => {
-            assert!(matches!(waiting.wait, Wait::Timer { .. }) && waiting.due().is_some_and(|due| due <= now));
+            let is_due = matches!(waiting.wait, Wait::Timer { .. }) && waiting.due().is_some_and(|due| due <= now);
+            assert!(is_due || waiting.wait == Wait::Branches);
         }
         Outcome::TimedOut { .. } => {
             assert!(matches!(waiting.wait, Wait::Next { .. }));

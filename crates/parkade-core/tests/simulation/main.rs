@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
 mod boots;
+mod branching;
 mod cancels;
 mod clients;
 mod commits;
@@ -38,7 +39,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use parkade_core::Core;
 use world::World;
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 400;
+/// In the worlds after these, coroutines wait for several things at a time. There is less time for everything else then.
+const SEEDS_WITHOUT_BRANCHES: u64 = 300;
 const STEPS: usize = 1500;
 const TRACE_LINES: usize = 60;
 
@@ -111,8 +114,17 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 147] = [
+const EXPECTED: [&str; 156] = [
     "NotFound",
+    "branch",
+    "branch of a job",
+    "branch over",
+    "branch withdrawn",
+    "branch refused",
+    "branch ended with its request",
+    "branches over in one step",
+    "branches awaited",
+    "transaction busy",
     "ApplicationFailed",
     "BadAnswer",
     "WorkerDied",

@@ -42,6 +42,10 @@ pub struct Model {
     /// What the step in hand may cost somebody.
     pub dying: Option<WorkerId>,
     pub publishing: Option<(ChannelName, MessageId)>,
+    /// Whose branches were told nothing of their end.
+    pub cut_short: Vec<RequestId>,
+    /// The branch that begins.
+    pub branching: Option<RequestId>,
     /// Ended by an operator.
     pub operated: Option<RequestId>,
     pub told_died: BTreeSet<RequestId>,
@@ -86,6 +90,8 @@ pub struct Request {
     pub enqueued: BTreeMap<JobId, Enqueued>,
     /// At the address of a job.
     pub visit: Option<Visit>,
+    /// It is a branch of that one.
+    pub owner: Option<RequestId>,
 }
 
 #[derive(Debug, Clone)]
@@ -137,6 +143,7 @@ impl Waiting {
             | Wait::Published { .. }
             | Wait::Query(_)
             | Wait::Stored
+            | Wait::Branches
             | Wait::Job { .. }
             | Wait::Visit { .. }
             | Wait::File
@@ -152,6 +159,7 @@ impl Waiting {
             Wait::Stream { .. }
             | Wait::History { .. }
             | Wait::Published { .. }
+            | Wait::Branches
             | Wait::Visit { errand: Errand::Events { .. } | Errand::Cancel, .. }
             | Wait::File
             | Wait::Access { .. } => None,
@@ -187,6 +195,7 @@ impl Request {
             coroutine: false,
             enqueued: BTreeMap::new(),
             visit: None,
+            owner: None,
         }
     }
 

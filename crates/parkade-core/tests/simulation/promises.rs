@@ -121,6 +121,7 @@ pub fn check(world: &mut World, before: &Before) {
     }
     let status = world.core.status(world.now);
     everybody_is_in_one_place(world, &status);
+    world.model.check_branches();
     workers_are_as_told(world, &status);
     nothing_queues_beside_an_idle_worker(world, &status);
     a_publish_reached_all(world, before);
@@ -185,7 +186,8 @@ fn everybody_is_in_one_place(world: &World, status: &Status) {
         assert!(place, "{id:?} is {state:?} for the core and {:?} for the world", request.place);
     }
     let lives = status.lives;
-    assert_eq!(lives.accepted + lives.routed + lives.running + lives.parked, world.model.requests.len());
+    let whole = world.model.requests.values().filter(|request| request.owner.is_none()).count();
+    assert_eq!(lives.accepted + lives.routed + lives.running + lives.parked, whole);
     let held =
         world.model.processes.values().flat_map(|process| &process.streams).filter(|stream| !stream.ghost).count();
     assert_eq!(lives.running, held, "running without a worker");
@@ -252,6 +254,7 @@ fn nobody_waits_on_a_channel_unknown(world: &World, status: &Status) {
             | Wait::Published { .. }
             | Wait::Query(_)
             | Wait::Stored
+            | Wait::Branches
             | Wait::Job { .. }
             | Wait::Visit { .. }
             | Wait::File

@@ -62,6 +62,7 @@ pub struct Lease {
 
 /// What a request knows of the query that it waits for.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "a model notes facts that have nothing to do with each other")]
 pub struct Asked {
     pub query: Option<QueryId>,
     pub until: Option<Moment>,
@@ -70,6 +71,8 @@ pub struct Asked {
     pub rows: bool,
     /// A transaction was open.
     pub open: bool,
+    /// It was executing another statement, which somebody waited for.
+    pub busy: bool,
     /// It has enqueued jobs, and was being ended.
     pub over: bool,
 }
@@ -162,8 +165,9 @@ impl Model {
         Asked {
             query: query.filter(|_| !self.databases.is_closed(self.now)),
             until: deadline.map(|deadline| self.now + deadline),
-            open: self.databases.lease_of(id).is_some(),
-            over: self.databases.lease_of(id).is_some_and(|lease| self.is_ending_with_jobs(lease)),
+            open: self.databases.lease_of(self.owner_of(id)).is_some(),
+            busy: self.is_transaction_busy(id),
+            over: self.databases.lease_of(self.owner_of(id)).is_some_and(|lease| self.is_ending_with_jobs(lease)),
             ..Asked::default()
         }
     }
@@ -181,7 +185,9 @@ impl Model {
         lease: Option<LeaseId>,
         collect: bool,
     ) {
-        let now = self.now;
+        let (now, owner) = (self.now, id);
+        // What it is begun for may be a branch.
+        let id = self.branching.filter(|branch| self.owner_of(*branch) == owner).unwrap_or(owner);
         let is_over = lease.is_some_and(|lease| self.is_ending_with_jobs(lease));
         let Place::Waiting(waiting) = &mut self.request(id).place else { panic!("a query for nobody") };
         let Wait::Query(wait) = waiting.wait.clone() else { panic!("a query that was not asked for") };
@@ -195,13 +201,13 @@ impl Model {
         match (wait.work, lease) {
             (QueryWork::Alone, None) => assert_eq!(database, wait.database),
             (QueryWork::Begin, Some(lease)) => {
-                assert!(known.is_none() && databases.lease_of(id).is_none(), "two transactions at a time");
-                let begun = Lease { request: id, database, begin: query, given_up: false, is_ending: false };
+                assert!(known.is_none() && databases.lease_of(owner).is_none(), "two transactions at a time");
+                let begun = Lease { request: owner, database, begin: query, given_up: false, is_ending: false };
                 databases.leases.insert(lease, begun);
             }
             (QueryWork::Within | QueryWork::Commit | QueryWork::Rollback, Some(_)) => {
                 let known = known.expect("the transaction is open");
-                assert_eq!((known.request, known.database), (id, database), "in the transaction of another");
+                assert_eq!((known.request, known.database), (owner, database), "in the transaction of another");
                 assert!(
                     wait.work == QueryWork::Rollback || !is_over,
                     "in a transaction whose jobs will never be stored"
@@ -315,6 +321,7 @@ impl Model {
             Refusal::QueryStopped | Refusal::Stopping => closed,
             Refusal::NoTransaction => ends && (!asked.open || asked.over && wait.work != QueryWork::Rollback),
             Refusal::TransactionOpen => wait.work == QueryWork::Begin && asked.open,
+            Refusal::TransactionBusy => ends && asked.busy,
             Refusal::BadAnswer => wait.work != QueryWork::Alone && waiting.then != Then::Await,
             Refusal::ParkedFull
             | Refusal::WorkerDied
@@ -332,6 +339,7 @@ impl Model {
             Refusal::NoTransaction if asked.over => drop(self.seen.insert("a transaction with jobs is being ended")),
             Refusal::NoTransaction => drop(self.seen.insert("no transaction")),
             Refusal::TransactionOpen => drop(self.seen.insert("transaction open")),
+            Refusal::TransactionBusy => drop(self.seen.insert("transaction busy")),
             _ => {}
         }
     }

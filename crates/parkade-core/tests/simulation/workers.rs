@@ -112,6 +112,7 @@ impl World {
             16..24 => self.gives_up(process),
             80..84 => self.publishes_meanwhile(process),
             84..88 => self.enqueues_meanwhile(process),
+            88..112 if self.has_branches => self.branches(process),
             24..80 if process.ping.is_some() => self.answers_a_ping(worker),
             _ => self.works_on_a_stream(process),
         }
@@ -179,6 +180,11 @@ impl World {
         }
         if stream.hangs.is_some() {
             return self.time_passes();
+        }
+        if !stream.ghost && self.model.is_branched(stream.request) {
+            // The wire lets it close no stream that has branches.
+            let may_park = !stream.begun && !self.model.is_unstored(stream.request) && self.random.below(2) == 0;
+            return if may_park { self.parks(process, stream) } else { self.time_passes() };
         }
         let spent = self.now - stream.since.max(process.front_since);
         if process.temper == Temper::Slow && spent < Duration::from_millis(2) {
@@ -290,15 +296,20 @@ impl World {
 
     pub(crate) fn parks(&mut self, process: &Process, stream: Stream) {
         let (worker, request, wait) = (process.id, stream.request, self.wait_of(stream.request));
+        let is_branched = !stream.ghost && self.model.is_branched(request);
         let stream_wait = matches!(wait, Wait::Stream { .. });
         let open = self.model.databases.lease_of(request).is_some();
         let then = match self.random.below(if open || self.has_transactions { 12 } else { 3 }) {
+            _ if is_branched => Then::Await,
             0 | 3.. if process.concurrent && !stream_wait => Then::Await,
             1 if !stream_wait => Then::Call { concurrent: self.random.below(2) == 0 },
             _ => Then::Answer,
         };
         let asks = (open || self.random.below(2) == 0) && !stream_wait;
         let wait = if asks { self.query_of(request, then) } else { wait };
+        let gathers =
+            self.has_branches && then == Then::Await && self.random.below(if is_branched { 2 } else { 40 }) == 0;
+        let wait = if gathers { Wait::Branches } else { wait };
         let now = self.now;
         self.model.close(now, worker, request);
         if !stream.ghost {

@@ -9,6 +9,7 @@ use parkade_core::{
     RequestId, State, TableId, Then,
 };
 
+use crate::SEEDS_WITHOUT_BRANCHES;
 use crate::model::{Model, Request};
 use crate::promises;
 use crate::settings::{config, declared};
@@ -33,6 +34,8 @@ pub struct World {
     pub(crate) jobs_are_deadly: bool,
     /// Most coroutines have transactions, and time for their steps.
     pub(crate) has_transactions: bool,
+    /// Coroutines wait for several things at a time.
+    pub(crate) has_branches: bool,
     /// What a worker that loads the code now says of its jobs.
     pub(crate) declared: DeclaredJobs,
     pub(crate) slots: Vec<u32>,
@@ -72,6 +75,7 @@ impl World {
             concurrent_percent,
             jobs_are_deadly: seed.is_multiple_of(4),
             has_transactions: seed % 4 == 1,
+            has_branches: seed > SEEDS_WITHOUT_BRANCHES,
             declared,
             slots: Vec::new(),
             vacant: Vec::new(),
@@ -198,6 +202,7 @@ impl World {
             self.model.payload = match event {
                 Event::Answered { payload, .. }
                 | Event::Parked { payload, .. }
+                | Event::Branched { payload, .. }
                 | Event::Commit(
                     CommitEvent::Enqueued { payload, .. }
                     | CommitEvent::Answered { answer: CommitAnswer::Failed(payload), .. },

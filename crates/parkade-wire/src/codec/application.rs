@@ -169,7 +169,9 @@ fn parked(wait: Option<WaitRequest>, then: Option<ThenRequest>) -> Result<RouteK
     let wait = wait.ok_or(PayloadFault::payload("wait is missing"))?;
     let then = then.ok_or(PayloadFault::payload("then is missing"))?;
     match wait_then(wait, then)? {
-        (_, ThenRequest::Await) => Err(PayloadFault::payload("then of a route is answer or call")),
+        (_, ThenRequest::Await | ThenRequest::Branch { .. }) => {
+            Err(PayloadFault::payload("then of a route is answer or call"))
+        }
         (wait, then) => Ok(RouteKind::Wait { wait, then }),
     }
 }

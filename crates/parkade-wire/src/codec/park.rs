@@ -7,7 +7,9 @@ use super::query::{begin, end, query};
 use super::read::Reader;
 use crate::error::PayloadFault;
 use crate::exchange::{Added, Headers, Response};
-use crate::limits::{CHANNEL_NAME_BYTES_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, STATE_BYTES_MAX};
+use crate::limits::{
+    BRANCH_STREAM_MIN, CHANNEL_NAME_BYTES_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, STATE_BYTES_MAX,
+};
 use crate::wait::{CallKind, FilesOf, ThenRequest, WaitRequest};
 
 /// `[status, headers, body]`
@@ -59,7 +61,10 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
         ) => Err(PayloadFault::payload("a channel's answer is nil")),
         (
             WaitRequest::Stream { .. },
-            ThenRequest::Answer { response: Some(_), .. } | ThenRequest::Call { .. } | ThenRequest::Await,
+            ThenRequest::Answer { response: Some(_), .. }
+            | ThenRequest::Call { .. }
+            | ThenRequest::Await
+            | ThenRequest::Branch { .. },
         ) => Err(PayloadFault::payload("a stream has only answer nil")),
         (WaitRequest::Query(_), ThenRequest::Answer { response: Some(_), .. }) => {
             Err(PayloadFault::payload("a query's answer is nil"))
@@ -68,19 +73,28 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
             WaitRequest::Begin(_) | WaitRequest::Commit | WaitRequest::Rollback,
             ThenRequest::Answer { .. } | ThenRequest::Call { .. },
         ) => Err(PayloadFault::payload("a transaction is only awaited")),
-        (WaitRequest::Stored, ThenRequest::Answer { .. } | ThenRequest::Call { .. }) => {
+        (WaitRequest::Stored, ThenRequest::Answer { .. } | ThenRequest::Call { .. } | ThenRequest::Branch { .. }) => {
             Err(PayloadFault::payload("stored is only awaited"))
+        }
+        (WaitRequest::Branches, ThenRequest::Answer { .. } | ThenRequest::Call { .. } | ThenRequest::Branch { .. }) => {
+            Err(PayloadFault::payload("branches are only awaited"))
         }
         (WaitRequest::Result { .. }, ThenRequest::Answer { response: Some(_), .. }) => {
             Err(PayloadFault::payload("a job's answer is nil"))
         }
         (
             WaitRequest::File { .. } | WaitRequest::Files(_),
-            ThenRequest::Answer { response: Some(_), .. } | ThenRequest::Call { .. } | ThenRequest::Await,
+            ThenRequest::Answer { response: Some(_), .. }
+            | ThenRequest::Call { .. }
+            | ThenRequest::Await
+            | ThenRequest::Branch { .. },
         ) => Err(PayloadFault::payload("a file has only answer nil")),
         (
             WaitRequest::Access { .. },
-            ThenRequest::Answer { response: Some(_), .. } | ThenRequest::Call { .. } | ThenRequest::Await,
+            ThenRequest::Answer { response: Some(_), .. }
+            | ThenRequest::Call { .. }
+            | ThenRequest::Await
+            | ThenRequest::Branch { .. },
         ) => Err(PayloadFault::payload("access has only answer nil")),
         (
             WaitRequest::Timer { .. }
@@ -93,6 +107,7 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
             | WaitRequest::Commit
             | WaitRequest::Rollback
             | WaitRequest::Stored
+            | WaitRequest::Branches
             | WaitRequest::Result { .. }
             | WaitRequest::File { .. }
             | WaitRequest::Files(_)
@@ -122,6 +137,7 @@ pub(super) fn wait(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
         "commit" => end(&mut whole).map(|()| WaitRequest::Commit),
         "rollback" => end(&mut whole).map(|()| WaitRequest::Rollback),
         "stored" => stored(&mut whole),
+        "branches" => branches(&mut whole),
         "result" => result_of(&mut whole),
         "access" => access(&mut whole),
         "file" => file(&mut whole),
@@ -141,6 +157,11 @@ fn timer(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
 /// `["stored"]`
 fn stored(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     reader.array(1, |reader| reader.skip(1).map(|()| WaitRequest::Stored))
+}
+
+/// `["branches"]`
+fn branches(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
+    reader.array(1, |reader| reader.skip(1).map(|()| WaitRequest::Branches))
 }
 
 fn next(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
@@ -265,7 +286,7 @@ pub(super) fn channel_name(reader: &mut Reader) -> Result<String, PayloadFault> 
     Ok(name.to_owned())
 }
 
-/// `["answer", response]`, `["call", function, state]`, the same with something after it, or `["await"]`
+/// `["answer", response]`, `["call", function, state]`, the same with something after it, `["await"]`, or `["branch", stream]`
 pub(super) fn then(reader: &mut Reader) -> Result<ThenRequest, PayloadFault> {
     let mut whole = reader.value()?;
     let name = whole.clone().array(1, |reader| reader.text("then's name is text"))?;
@@ -277,8 +298,15 @@ pub(super) fn then(reader: &mut Reader) -> Result<ThenRequest, PayloadFault> {
         "call" if whole.clone().array_length()? > 3 => whole.array(4, |reader| called(reader, kind)),
         "call" => whole.array(3, |reader| called(reader, |_| Ok(CallKind::default()))),
         "await" => Ok(ThenRequest::Await),
-        _ => Err(PayloadFault::payload("then is answer, call or await")),
+        "branch" => whole.array(2, branch),
+        _ => Err(PayloadFault::payload("then is answer, call, await or branch")),
     }
+}
+
+fn branch(reader: &mut Reader) -> Result<ThenRequest, PayloadFault> {
+    reader.skip(1)?;
+    let of = Some(reader.unsigned("a stream is an integer")?).filter(|of| (1..BRANCH_STREAM_MIN).contains(of));
+    Ok(ThenRequest::Branch { of: of.ok_or(PayloadFault::payload("a branch is one of a stream below 2,147,483,648"))? })
 }
 
 fn answered(

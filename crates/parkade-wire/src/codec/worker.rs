@@ -13,7 +13,8 @@ use crate::error::{PayloadFault, ProtocolRule, Violation};
 use crate::frame::{ErrorReason, FromWorker, Published, WorkerInfo};
 use crate::framing::RawFrame;
 use crate::kind::Kind;
-use crate::limits::{CREDIT_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX};
+use crate::limits::{BRANCH_STREAM_MIN, CREDIT_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX};
+use crate::wait::ThenRequest;
 
 impl Receive for FromWorker {
     fn decode(kind: Kind, raw: &RawFrame) -> Result<Self, Violation> {
@@ -93,6 +94,9 @@ fn error(stream: u32, bytes: &Bytes) -> Result<FromWorker, PayloadFault> {
 
 fn park(stream: u32, reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
     let (wait, then) = wait_then(wait(reader)?, then(reader)?)?;
+    if matches!(then, ThenRequest::Branch { .. }) && stream < BRANCH_STREAM_MIN {
+        return Err(PayloadFault::payload("a branch has a stream of 2,147,483,648 or more"));
+    }
     Ok(FromWorker::Park { stream, wait, then })
 }
 

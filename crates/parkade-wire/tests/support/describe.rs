@@ -201,6 +201,7 @@ fn wait(wait: &WaitRequest) -> Value {
         WaitRequest::Commit => json!(["commit", {}]),
         WaitRequest::Rollback => json!(["rollback", {}]),
         WaitRequest::Stored => json!(["stored"]),
+        WaitRequest::Branches => json!(["branches"]),
         WaitRequest::Result { job, timeout } => {
             json!(["result", hex(&job.bytes()), map(&[("timeout", seconds(*timeout))])])
         }
@@ -275,6 +276,7 @@ fn then(then: &ThenRequest) -> Value {
         ThenRequest::Call { function, state, kind: CallKind::Sync } => json!(["call", function, hex(state)]),
         ThenRequest::Call { function, state, kind: CallKind::Async } => json!(["call", function, hex(state), "async"]),
         ThenRequest::Await => json!(["await"]),
+        ThenRequest::Branch { of } => json!(["branch", of]),
     }
 }
 

@@ -54,7 +54,8 @@ pub fn kept(then: ThenRequest) -> (Then, Option<Kept>) {
         ThenRequest::Call { function, state, kind } => {
             (called(kind), Some(Kept::Function { name: function.into(), state: Bytes::copy_from_slice(&state) }))
         }
-        ThenRequest::Await => (Then::Await, None),
+        // A branch comes with a frame of its own.
+        ThenRequest::Await | ThenRequest::Branch { .. } => (Then::Await, None),
     }
 }
 

@@ -221,7 +221,7 @@ fn route_spec(
                 ThenRequest::Call { function, state, kind } => {
                     (called(kind), StaticRoute::Function { name: function.into(), state })
                 }
-                ThenRequest::Await => (Then::Await, StaticRoute::None),
+                ThenRequest::Await | ThenRequest::Branch { .. } => (Then::Await, StaticRoute::None),
             };
             (routing::RouteWork::Wait { wait, then }, standing)
         }

@@ -27,6 +27,7 @@ pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<Wo
         WaitRequest::Commit => Ok(needs(queries::end(QueryWork::Commit))),
         WaitRequest::Rollback => Ok(needs(queries::end(QueryWork::Rollback))),
         WaitRequest::Stored => Ok((Wait::Stored, None)),
+        WaitRequest::Branches => Ok((Wait::Branches, None)),
         WaitRequest::Result { job, timeout } => Ok((Wait::Job { job, timeout }, None)),
         WaitRequest::File { .. } | WaitRequest::Files(_) => Ok((Wait::File, None)),
         WaitRequest::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
@@ -57,6 +58,7 @@ pub fn in_words(wait: &WaitRequest) -> String {
         | WaitRequest::Rollback
         | WaitRequest::Stored
         | WaitRequest::Published { .. }
+        | WaitRequest::Branches
         | WaitRequest::Access { .. } => "only for a coroutine".into(),
         WaitRequest::Unaccepted { name, why } => format!("{name}, which cannot be served ({why})"),
     }
@@ -85,6 +87,7 @@ pub fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
         | Wait::Published { .. }
         | Wait::Query(_)
         | Wait::Stored
+        | Wait::Branches
         | Wait::Job { .. }
         | Wait::Visit { .. }
         | Wait::File
@@ -115,6 +118,7 @@ pub fn preferred(wait: Wait, patience: Option<f64>) -> (Wait, bool) {
         | Wait::Published { .. }
         | Wait::Query(_)
         | Wait::Stored
+        | Wait::Branches
         | Wait::Visit { .. }
         | Wait::File
         | Wait::Access { .. } => (wait, false),
@@ -155,6 +159,7 @@ pub fn wire_outcome<'a>(
         Outcome::Queried { query, late, .. } => queries.outcome(query, late),
         Outcome::Refused { refusal } if clients::is_about_a_query(refusal) => Some(unknown_outcome(refusal)),
         Outcome::Refused { refusal: Refusal::NoTransaction } => Some(no_transaction()),
+        Outcome::Refused { refusal: Refusal::TransactionBusy } => Some(transaction_busy()),
         Outcome::Job { job: id, standing } => Some(job(id, standing)),
         // A coroutine awaits the first, and each request gets its own outcome; the other is told to nobody.
         Outcome::Stored | Outcome::File { .. } => None,
@@ -201,6 +206,20 @@ fn no_transaction() -> WaitOutcome<'static> {
         status: 500,
         fault: "application".into(),
         detail: "this request has no open transaction".into(),
+    }
+}
+
+/// The outcome of a statement in a transaction that carries out another.
+fn transaction_busy() -> WaitOutcome<'static> {
+    let text = "this request's transaction is executing another statement";
+    WaitOutcome::Failed {
+        reason: "transaction busy".into(),
+        sqlstate: None,
+        text: text.into(),
+        effect: QueryEffect::None,
+        status: 500,
+        fault: "application".into(),
+        detail: text.into(),
     }
 }
 

@@ -192,7 +192,7 @@ impl RecurringView {
 fn called(then: &ThenRequest) -> Option<String> {
     match then {
         ThenRequest::Call { function, .. } => Some(function.clone()),
-        ThenRequest::Answer { .. } | ThenRequest::Await => None,
+        ThenRequest::Answer { .. } | ThenRequest::Await | ThenRequest::Branch { .. } => None,
     }
 }
 

@@ -30,6 +30,10 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         Refusal::QueuedTooLong => (503, "server", "no worker was free before the deadline", Some(b"1")),
         Refusal::NoApplication => (503, "application", "the application does not start; its log says why", Some(b"5")),
         Refusal::TransactionOpen => (500, "application", "this request already has an open transaction", None),
+        Refusal::TransactionBusy => {
+            (500, "application", "this request's transaction is executing another statement", None)
+        }
+        Refusal::TooManyWaits => (500, "application", "this request waits for too many things at a time", None),
         Refusal::NoTransaction => (500, "application", "this request has no open transaction", None),
         Refusal::Stopping => (503, "server", "the server is stopping", Some(b"1")),
         Refusal::CancelledByOperator => (503, "operator", "an operator ended this request", None),

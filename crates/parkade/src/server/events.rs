@@ -10,7 +10,7 @@ use parkade_core::{
 };
 use parkade_model::{ChannelName, Cursor, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
 use parkade_sql::QueryEvent;
-use parkade_wire::{ErrorReason, Published, Response, ThenRequest, WaitRequest};
+use parkade_wire::{ErrorReason, Published, Response, ThenRequest, WaitOutcome, WaitRequest};
 
 use super::casualties::Casualties;
 use super::payloads::Payload;
@@ -159,6 +159,14 @@ impl Server {
                 self.tell(Event::Errored { worker, request, error: worker_error(error) });
             }
             WorkerEvent::Parked { worker, request, wait, then } => self.worker_parked(worker, request, wait, then),
+            WorkerEvent::Branched { worker, request, stream, wait } => {
+                self.worker_branched(worker, request, stream, wait);
+            }
+            WorkerEvent::BranchUnparked { worker, stream } => {
+                if let Some(request) = self.upstream.branch_on(worker, stream) {
+                    self.tell(Event::Unparked { worker, request });
+                }
+            }
             WorkerEvent::Began { worker, request } => self.tell(Event::Began { worker, request }),
             WorkerEvent::Unparked { worker, request } => self.tell(Event::Unparked { worker, request }),
             // The event only gives the worker its credit back.
@@ -360,6 +368,36 @@ impl Server {
         if let Some(exchange) = self.clients.exchanges.of(request) {
             // It must not keep its head and body in memory while it waits.
             exchange.forget_arrival(then);
+        }
+    }
+
+    /// The coroutine of a request waits for one more thing, which needs an id like a request.
+    fn worker_branched(&mut self, worker: WorkerId, owner: RequestId, stream: u32, wait: WaitRequest) {
+        let branch = self.clients.http.insert_clientless();
+        if !self.upstream.branch(worker, stream, branch) {
+            return self.clients.http.forget(branch);
+        }
+        let wait = match wait {
+            WaitRequest::Result { job, timeout } => {
+                WaitRequest::Result { job: self.clients.exchanges.stored_as(owner, job), timeout }
+            }
+            wait => wait,
+        };
+        match waits::wait(wait, &self.databases) {
+            Ok((wait, query)) => self.tell_with(Payload::Park { kept: None, query }, |payload| Event::Branched {
+                worker,
+                owner,
+                branch,
+                wait,
+                payload,
+            }),
+            Err(why) => {
+                let what = self.describe(owner);
+                tracing::error!(worker = worker.0, request = what, "invalid wait by the application: {why}");
+                let refused = WaitOutcome::Refused { text: why.into(), status: 500 };
+                self.upstream.resume(worker, &refused, &[branch], None);
+                self.clients.http.forget(branch);
+            }
         }
     }
 

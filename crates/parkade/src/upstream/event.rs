@@ -35,6 +35,11 @@ pub enum WorkerEvent {
     /// `PARK`. With [`ThenRequest::Await`] the stream stays open until [`resume`](super::Upstream::resume) or
     /// [`cancel`](super::Upstream::cancel) ends the wait.
     Parked { worker: WorkerId, request: RequestId, wait: WaitRequest, then: ThenRequest },
+    /// `PARK` with `branch`: the coroutine of a request waits for one more thing. [`branch`](super::Upstream::branch)
+    /// gives that an id.
+    Branched { worker: WorkerId, request: RequestId, stream: u32, wait: WaitRequest },
+    /// `UNPARK` of a branch.
+    BranchUnparked { worker: WorkerId, stream: u32 },
     /// `UNPARK`: [`resume`](super::Upstream::resume) has to follow, unless it or a [`cancel`](super::Upstream::cancel)
     /// was sent already.
     Unparked { worker: WorkerId, request: RequestId },
@@ -68,6 +73,8 @@ impl WorkerEvent {
             | Self::Errored { worker, .. }
             | Self::Began { worker, .. }
             | Self::Parked { worker, .. }
+            | Self::Branched { worker, .. }
+            | Self::BranchUnparked { worker, .. }
             | Self::Unparked { worker, .. }
             | Self::Closed { worker, .. }
             | Self::Published { worker, .. }

@@ -160,6 +160,17 @@ impl Upstream {
         self.processes.resume(worker, outcome, requests, rows);
     }
 
+    /// Gives the branch on that stream of the worker its id. `false`: its request has been cancelled meanwhile, and the
+    /// branch is closed.
+    pub fn branch(&mut self, worker: WorkerId, stream: u32, branch: RequestId) -> bool {
+        self.processes.branch(worker, stream, branch)
+    }
+
+    /// The branch on that stream of the worker, if it is still open.
+    pub fn branch_on(&self, worker: WorkerId, stream: u32) -> Option<RequestId> {
+        self.processes.branch_on(worker, stream)
+    }
+
     /// The client has taken this many bytes of `Data`: the worker may send as many more.
     pub fn grant(&mut self, request: RequestId, bytes: usize) {
         self.processes.grant(request, bytes);

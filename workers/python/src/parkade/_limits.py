@@ -29,6 +29,8 @@ CREDIT_BLOCKING = 64
 # A held stream costs a task, some 3 KB; a coroutine that awaits a wait gives its credit back.
 CREDIT_CONCURRENT = 1_024
 
+BRANCH_FIRST = 1 << 31  # the first number of a branch, which this end gives; the core's streams are below
+BRANCHES_MAX = 100  # waits of one request beside its first; then: WaitError
 THREADS_MAX = 1_024  # threads for plain functions of a worker with a loop; then: the core refuses the setting
 
 # Answers whose client reads slowly, put aside by a worker that runs one request at a time; each costs a generator.

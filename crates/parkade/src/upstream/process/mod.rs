@@ -165,6 +165,15 @@ impl Processes {
         });
     }
 
+    pub fn branch(&mut self, worker: WorkerId, stream: u32, branch: RequestId) -> bool {
+        let worker = self.workers.get_mut(&worker);
+        worker.is_some_and(|worker| worker.session.branch(&mut self.places, stream, branch))
+    }
+
+    pub fn branch_on(&self, worker: WorkerId, stream: u32) -> Option<RequestId> {
+        self.workers.get(&worker).and_then(|worker| worker.session.branch_on(stream))
+    }
+
     /// Tells the worker that the response is not needed. If it holds the request, `Closed` will report when it no
     /// longer does.
     pub fn cancel(&mut self, worker: WorkerId, request: RequestId, reason: Reason) {

@@ -9,10 +9,10 @@ use std::ops::RangeInclusive;
 use bytes::{Bytes, BytesMut};
 use parkade_model::{IdMap, Reason, RequestId, WorkerId};
 use parkade_wire::encode::{self, RequestParts};
-use parkade_wire::limits::{DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
+use parkade_wire::limits::{BRANCH_STREAM_MIN, DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
-    CancelReason, Conversation, Decoder, FromWorker, Offer, Opener, ProtocolRule, SendWindow, Stream, StreamProgress,
-    Violation, WaitOutcome, absent,
+    Branches, CancelReason, Conversation, Decoder, FromWorker, Offer, Opener, ProtocolRule, SendWindow, Stream,
+    StreamProgress, ThenRequest, Violation, WaitOutcome, absent,
 };
 
 use super::limits;
@@ -31,6 +31,7 @@ pub struct Session {
     /// The highest stream that was opened.
     opened: u32,
     streams: IdMap<u32, Open>,
+    branches: Branches,
     /// Streams whose body can continue now, in turn: they have bytes, and window.
     sending: VecDeque<u32>,
     /// The number of frames of cancelled streams that were dropped.
@@ -78,7 +79,7 @@ pub struct Broken {
     pub evidence: String,
 }
 
-/// The link has used all 4,294,967,295 stream numbers: a new worker is needed.
+/// The link has used all 2,147,483,647 stream numbers: a new worker is needed.
 #[derive(Debug)]
 pub struct Exhausted;
 
@@ -92,6 +93,7 @@ impl Session {
             conversation: Conversation::new(Offer { versions: VERSIONS, features: FEATURES }),
             opened: 0,
             streams: IdMap::default(),
+            branches: Branches::default(),
             sending: VecDeque::new(),
             dropped: 0,
             leaving: false,
@@ -220,7 +222,7 @@ impl Session {
     pub fn resume(
         &mut self,
         out: &mut BytesMut,
-        places: &Places,
+        places: &mut Places,
         outcome: &WaitOutcome<'_>,
         requests: &[RequestId],
         behind: Option<&Bytes>,
@@ -231,8 +233,18 @@ impl Session {
         });
         let streams = streams.collect::<Vec<_>>();
         encode::resume_await(out, outcome, &streams);
-        let Some(rest) = behind else { return };
         for stream in streams {
+            let is_branch = self.branches.contains(stream);
+            let Some(rest) = behind else {
+                if is_branch {
+                    self.close_branch(places, stream);
+                }
+                continue;
+            };
+            if let Some(open) = self.streams.get(&stream).filter(|_| is_branch) {
+                // For the core it has ended: its id may be another's from now on.
+                places.remove(&open.request);
+            }
             if let Some(open) = self.streams.get_mut(&stream) {
                 open.body = Some(Box::new(Body::new(rest)));
                 self.sending.push_back(stream);
@@ -249,6 +261,33 @@ impl Session {
         open.body = None;
         if open.stream.cancel() == StreamProgress::Closed {
             self.streams.remove(&stream);
+        }
+        for branch in self.branches.close_all_of(stream) {
+            if let Some(open) = self.streams.remove(&branch) {
+                places.remove(&open.request);
+            }
+        }
+    }
+
+    /// Gives an open branch its id.
+    pub fn branch(&mut self, places: &mut Places, stream: u32, request: RequestId) -> bool {
+        let is_open = self.branches.contains(stream);
+        if is_open {
+            self.streams.insert(stream, Open { request, stream: Stream::branch(stream), taken: 0, body: None });
+            places.insert(request, Place { worker: self.worker, stream });
+        }
+        is_open
+    }
+
+    /// The branch on that stream.
+    pub fn branch_on(&self, stream: u32) -> Option<RequestId> {
+        self.streams.get(&stream).filter(|_| self.branches.contains(stream)).map(|open| open.request)
+    }
+
+    fn close_branch(&mut self, places: &mut Places, stream: u32) {
+        self.branches.close(stream);
+        if let Some(open) = self.streams.remove(&stream) {
+            places.remove(&open.request);
         }
     }
 
@@ -275,6 +314,10 @@ impl Session {
             encode::data(out, stream, &piece, !body.rest.is_empty());
             if body.rest.is_empty() {
                 open.body = None;
+                if self.branches.contains(stream) {
+                    self.branches.close(stream);
+                    self.streams.remove(&stream);
+                }
             } else if body.window.room() > 0 {
                 self.sending.push_back(stream);
             }
@@ -301,7 +344,7 @@ impl Session {
         opener: Opener,
         body: Option<Box<Body>>,
     ) -> Result<u32, Exhausted> {
-        self.opened = self.opened.checked_add(1).ok_or(Exhausted)?;
+        self.opened = Some(self.opened + 1).filter(|opened| *opened < BRANCH_STREAM_MIN).ok_or(Exhausted)?;
         let stream = self.opened;
         self.recent[stream as usize % limits::RECENT_STREAMS_COUNT] = (stream, request);
         self.streams.insert(stream, Open { request, stream: Stream::open(stream, opener), taken: 0, body });
@@ -340,6 +383,12 @@ impl Session {
             FromWorker::Publish { .. } => self.published(frame, audience)?,
             FromWorker::Enqueue { .. } => self.enqueued(frame, audience)?,
             FromWorker::Window { stream, bytes } => self.window(stream, bytes, &frame)?,
+            FromWorker::Park { then: ThenRequest::Branch { of }, .. } => self.branched(frame, of, audience)?,
+            FromWorker::Unpark { stream } if stream >= BRANCH_STREAM_MIN => {
+                if self.branches.contains(stream) {
+                    audience.events.push(WorkerEvent::BranchUnparked { worker, stream });
+                }
+            }
             FromWorker::Response { .. }
             | FromWorker::Data { .. }
             | FromWorker::Error { .. }
@@ -363,6 +412,7 @@ impl Session {
         let progress = open.stream.hear(&frame)?;
         let (request, cancelled) = (open.request, open.stream.is_cancelled());
         if progress == StreamProgress::Closed {
+            self.branches.check_closed(&frame)?;
             entry.remove();
         }
         match (cancelled, progress) {
@@ -380,6 +430,22 @@ impl Session {
                 }
                 audience.events.extend(told(self.worker, request, frame));
             }
+        }
+        Ok(())
+    }
+
+    /// A branch begins, unless it has crossed a `CANCEL`. It gets its id when the event is handled.
+    fn branched(&mut self, frame: FromWorker, of: u32, audience: &mut Audience) -> Result<(), Violation> {
+        let Some(request) = wanted(self.streams.get(&of)) else {
+            if of > self.opened {
+                return Err(Violation::new(ProtocolRule::Unopened, frame.kind(), frame.stream()));
+            }
+            self.dropped += 1;
+            return Ok(());
+        };
+        self.branches.open(&frame, of)?;
+        if let FromWorker::Park { stream, wait, .. } = frame {
+            audience.events.push(WorkerEvent::Branched { worker: self.worker, request, stream, wait });
         }
         Ok(())
     }

@@ -64,8 +64,15 @@ impl Link {
     fn hears_in_pieces(&mut self, bytes: &[u8], size: usize) -> Result<(), Broken> {
         bytes.chunks(size).try_for_each(|piece| {
             self.read.put_slice(piece);
+            let before = self.events.len();
             let mut audience = Audience { places: &mut self.places, events: &mut self.events };
-            self.session.hear(&mut self.read, &mut audience)
+            let heard = self.session.hear(&mut self.read, &mut audience);
+            for event in &self.events[before..] {
+                if let WorkerEvent::Branched { stream, .. } = event {
+                    self.session.branch(&mut self.places, *stream, request(*stream));
+                }
+            }
+            heard
         })
     }
 
@@ -85,7 +92,7 @@ impl Link {
 
     fn resumes(&mut self, streams: &[u32]) {
         let requests = streams.iter().copied().map(request).collect::<Vec<_>>();
-        self.session.resume(&mut self.out, &self.places, &WaitOutcome::Elapsed, &requests, None);
+        self.session.resume(&mut self.out, &mut self.places, &WaitOutcome::Elapsed, &requests, None);
     }
 
     /// The bytes written since the last call.
@@ -119,7 +126,7 @@ impl Link {
             FromCore::ResumeAwait { outcome, streams } => {
                 let requests = streams.iter().copied().map(request).collect::<Vec<_>>();
                 let behind = behind(&outcome);
-                self.session.resume(&mut self.out, &self.places, &outcome, &requests, behind.as_ref());
+                self.session.resume(&mut self.out, &mut self.places, &outcome, &requests, behind.as_ref());
                 self.session.pump(&mut self.out);
             }
             FromCore::Run { stream, run } => {
@@ -131,6 +138,9 @@ impl Link {
                     arguments: &run.arguments,
                 };
                 self.session.run(&mut self.out, &mut self.places, request(stream), &parts).unwrap();
+            }
+            FromCore::Data { stream, more: false, .. } if self.session.branches.contains(stream) => {
+                self.session.close_branch(&mut self.places, stream);
             }
             FromCore::Cancel { stream, .. } => self.cancels(stream),
             FromCore::Window { stream, bytes } => {
@@ -467,8 +477,8 @@ fn rows_that_follow_go_under_a_window_of_their_own() {
 #[test]
 fn the_last_stream_is_followed_by_none() {
     let mut link = Link::ready();
-    link.session.opened = u32::MAX - 1;
-    link.asks(u32::MAX, &Bytes::new());
+    link.session.opened = BRANCH_STREAM_MIN - 2;
+    link.asks(BRANCH_STREAM_MIN - 1, &Bytes::new());
     let none = link.session.request(&mut link.out, &mut link.places, request(7), head(), &Bytes::new());
     assert!(matches!(none, Err(Exhausted)));
 }

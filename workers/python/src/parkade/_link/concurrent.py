@@ -91,6 +91,7 @@ class Concurrent(asyncio.Protocol):
         self._plain_functions: PlainFunctions | None = None  # until the start-up hooks have run
         self._runners = Runners(self, session, self._finish)
         self._exchanges = self._runners.exchanges
+        self._branches: dict[int, Exchange] = {}
 
     def open(self, writer: int, threads: int) -> None:
         """Writes there from now on, and runs plain functions, which see the current context."""
@@ -162,6 +163,13 @@ class Concurrent(asyncio.Protocol):
         if not self._session.may_await(stream):
             raise WaitError("a wait can only be awaited before the answer to its request has begun")
         self.write(self._session.park_awaiting(stream, park))
+
+    def branch(self, exchange: Exchange, park: bytes) -> int:
+        """Begins one more wait of an exchange that is parked; returns the number of the branch."""
+        branch, data = self._session.branch(exchange.stream, park)
+        self._branches[branch] = exchange
+        self.write(data)
+        return branch
 
     def unpark(self, stream: int) -> None:
         """Withdraws a PARK with `await`: RESUME comes at once. Does nothing if the stream is not parked, or its rows
@@ -293,7 +301,16 @@ class Concurrent(asyncio.Protocol):
     def _resume(self, stream: int, outcome: p.Outcome) -> None:
         if (exchange := self._exchanges.get(stream)) is not None:
             exchange.resume(outcome)
-        else:  # its task was cancelled by the application itself, and is gone
+        elif (exchange := self._branches.pop(stream, None)) is not None:
+            exchange.end_branch(stream, outcome)
+            if exchange.stream not in self._exchanges:
+                self._end_alone(exchange.stream)
+        else:
+            self._end_alone(stream)
+
+    def _end_alone(self, stream: int) -> None:
+        """The request's task was cancelled by the application itself, and is gone."""
+        if self._session.held(stream) and not self._session.is_branched(stream):
             self.write(self._session.error(stream, "application", "the request's own task was cancelled"))
 
     def _cancel(self, stream: int) -> None:
@@ -301,6 +318,8 @@ class Concurrent(asyncio.Protocol):
         if exchange is not None:
             exchange.task.cancel("the request was cancelled")
             exchange.give_up()  # what waits may be a task that it has started
+            for branch in exchange.close_branches():
+                del self._branches[branch]
 
     def tell_overdue(self) -> None:
         """Prints the stacks of coroutines that were cancelled but still run: they are the reason why the core asks."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any, Protocol
 
 from msgspec import Struct
 
+from .._limits import BRANCHES_MAX
 from .._wire import payloads as p
+from .._wire.codec import encode_payload
 from ..errors import WaitError
-from .enqueued import Enqueued
+from .enqueued import STORED, Enqueued
 
 
 class Link(Protocol):
@@ -20,6 +23,9 @@ class Link(Protocol):
 
     def park(self, stream: int, park: bytes) -> None:
         """Parks a held stream with `await`. Raises `WaitError` if its answer has begun or ended."""
+
+    def branch(self, exchange: Exchange, park: bytes) -> int:
+        """Begins one more wait of an exchange that is parked; returns the number of the branch."""
 
     def awaiting(self, stream: int) -> bool:
         """Whether the stream is parked with `await`, or its rows are arriving."""
@@ -31,25 +37,38 @@ class Link(Protocol):
 
 
 AWAITED = "a wait can only be awaited in the async def that answers a request or is a job"
+TOO_MANY = f"a request waits for at most {BRANCHES_MAX + 1} things at a time: await some of them before the others"
+BRANCHES = encode_payload((p.UntilBranches(), p.Await()))
+"""The PARK that waits for the branches."""
+
+Outcome = asyncio.Future[p.Outcome]
 
 
 class Exchange(Struct, eq=False):
     """One stream that a coroutine answers.
 
+    Its first wait parks the stream. What other tasks wait for at the same time are branches of it, by number. If its
+    own wait is over before they are, it is parked again, until they are.
+
     `occupies` is whether the core counts its worker as busy with it (a plain function's); `waiting` what some part of
     it awaits now; `waiters` hear of RESUME (None: it was never parked); `writable` is what a streamed answer waits for
-    while its client reads; for `enqueued` see `port.Exchange`; `_parked` is how many seconds it was parked
-    before `_parked_at`, since when it is again. A `Struct`, since every request makes one.
+    while its client reads; for `enqueued` see `port.Exchange`; `_claims` counts the tasks that need the stream itself;
+    `_idle` hear of the end of the last branch; `_parked` is how many seconds it was parked before `_parked_at`, since
+    when it is again. A `Struct`, since every request makes one.
     """
 
     _link: Link
     stream: int
     task: asyncio.Task[Any]
     occupies: bool = False
-    waiting: asyncio.Future[p.Outcome] | None = None
-    waiters: list[asyncio.Future[p.Outcome]] | None = None
+    waiting: Outcome | None = None
+    waiters: list[Outcome] | None = None
     writable: asyncio.Future[None] | None = None
     enqueued: Enqueued | None = None
+    _branches: dict[int, Outcome] | None = None
+    _gathers: bool = False
+    _claims: int = 0
+    _idle: list[asyncio.Future[None]] | None = None
     _parked: float = 0.0
     _parked_at: float | None = None
 
@@ -58,12 +77,16 @@ class Exchange(Struct, eq=False):
         if asyncio.get_running_loop() is not self._link.loop:
             raise WaitError(f"{AWAITED}, not in another event loop")
         if self.waiting is not None and self.waiting.cancelled():
-            self.give_up()  # its task was cancelled, and has not had a turn since
-        self._waits_for_nothing()
-        await self.held_again()
-        self._waits_for_nothing()
-        self._link.park(self.stream, park)
-        self._parked_at = time.monotonic()
+            self._withdraw()  # its task was cancelled, and has not had a turn since
+        if self._link.awaiting(self.stream):
+            if park is STORED:
+                await self._claim()
+            elif self.waiting is not None or self._gathers or self._is_branched():
+                return await self._branch(park)
+            else:
+                await self._resumed()  # what it waited for has been withdrawn
+                return await self.wait(park)
+        self._park(park)
         if self.enqueued is not None:
             self.enqueued.parked(park)
         mine = self.waiting = self._resumed()
@@ -71,29 +94,68 @@ class Exchange(Struct, eq=False):
             return await mine
         except BaseException:  # withdrawn, for instance by `asyncio.timeout`; or ended by the core
             if self.waiting is mine:
-                self.give_up()
+                self._withdraw()
             raise
         finally:
             if self.waiting is mine:
                 self.waiting = None
 
-    def _waits_for_nothing(self) -> None:
-        if self.waiting is not None:
-            raise WaitError("this request is waiting already: a request waits for one thing at a time")
+    def _park(self, park: bytes) -> None:
+        self._link.park(self.stream, park)
+        self._parked_at = time.monotonic()
+
+    async def _branch(self, park: bytes) -> p.Outcome:
+        """Waits while the stream is parked for something else."""
+        branches = self._branches = self._branches or {}
+        if len(branches) >= BRANCHES_MAX:
+            raise WaitError(TOO_MANY)
+        branch = self._link.branch(self, park)
+        mine: Outcome = self._link.loop.create_future()
+        branches[branch] = mine
+        try:
+            return await mine
+        except BaseException:
+            if branches.get(branch) is mine:
+                self._link.unpark(branch)
+            raise
+
+    async def _claim(self) -> None:
+        """Waits until the stream is held: jobs are stored on it, and only an answer to the stream covers them."""
+        self._claims += 1
+        try:
+            while self._link.awaiting(self.stream):
+                if self._gathers:
+                    self._gathers = False
+                    self._link.unpark(self.stream)
+                await self._resumed()
+        finally:
+            self._claims -= 1
+
+    def _withdraw(self) -> None:
+        self.waiting = None
+        self._link.unpark(self.stream)
 
     def give_up(self) -> None:
         """The answer is no longer wanted: tasks that still wait are cancelled."""
         if self.waiting is not None:
             self.waiting.cancel()
-            self.waiting = None
-            self._link.unpark(self.stream)
+            self._withdraw()
+        for future in (self._branches or {}).values():
+            future.cancel()  # its task withdraws it
 
     async def held_again(self) -> None:
-        """Waits for the RESUME of a wait that was abandoned: until then the request can neither be answered nor parked
-        again.
+        """Waits for the RESUME of each wait that was abandoned: until then the request can neither be answered nor
+        parked again.
         """
-        if self._link.awaiting(self.stream):
-            await self._resumed()
+        while True:
+            if self._link.awaiting(self.stream):
+                await self._resumed()
+            elif self._branches:
+                idle = self._link.loop.create_future()
+                self._idle = [*(self._idle or []), idle]
+                await idle
+            else:
+                return
 
     @property
     def parked_seconds(self) -> float:
@@ -101,18 +163,49 @@ class Exchange(Struct, eq=False):
         since = self._parked_at
         return self._parked if since is None else self._parked + time.monotonic() - since
 
-    def _resumed(self) -> asyncio.Future[p.Outcome]:
+    def _resumed(self) -> Outcome:
         """A separate future, so that cancelling one waiter does not cancel the others."""
-        future: asyncio.Future[p.Outcome] = self._link.loop.create_future()
+        future: Outcome = self._link.loop.create_future()
         self.waiters = [*(self.waiters or []), future]
         return future
 
+    def _is_branched(self) -> bool:
+        """Whether some part of it awaits a branch."""
+        return self._branches is not None and any(not future.cancelled() for future in self._branches.values())
+
     def resume(self, outcome: p.Outcome) -> None:
-        """Wakes every task that still waits."""
+        """Wakes every task that still waits for the stream."""
         self._parked, self._parked_at = self.parked_seconds, None
+        self._gathers = False
         if self.enqueued is not None:
             self.enqueued.hear(outcome)
         for future in self.waiters or []:
             if not future.done():
                 future.set_result(outcome)
         self.waiters = []
+        if self._branches and not self._claims and self._is_branched():
+            with suppress(WaitError):  # it has been cancelled
+                self._park(BRANCHES)
+                self._gathers = True
+
+    def end_branch(self, branch: int, outcome: p.Outcome) -> None:
+        """Wakes the task that waits for it."""
+        branches = self._branches or {}
+        future = branches.pop(branch)
+        if not future.done():
+            future.set_result(outcome)
+        self._tell_idle()
+
+    def close_branches(self) -> list[int]:
+        """The core has cancelled the stream: nothing more comes for these branches."""
+        branches = list(self._branches or ())
+        self._branches = None
+        self._tell_idle()
+        return branches
+
+    def _tell_idle(self) -> None:
+        if not self._branches:
+            for idle in self._idle or []:
+                if not idle.done():
+                    idle.set_result(None)
+            self._idle = None

@@ -114,6 +114,8 @@ class Runners:
             except BaseException as error:
                 if isinstance(error, GeneratorExit) and asyncio.current_task(link.loop) is not task:
                     raise  # not raised by code: this is being closed, with its loop
+                if exchange.waiters is not None:
+                    exchange.give_up()  # a task that it has started may still be waiting
                 self._fail(stream, error)
             finally:
                 waited = self._stepped is not exchange

@@ -10,13 +10,14 @@ import platform
 from collections import deque
 from typing import Any
 
-from .._limits import FRAME_MAX, INLINE_MAX, LOG_TEXT_MAX, WINDOW
+from .._limits import BRANCH_FIRST, FRAME_MAX, INLINE_MAX, LOG_TEXT_MAX, WINDOW
 from .._wire import frames as f
 from .._wire import payloads as p
 from .._wire.codec import FROM_CORE, encode_payload, read
 from .._wire.frames import frame
 from .._wire.ready import Application, Ready
 from ..errors import Violation
+from .branches import Branches, park_of
 from .events import Called, Cancelled, Draining, Ended, Event, Given, Greeted, Opened, Pinged, Reply, Resumed, Writable
 from .streams import AWAITING, HELD, Awaiting, Collecting, Held, Opening, Responding, Stream
 
@@ -38,6 +39,7 @@ _NOTHING = encode_payload(p.Nothing())
 
 # Used for every request and every job: names in this module spare attribute lookups.
 _HEADER_SIZE = f.HEADER_SIZE
+_BRANCH_FIRST = BRANCH_FIRST
 _PLAIN_REQUEST = f.PLAIN_REQUEST
 _PLAIN_RUN = f.PLAIN_RUN
 _PLAIN_RESPONSE = f.PLAIN_RESPONSE
@@ -63,6 +65,7 @@ class Session:
         self._collecting: deque[int] = deque()  # in the order of arrival; used when not concurrent
         self._behind: deque[Opening] = deque()  # what must not begin before a body is complete
         self._kept: dict[int, list[bytes]] = {}  # jobs of streams that are parked, for when they are held again
+        self._branches = Branches()
         self.cancelled: set[int] = set()  # held streams whose answer is no longer wanted
 
     def held(self, stream: int) -> bool:
@@ -77,10 +80,11 @@ class Session:
         state = self._streams.get(stream)
         return isinstance(state, Collecting) and isinstance(state.event, Resumed)
 
+    def is_branched(self, stream: int) -> bool:
+        return bool(self._branches and self._branches.of(stream))
+
     def may_await(self, stream: int) -> bool:
-        """Whether the stream is held, wanted, and nothing of its answer was written: only then can it be parked with
-        `await`.
-        """
+        """Whether it can be parked with `await`: it is held, wanted, and nothing of its answer was written."""
         return self._streams.get(stream) is HELD and stream not in self.cancelled
 
     def takes_jobs(self, stream: int) -> bool:
@@ -116,7 +120,7 @@ class Session:
             while size - position >= _HEADER_SIZE:
                 length, kind, stream = _unpack_plain(data, position)
                 end = position + _HEADER_SIZE + length
-                if end > size or stream <= highest:
+                if end > size or not highest < stream < _BRANCH_FIRST:
                     break
                 if kind == _PLAIN_REQUEST:
                     add(Opened(stream, _decode_request(data[position + _HEADER_SIZE : end])))
@@ -209,9 +213,22 @@ class Session:
         for stream in resume.streams:
             if self._streams.get(stream) is not AWAITING:
                 raise Violation(f"RESUME of stream {stream}, which awaits nothing")
-            self._streams[stream] = Collecting(resumed) if follows else HELD
+            if follows:
+                self._streams[stream] = Collecting(resumed)
+            else:
+                self._hold(stream)
         if not follows:
             self._resumed(resumed, events)
+
+    def _hold(self, stream: int) -> None:
+        if self._branches and stream in self._branches:
+            self._close_branch(stream)
+        else:
+            self._streams[stream] = HELD
+
+    def _close_branch(self, branch: int) -> None:
+        self._branches.close(branch)
+        del self._streams[branch]
 
     def _resumed(self, resumed: Resumed, events: list[Event]) -> None:
         for stream in resumed.streams if self._kept else ():
@@ -224,7 +241,7 @@ class Session:
             events.append(Reply(b"".join(frame(f.ENQUEUE, place, job) for job in kept)))
 
     def _open(self, stream: int, state: Stream) -> None:
-        if stream <= self._highest:
+        if not self._highest < stream < BRANCH_FIRST:
             raise Violation(f"stream {stream} is opened after stream {self._highest}")
         self._highest = stream
         self._streams[stream] = state
@@ -261,7 +278,7 @@ class Session:
             collecting.consumed = 0
 
     def _complete(self, stream: int, collecting: Collecting, events: list[Event]) -> None:
-        self._streams[stream] = HELD
+        self._hold(stream)
         event = collecting.complete()
         if isinstance(event, Resumed):
             self._resumed(event, events)
@@ -297,6 +314,9 @@ class Session:
 
     def _cancel(self, stream: int, reason: str, events: list[Event]) -> None:
         self._known(stream, "CANCEL")
+        if self._branches:
+            for branch in self._branches.of(stream):
+                self._close_branch(branch)
         match self._streams.get(stream):
             case None:
                 return  # it crossed the closing frame
@@ -315,7 +335,7 @@ class Session:
         events.append(Cancelled(stream, reason))
 
     def _known(self, stream: int, name: str) -> None:
-        if stream > self._highest:
+        if self._highest < stream < BRANCH_FIRST:
             raise Violation(f"{name} on stream {stream}, which was never opened")
 
     # Out
@@ -390,10 +410,15 @@ class Session:
         self._streams[stream] = AWAITING
         return frame(f.PARK, stream, park)
 
+    def branch(self, stream: int, park: bytes) -> tuple[int, bytes]:
+        """The branch of a stream that is held or awaiting, and its PARK, from one encoded with `await`."""
+        payload = park_of(stream, park)
+        branch = self._branches.open(stream)
+        self._streams[branch] = AWAITING
+        return branch, frame(f.PARK, branch, payload)
+
     def unpark(self, stream: int) -> bytes:
-        """UNPARK: `Resumed` will name the stream as soon as the core has read it, if it does not before. It must be
-        awaiting; nothing is written when its rows are coming already.
-        """
+        """UNPARK of an awaiting stream, which `Resumed` will name then; nothing when its rows are coming already."""
         if not self.awaiting(stream):
             raise RuntimeError(f"stream {stream} is not parked")
         if self._awaits_rows(stream):
@@ -414,9 +439,7 @@ class Session:
         return frame(f.PROGRESS, stream, progress)
 
     def enqueue(self, stream: int, job: bytes) -> bytes:
-        """ENQUEUE, encoded, for the request or job of that stream (0 for none); nothing while it is parked: then it
-        is said when the stream is held again.
-        """
+        """ENQUEUE, encoded, for that stream (0 for none); nothing while it is parked: it is said when that is over."""
         if self._streams.get(stream) is HELD and stream not in self.cancelled:
             return frame(f.ENQUEUE, stream, job)
         if not self.takes_jobs(stream):

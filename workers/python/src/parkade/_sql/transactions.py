@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import CancelledError
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from enum import Enum
 from types import TracebackType
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, TypeVar
 
 from .._link import port
 from .._validation.values import Conversion
@@ -17,6 +18,8 @@ from ..errors import HTTPError, WaitError
 from .outcomes import value_of_query
 from .queries import Int8, Query, named, options, statement
 from .rows import Rows
+
+T = TypeVar("T")
 
 Isolation = Literal["read committed", "repeatable read", "serializable"]
 
@@ -47,7 +50,7 @@ def transaction(database: str = "default", isolation: Isolation | None = None, r
 class Transaction:
     """An open transaction: what `async with transaction()` gives."""
 
-    __slots__ = ("_begin", "_exchange", "_state")
+    __slots__ = ("_begin", "_exchange", "_idle", "_runs", "_state")
 
     def __init__(self, database: str, isolation: Isolation | None, read_only: bool) -> None:
         if isolation not in _ISOLATIONS:
@@ -58,6 +61,8 @@ class Transaction:
         self._exchange = exchange
         self._begin = p.Begin(p.BeginOptions(named(database), isolation, bool(read_only)))
         self._state = _State.NEW
+        self._runs: asyncio.Task[Any] | None = None  # the task that awaits a statement of it
+        self._idle: asyncio.Future[None] | None = None  # when that has ended
 
     @property
     def is_open(self) -> bool:
@@ -85,6 +90,29 @@ class Transaction:
         if port.exchange.get() is not self._exchange:
             raise WaitError("this transaction belongs to another request")
 
+    async def run(self, statement: Coroutine[Any, Any, T]) -> T:
+        """Runs a statement in it, alone. Raises `WaitError` while another one runs."""
+        try:
+            self._check()
+            if self._runs is not None:
+                raise WaitError(_BUSY)
+        except WaitError:
+            statement.close()
+            raise
+        self._runs = asyncio.current_task()
+        self._idle = asyncio.get_running_loop().create_future()
+        try:
+            return await statement
+        finally:
+            self._runs = None
+            self._idle.set_result(None)
+
+    async def _stop(self) -> None:
+        """Cancels the task that still awaits a statement: the connection is needed for the end."""
+        if self._runs is not None and self._idle is not None:
+            self._runs.cancel("its transaction is over")
+            await self._idle
+
     async def __aenter__(self) -> Transaction:
         if self._state is not _State.NEW:
             raise WaitError("a transaction begins only once: make another with transaction()")
@@ -107,6 +135,9 @@ class Transaction:
     ) -> None:
         if self._state is _State.OVER:
             return
+        if error is None and self._runs is not None:
+            await self._take_back()
+            raise WaitError(_STILL_RUNS)
         if error is None:
             await self._end(p.Commit(_END))
         elif isinstance(error, GeneratorExit):  # the coroutine is being thrown away, and may not await
@@ -126,6 +157,7 @@ class Transaction:
         self._state = _State.OVER
         committed = False
         try:
+            await self._stop()
             await self._ask(how)
             committed = isinstance(how, p.Commit)
         finally:
@@ -167,8 +199,7 @@ class Statement(Query[T_co]):
         raise WaitError("a query of a transaction is awaited: the transaction ends with its block")
 
     async def _outcome(self) -> Any:
-        self._transaction._check()
-        return await super()._outcome()
+        return await self._transaction.run(super()._outcome())
 
     def _copied(self, wait: p.Query, convert: Conversion | None) -> Query[Any]:
         return Statement(wait, self._transaction, convert)
@@ -180,6 +211,14 @@ class _State(Enum):
     OVER = 3
 
 
+_BUSY = (
+    "this transaction is executing another statement: a transaction has one connection, which executes one statement "
+    "at a time. Await one query after the other, or use query(…) without the transaction, on another connection"
+)
+_STILL_RUNS = (
+    "a statement of this transaction was still running at the end of its block, so the transaction was rolled back: "
+    "await every query in the block"
+)
 _ISOLATIONS = (None, "read committed", "repeatable read", "serializable")
 _END = p.EndOptions()
 _begun: dict[port.Exchange, Transaction] = {}  # the open transactions; each is removed at the end of its block

@@ -21,10 +21,11 @@ EITHER = "either"
 
 
 class Rule(NamedTuple):
-    """Where a kind of frame may stand, and what reads its payload."""
+    """Where a kind of frame may stand, and what reads its payload, and checks that it belongs on that stream."""
 
     place: str
     decode: Callable[[bytes], Any]
+    check: Callable[[int, Any], None] | None = None
 
 
 def read(rules: dict[int, Rule], kind: int, stream: int, payload: bytes) -> Any:
@@ -39,11 +40,14 @@ def read(rules: dict[int, Rule], kind: int, stream: int, payload: bytes) -> Any:
         if kind in f.NAMES:
             raise Violation(f"{f.NAMES[kind]} from the wrong end")
         return None
-    place, decode = rule
+    place, decode, check = rule
     if (stream == 0) is (place is STREAM) and place is not EITHER:
         raise Violation(f"{f.NAMES[kind]} on stream {stream}")
     try:
-        return decode(payload)
+        value = decode(payload)
+        if check is not None:
+            check(stream, value)
+        return value
     except ValueError as error:  # msgspec's errors and UnicodeDecodeError are ValueErrors
         raise Violation(f"{f.NAMES[kind]}: {error}") from error
 
@@ -94,7 +98,7 @@ FROM_WORKER: dict[int, Rule] = _BOTH | {
     f.RESPONSE: Rule(STREAM, _typed(p.Response)),
     f.ERROR: Rule(STREAM, _typed(p.Error)),
     f.BEGAN: Rule(STREAM, _typed(p.Nothing)),
-    f.PARK: Rule(STREAM, _typed(r.Park)),
+    f.PARK: Rule(STREAM, _typed(r.Park), r.check_branch),
     f.UNPARK: Rule(STREAM, _typed(p.Nothing)),
     f.PUBLISH: Rule(EITHER, _typed(p.Publish)),
     f.ENQUEUE: Rule(EITHER, _typed(p.Enqueue)),

@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Raw
 
-from .._limits import CHANNEL_NAME_MAX, CREDIT_MAX, EVENT_NAME_MAX, INLINE_MAX, MESSAGE_MAX, NAME_MAX, PATH_MAX
+from .._limits import (
+    BRANCH_FIRST,
+    CHANNEL_NAME_MAX,
+    CREDIT_MAX,
+    EVENT_NAME_MAX,
+    INLINE_MAX,
+    MESSAGE_MAX,
+    NAME_MAX,
+    PATH_MAX,
+)
 from .jobs import Access as Access
 from .jobs import Completed as Completed
 from .jobs import Enqueue as Enqueue
@@ -175,6 +184,10 @@ def check_path(path: str) -> None:
         raise ValueError("a path has 1 to 65,536 bytes, none of them NUL")
 
 
+class UntilBranches(Array, frozen=True, tag="branches"):
+    """Until no branch of the stream is open."""
+
+
 Wait: TypeAlias = (
     Timer
     | Next
@@ -186,6 +199,7 @@ Wait: TypeAlias = (
     | Commit
     | Rollback
     | UntilStored
+    | UntilBranches
     | UntilResult
     | File
     | Files
@@ -222,7 +236,13 @@ class Await(Array, frozen=True, tag="await"):
     pass
 
 
-Then: TypeAlias = Answer | Call | Await
+class Branch(Array, frozen=True, tag="branch"):
+    """The frame's own stream is a new one, a branch of this one."""
+
+    of: Annotated[int, Meta(ge=1, lt=BRANCH_FIRST)]
+
+
+Then: TypeAlias = Answer | Call | Await | Branch
 
 
 class Elapsed(Array, frozen=True, tag="elapsed"):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from .._limits import CREDIT_MAX, THREADS_MAX
+from .._limits import BRANCH_FIRST, CREDIT_MAX, THREADS_MAX
 from .jobs import Access, UntilResult, UntilStored
 from .jobs import Job as Job
 from .jobs import Queue as Queue
@@ -16,6 +16,7 @@ from .jobs import Recurring as Recurring
 from .payloads import (
     Answer,
     Await,
+    Branch,
     Call,
     File,
     Files,
@@ -25,6 +26,7 @@ from .payloads import (
     Stream,
     Then,
     Timer,
+    UntilBranches,
     UntilPublished,
     Wait,
     check_headers,
@@ -43,6 +45,12 @@ class Park(Struct, array_like=True, frozen=True):
 
     def __post_init__(self) -> None:
         check_wait(self.wait, self.then)
+
+
+def check_branch(stream: int, park: Park) -> None:
+    """Raises `ValueError` for a branch with a number of the core's."""
+    if isinstance(park.then, Branch) and stream < BRANCH_FIRST:
+        raise ValueError("a branch has a stream of 2,147,483,648 or more")
 
 
 class Route(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -66,7 +74,7 @@ class Route(Struct, frozen=True, omit_defaults=True, kw_only=True):
         if self.kind == "wait":
             if self.wait is None or self.then is None:
                 raise ValueError("wait and then go with a route that waits")
-            if isinstance(self.then, Await):
+            if isinstance(self.then, Await | Branch):
                 raise ValueError("then of a route is answer or call")
             check_wait(self.wait, self.then)
 
@@ -152,18 +160,20 @@ def check_wait(wait: list[Any], then: Then) -> None:
             raise ValueError("a timer's answer is a response")
         case (Next() | Stream() | History() | UntilPublished(), Answer(response=Response())):
             raise ValueError("a channel's answer is nil")
-        case (Stream(), Call() | Await()):
+        case (Stream(), Call() | Await() | Branch()):
             raise ValueError("a stream has only answer nil")
         case (Query(), Answer(response=Response())):
             raise ValueError("a query's answer is nil")
         case (UntilResult(), Answer(response=Response())):
             raise ValueError("a job's answer is nil")
-        case (Access(), Answer(response=Response()) | Call() | Await()):
+        case (Access(), Answer(response=Response()) | Call() | Await() | Branch()):
             raise ValueError("access has only answer nil")
-        case (File() | Files() | ["file" | "files", *_], Answer(response=Response()) | Call() | Await()):
+        case (File() | Files() | ["file" | "files", *_], Answer(response=Response()) | Call() | Await() | Branch()):
             raise ValueError("a file has only answer nil")
-        case (UntilStored(), Answer() | Call()):
+        case (UntilStored(), Answer() | Call() | Branch()):
             raise ValueError("that jobs are stored is only awaited")
+        case (UntilBranches(), Answer() | Call() | Branch()):
+            raise ValueError("that branches end is only awaited")
         case (Begin() | Commit() | Rollback(), Answer() | Call()):
             raise ValueError("a transaction is only awaited")
         case _:

@@ -149,7 +149,7 @@ class Core:
 
     def _park(self, response: Parked, wait: p.Wait, then: p.Then) -> None:
         def over(outcome: p.Outcome) -> None:
-            response.parking = None
+            response.parkings.clear()
             match outcome, then:
                 case p.Failed(), _ if not isinstance(response, _JobRun):
                     response.whole = answer_of_failed(outcome, Request(response.requested))
@@ -169,32 +169,39 @@ class Core:
             return
         own = Request(response.requested).cursor if isinstance(then, p.Answer) else None
         ended: list[p.Outcome] = []
-        response.parking = self._begin(response, wait, ended.append, own)
+        parking = self._begin(response, wait, ended.append, own)
+        response.parkings.append(parking)
         if ended:
             over(ended[0])
         else:
-            response.parking.over = over
+            parking.over = over
 
-    def wait(self, response: Parked, wait: p.Wait) -> asyncio.Future[p.Outcome]:
-        """Parks the request of a coroutine."""
+    def wait(self, response: Parked, wait: p.Wait) -> tuple[Parking, asyncio.Future[p.Outcome]]:
+        """Begins a wait of a coroutine."""
         future = self.worker.outcome()
 
         def over(outcome: p.Outcome) -> None:
-            response.parking = None
-            future.set_result(outcome)
+            response.parkings.remove(parking)
+            if not future.done():
+                future.set_result(outcome)
             self.worker.go_on(response)
 
         parking = self._begin(response, wait, future.set_result)
         if not future.done():
             parking.over = over
-            response.parking = parking
-        return future
+            response.parkings.append(parking)
+        return parking, future
+
+    def leave(self, response: Parked, parking: Parking) -> None:
+        """A coroutine no longer waits for that."""
+        if parking in response.parkings:
+            self.waits.leave(parking)
+            response.parkings.remove(parking)
 
     def give_up(self, response: Parked) -> None:
         """The request no longer waits."""
-        if response.parking is not None:
-            self.waits.leave(response.parking)
-            response.parking = None
+        for parking in list(response.parkings):
+            self.leave(response, parking)
 
     def _begin(
         self, response: Parked, wait: p.Wait, over: Callable[[p.Outcome], None], own_cursor: str | None = None
@@ -205,7 +212,7 @@ class Core:
             return self.waits.park_query(wait, 0, self.waits.answer_now(wait), over)
         if isinstance(wait, p.UntilResult):
             return self._begin_result(wait, over)
-        if isinstance(wait, p.UntilStored | p.File | p.Files | p.Access):
+        if isinstance(wait, p.UntilStored | p.UntilBranches | p.File | p.Files | p.Access):
             raise WaitError("no request waits for that")
         return self.waits.park_query(wait, *self.databases.ask(wait, response), over)
 

@@ -7,12 +7,15 @@ from typing import Protocol, cast
 
 import msgspec
 
+from .._limits import BRANCHES_MAX
 from .._link.enqueued import Enqueued
+from .._link.exchange import TOO_MANY
 from .._wire import payloads as p
 from .._wire.ready import Park, read_wait
 from ..errors import WaitError
 from ._jobs import Jobs
 from ._response import Parked
+from ._waits import Parking
 
 
 class Parker(Protocol):
@@ -20,11 +23,11 @@ class Parker(Protocol):
 
     jobs: Jobs
 
-    def wait(self, response: Parked, wait: p.Wait) -> asyncio.Future[p.Outcome]:
-        """Parks the request of a coroutine."""
+    def wait(self, response: Parked, wait: p.Wait) -> tuple[Parking, asyncio.Future[p.Outcome]]:
+        """Begins a wait of a coroutine."""
 
-    def give_up(self, response: Parked) -> None:
-        """The request no longer waits."""
+    def leave(self, response: Parked, parking: Parking) -> None:
+        """A coroutine no longer waits for that."""
 
 
 class Exchange:
@@ -38,8 +41,6 @@ class Exchange:
         self.within: list[bytes] = []  # jobs that wait for the COMMIT
 
     async def wait(self, park: bytes) -> p.Outcome:
-        if self.response.parking is not None:
-            raise WaitError("this request is waiting already: a request waits for one thing at a time")
         if self.response.begun:
             raise WaitError("a wait can only be awaited before the answer to its request has begun")
         if self.response.gone:
@@ -49,10 +50,13 @@ class Exchange:
             asked = self.enqueued.parked(park)
             self.enqueued.hear(p.Stored([self._core.jobs.effective(id) for id in asked]))
             return p.Elapsed()
+        if len(self.response.parkings) > BRANCHES_MAX:
+            raise WaitError(TOO_MANY)
+        parking, future = self._core.wait(self.response, wait)
         try:
-            outcome = await self._core.wait(self.response, wait)
+            outcome = await future
         except asyncio.CancelledError:
-            self._core.give_up(self.response)
+            self._core.leave(self.response, parking)
             raise
         if isinstance(wait, p.Commit | p.Rollback):
             within, self.within = self.within, []

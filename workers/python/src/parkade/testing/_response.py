@@ -115,7 +115,7 @@ class Parked(Response):
     def __init__(self, request: p.Request) -> None:
         super().__init__()
         self.requested = request
-        self.parking: Parking | None = None
+        self.parkings: list[Parking] = []  # what it waits for; a coroutine may wait for several things at a time
         self._read = 0
         self.task: asyncio.Task[Answer] | None = None
         self.gone = False
@@ -123,8 +123,13 @@ class Parked(Response):
         self.context: Context | None = None  # of its plain function, which runs in another thread, and its iterator
 
     @property
+    def parking(self) -> Parking | None:
+        """What it waits for, or the first of several things."""
+        return self.parkings[0] if self.parkings else None
+
+    @property
     def parked(self) -> bool:
-        return self.parking is not None
+        return bool(self.parkings)
 
     @property
     def begun_as_stream(self) -> bool:
