@@ -364,10 +364,9 @@ impl Waits {
             }
             Watch::Query(waiter) => query_given_up(self.queries.expire(cx, waiter), cx.now, Reason::Deadline),
             Watch::Stored | Watch::File { has_begun: false } => WaitChange::Cancelled(Reason::Deadline),
-            Watch::File { has_begun: true } => WaitChange::AsBefore,
+            // Several waits have no time of their own.
+            Watch::File { has_begun: true } | Watch::Branches => WaitChange::AsBefore,
             Watch::Job => self.jobs.expire(request).map_or(WaitChange::AsBefore, WaitChange::Over),
-            // It has no time of its own.
-            Watch::Branches => WaitChange::AsBefore,
         }
     }
 
