@@ -3,7 +3,6 @@
 //! Only methods of the server, on purpose: each needs the files, the clients and the core.
 
 use parkade_core::{Event, FileEffect, FileEnd};
-use parkade_model::RequestId;
 
 use super::Server;
 use crate::files::FileEvent;
