@@ -449,6 +449,22 @@ impl Exchanges {
         self.peek(request)?.added.as_deref()
     }
 
+    /// Additional headers of a response at the address of a job; none for other responses.
+    pub fn job_fields(&self, request: RequestId) -> &'static [HeaderField<'static>] {
+        self.peek(request).map_or(&[], Exchange::job_fields)
+    }
+
+    /// The socket of its client has accepted this many bytes. Returns how many of them belong to the response itself: no
+    /// window covers the framing.
+    pub fn took(&mut self, request: RequestId, bytes: usize) -> usize {
+        self.of(request).map_or(0, |exchange| exchange.untaken.take(bytes))
+    }
+
+    /// Whether nothing of a response has been sent to its client.
+    pub fn awaits_answer(&self, request: RequestId) -> bool {
+        self.peek(request).is_some_and(|exchange| !exchange.deferred.is_over() && exchange.status == 0)
+    }
+
     /// Whether the request is not over.
     pub fn is_open(&self, request: RequestId) -> bool {
         self.peek(request).is_some_and(|exchange| !exchange.deferred.is_over())

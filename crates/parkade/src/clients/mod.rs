@@ -14,35 +14,31 @@ mod recent;
 mod refusal;
 mod request_id;
 mod request_log;
+mod response;
 
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use parkade_core::limits::RETRY_AFTER_MAX;
 use parkade_core::{Effect, HttpEffect, Moment, RouteId, ServerEffect, Times};
-use parkade_model::{Cursor, Ending, MessageId, Refusal, RequestId, Then};
-use parkade_wire::Response;
+use parkade_model::{Cursor, Ending, MessageId, RequestId, Then};
 
-use crate::files::{Fields, Wanted};
-use crate::http::answer::{BadAnswer, HeaderField, Prepared};
+use crate::files::Wanted;
+use crate::http::answer::{HeaderField, Prepared};
 use crate::http::limits::{LEAVING_TIME, LEAVING_TIME_BESIDE_ANSWERS};
-use crate::http::problem::Problem;
 use crate::http::{Head, Http, HttpEvent, RefusedRequest, StreamedContent};
 use crate::log::{AccessLog, LineThrottle};
-use crate::queries::QueryAnswer;
 use crate::routing::HeldRoute;
 use crate::statistics::{NamedRoutes as _, RouteName, RouteNumber};
 use added::{AddedHeaders, AddedSets};
 use client_text::ClientText;
 use exchange::{Arrival, Exchange, Exchanges, Kept};
-use histories::History;
 use messages::Event as StreamEvent;
 use put_off::{Next, PutOff, What, audience};
 use recent::{Ended, RecentlyEnded};
 use request_id::RequestIds;
 use request_log::RequestLog;
+use response::{ClientResponse, sent};
 
 pub use messages::{Messages, NewMessage};
 pub use refusal::{explain, is_about_a_query};
@@ -50,8 +46,6 @@ pub use request_id::{IdText, given as given_id};
 
 /// The shortest time after which clients of streams that end come back; the core says over which time they spread.
 const RETRY_MILLISECONDS_MIN: u64 = 1_000;
-
-const JSON: HeaderField<'static> = (b"content-type", b"application/json");
 
 pub struct Clients {
     /// Their connections.
@@ -67,10 +61,6 @@ pub struct Clients {
     too_large: LineThrottle,
     recently_ended: RecentlyEnded,
     ids: RequestIds,
-}
-
-fn borrowed(fields: &Fields) -> impl Iterator<Item = HeaderField<'_>> + Clone {
-    fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
 }
 
 /// What remains to be done after a step through the deferred responses.
@@ -101,6 +91,11 @@ impl Clients {
     pub fn turn(&mut self, events: &mut Vec<HttpEvent>) -> io::Result<()> {
         let leaving = if self.put_off.is_empty() { LEAVING_TIME } else { LEAVING_TIME_BESIDE_ANSWERS };
         self.http.turn(events, leaving)
+    }
+
+    /// The response to a request that has not ended.
+    pub fn response(&mut self, request: RequestId) -> ClientResponse<'_> {
+        ClientResponse::new(request, &mut self.http, &mut self.exchanges, &self.ids)
     }
 
     /// A request has arrived.
@@ -137,177 +132,9 @@ impl Clients {
         }
     }
 
-    /// Sends a complete response, with what is added to it. It was checked before the core heard of it.
-    pub fn answer<'a>(
-        &mut self,
-        request: RequestId,
-        status: u16,
-        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
-        body: &Bytes,
-    ) {
-        let Some(exchange) = self.exchanges.of(request) else { return };
-        let status = exchange.added.as_ref().map_or(status, |added| added.status(status));
-        exchange.note_answer(Some(status), body.len());
-        let mut buffer = IdText::default();
-        let id = self.ids.bytes(request, exchange.given_id(), &mut buffer);
-        sent(match &exchange.added {
-            None => self.http.answer(request, status, fields, id, body),
-            Some(added) => self.http.answer(request, status, added.fields(status, fields), id, body),
-        });
-    }
-
-    /// Begins a response whose body follows in pieces, with what is added to it.
-    fn begin<'a>(
-        &mut self,
-        request: RequestId,
-        status: u16,
-        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
-        content: StreamedContent,
-        bytes: usize,
-    ) {
-        let Some(exchange) = self.exchanges.of(request) else { return };
-        // A stream of events with another status would be none for its client.
-        let status = match (content, &exchange.added) {
-            (StreamedContent::Body, Some(added)) => added.status(status),
-            (StreamedContent::Body | StreamedContent::Events, _) => status,
-        };
-        exchange.note_answer(Some(status), bytes);
-        let mut buffer = IdText::default();
-        let id = self.ids.bytes(request, exchange.given_id(), &mut buffer);
-        sent(match &exchange.added {
-            None => self.http.begin(request, status, fields, id, content),
-            Some(added) => self.http.begin(request, status, added.fields(status, fields), id, content),
-        });
-    }
-
-    /// Answers which requests of other origins the application permits.
-    pub fn answer_preflight(&mut self, request: RequestId, fields: &[added::OwnedHeader]) {
-        self.answer(request, 204, fields.iter().map(|(name, value)| (&name[..], &value[..])), &Bytes::new());
-    }
-
     /// What a request that has not been passed on asks for.
     pub fn head(&self, request: RequestId) -> Option<&Head> {
         Some(&self.exchanges.peek(request)?.arrival.as_ref()?.head)
-    }
-
-    pub fn send(&mut self, request: RequestId, response: &Response) {
-        self.answer(request, response.status, response.headers.iter(), &response.body);
-    }
-
-    /// The response of a timer that has none: 204.
-    pub fn answer_nothing(&mut self, request: RequestId) {
-        self.answer(request, 204, std::iter::empty(), &Bytes::new());
-    }
-
-    /// The response when no message came in time.
-    pub fn answer_empty(&mut self, request: RequestId, cursor: Cursor) {
-        let etag = format!("\"{cursor}\"");
-        let fields: [HeaderField<'_>; 2] = [(b"etag", etag.as_bytes()), (b"cache-control", b"no-store")];
-        self.answer(request, 204, fields.into_iter(), &Bytes::new());
-    }
-
-    /// The response with what a channel holds.
-    pub fn answer_history(&mut self, request: RequestId, history: &History) {
-        let etag = format!("\"{}\"", history.cursor);
-        let fields: [HeaderField<'_>; 3] = [JSON, (b"etag", etag.as_bytes()), (b"cache-control", b"no-store")];
-        self.answer(request, 200, fields.into_iter(), &history.json());
-    }
-
-    /// The response with the cursor of a message.
-    pub fn answer_published(&mut self, request: RequestId, cursor: Cursor) {
-        let body = format!("{{\"cursor\":\"{cursor}\"}}");
-        self.answer(request, 200, [JSON].into_iter(), &body.into());
-    }
-
-    /// Answers with the outcome of a query.
-    pub fn answer_query(&mut self, request: RequestId, answer: &QueryAnswer) {
-        match answer {
-            QueryAnswer::Rows(rows) => self.answer(request, 200, [JSON].into_iter(), rows),
-            QueryAnswer::Problem(problem, retry_after) => {
-                let retry_after = retry_after.map(|seconds| (&b"retry-after"[..], seconds));
-                self.answer_problem(request, problem, retry_after.as_slice());
-            }
-        }
-    }
-
-    /// Answers with an error, in the form that the client prefers.
-    pub fn answer_problem(&mut self, request: RequestId, problem: &Problem<'_>, fields: &[HeaderField<'_>]) {
-        let form = self.exchanges.peek(request).map(Exchange::representation).unwrap_or_default();
-        let vary: HeaderField<'_> = (b"vary", b"Accept");
-        let varies = fields.iter().any(|(name, _)| *name == b"vary");
-        let own = [Some((&b"content-type"[..], form.content_type())), (!varies).then_some(vary)];
-        let all = own.into_iter().flatten().chain(fields.iter().copied());
-        self.answer(request, problem.status, all, &problem.body(form));
-    }
-
-    /// Answers that no route matches. `other`: the path that has one.
-    pub fn not_found(&mut self, request: RequestId, other: &str) {
-        let (status, fault, detail, _) = explain(Refusal::NotFound);
-        self.answer_problem(
-            request,
-            &Problem::new(status, fault, format!("{detail}; there is a route for {other}")),
-            &[],
-        );
-    }
-
-    /// Answers with an error of the core's own. `queue_wait`: the current waiting time of the queue.
-    pub fn refuse(&mut self, request: RequestId, refused: Refusal, queue_wait: impl FnOnce() -> Option<Duration>) {
-        let (_, _, _, retry_after) = explain(refused);
-        let queue_goes = refusal::is_about_the_queue(refused).then(|| seconds_of_the_queue(queue_wait()));
-        let retry_after = queue_goes.as_deref().map(str::as_bytes).or(retry_after);
-        let exchange = self.exchanges.of(request);
-        let allow = exchange.and_then(|exchange| exchange.arrival.as_mut()).and_then(|arrival| arrival.allow.take());
-        let mut fields: Vec<HeaderField<'_>> = Vec::new();
-        fields.extend(retry_after.map(|seconds| (&b"retry-after"[..], seconds)));
-        fields.extend(allow.as_ref().map(|allow| (&b"allow"[..], allow.as_bytes())));
-        fields.extend(self.job_fields(request));
-        self.answer_problem(request, &refusal::problem(refused), &fields);
-    }
-
-    /// Additional headers of a response at the address of a job; none for other responses.
-    pub fn job_fields(&self, request: RequestId) -> &'static [HeaderField<'static>] {
-        self.exchanges.peek(request).map_or(&[], Exchange::job_fields)
-    }
-
-    /// The `RESPONSE` of a worker. `whole`: nothing follows it.
-    pub fn relay(&mut self, request: RequestId, response: &Response, whole: bool) {
-        if whole {
-            return self.send(request, response);
-        }
-        self.begin(request, response.status, response.headers.iter(), StreamedContent::Body, response.body.len());
-        if !response.body.is_empty() {
-            sent(self.http.piece(request, &response.body).map(|_| ()));
-        }
-        if let Some(exchange) = self.exchanges.of(request) {
-            exchange.arrival = None;
-        }
-    }
-
-    /// Sends a piece of a response that has begun. Returns how many bytes of such pieces the client has just taken.
-    pub fn piece(&mut self, request: RequestId, bytes: &Bytes) -> Result<usize, BadAnswer> {
-        let Some(exchange) = self.exchanges.of(request) else { return Ok(0) };
-        exchange.untaken.add(bytes.len());
-        let taken = self.http.piece(request, bytes)?;
-        exchange.note_answer(None, bytes.len());
-        Ok(self.took(request, taken))
-    }
-
-    /// The socket has accepted this many bytes. Returns how many of them belong to the response itself: no window
-    /// covers the framing.
-    pub fn took(&mut self, request: RequestId, bytes: usize) -> usize {
-        self.exchanges.of(request).map_or(0, |exchange| exchange.untaken.take(bytes))
-    }
-
-    /// The streamed response is complete.
-    pub fn finish(&mut self, request: RequestId) {
-        if !self.http.finish(request) {
-            tracing::error!("the application's response is shorter than its Content-Length; the connection was reset");
-        }
-    }
-
-    /// Whether nothing of a response has been sent to its client.
-    pub fn awaits_answer(&self, request: RequestId) -> bool {
-        self.exchanges.is_open(request) && self.exchanges.peek(request).is_some_and(|exchange| exchange.status == 0)
     }
 
     /// Keeps with the request how to continue after its wait: no worker will get the request itself again.
@@ -325,9 +152,9 @@ impl Clients {
     pub fn release(&mut self, request: RequestId) -> Option<RouteId> {
         let exchange = self.exchanges.of(request)?;
         match (exchange.kept.take().map(|kept| *kept), exchange.route.as_ref().map(HeldRoute::id)) {
-            (Some(Kept::Response(response)), _) => self.send(request, &response),
+            (Some(Kept::Response(response)), _) => self.response(request).send(&response),
             (None, Some(route)) => return Some(route),
-            (Some(Kept::Function { .. } | Kept::File(_)) | None, _) => self.answer_nothing(request),
+            (Some(Kept::Function { .. } | Kept::File(_)) | None, _) => self.response(request).nothing(),
         }
         None
     }
@@ -343,32 +170,6 @@ impl Clients {
                 None
             }
         }
-    }
-
-    /// Answers with a file, if it is small: this is all of it.
-    pub fn answer_file(&mut self, request: RequestId, status: u16, fields: &Fields, body: &Bytes) {
-        self.answer(request, status, borrowed(fields), body);
-    }
-
-    /// Begins a response of a file, whose pieces follow.
-    pub fn begin_file(&mut self, request: RequestId, status: u16, fields: &Fields) {
-        self.begin(request, status, borrowed(fields), StreamedContent::Body, 0);
-    }
-
-    /// The conditions of a client do not hold for its file.
-    pub fn fail_file(&mut self, request: RequestId, status: u16, fields: &Fields) {
-        let detail = match status {
-            416 => "the file has no such bytes",
-            _ => "the file is not in the state that the request requires",
-        };
-        let fields: Vec<HeaderField<'_>> = borrowed(fields).collect();
-        self.answer_problem(request, &Problem::new(status, "client", detail), &fields);
-    }
-
-    /// Begins a response of rows, which follow as they arrive. Returns whether its client wants them.
-    pub fn begin_rows(&mut self, request: RequestId) -> bool {
-        self.begin(request, 200, [JSON].into_iter(), StreamedContent::Body, 0);
-        self.wants_body(request)
     }
 
     /// Answers all these requests with a message.
@@ -414,9 +215,9 @@ impl Clients {
             (b"cache-control", b"no-cache, no-transform"),
             (b"x-accel-buffering", b"no"),
         ];
-        let vary = self.job_fields(request).iter().filter(|(name, _)| *name == b"vary");
-        self.begin(request, 200, fields.iter().chain(vary).copied(), StreamedContent::Events, 0);
-        if !self.wants_body(request) {
+        let vary = self.exchanges.job_fields(request).iter().filter(|(name, _)| *name == b"vary");
+        self.response(request).begin(200, fields.iter().chain(vary).copied(), StreamedContent::Events, 0);
+        if !self.response(request).wants_body() {
             return false;
         }
         let mut opening = format!("retry: {}\nid: {cursor}\n", retry_milliseconds(reconnect_spread));
@@ -543,15 +344,6 @@ impl Clients {
         }
     }
 
-    fn wants_body(&mut self, request: RequestId) -> bool {
-        let is_head = self.http.is_head(request);
-        if is_head {
-            // The response has no body, so it is complete.
-            self.http.finish(request);
-        }
-        !is_head
-    }
-
     /// The message as a response. `at`: its cursor, and whether messages before it were lost.
     fn prepared(&self, messages: &Messages, message: MessageId, (cursor, gap): (Cursor, bool)) -> Option<Rc<Prepared>> {
         match messages.answer(message, cursor, gap, self.http.date()) {
@@ -567,7 +359,7 @@ impl Clients {
             let Some(exchange) = self.exchanges.of(*request) else { continue };
             if exchange.added.is_some() {
                 let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..]));
-                self.answer(*request, prepared.status, fields, &prepared.body);
+                self.response(*request).answer(prepared.status, fields, &prepared.body);
                 continue;
             }
             exchange.note_answer(Some(prepared.status), prepared.body.len());
@@ -598,17 +390,4 @@ impl Clients {
 fn retry_milliseconds(spread: Duration) -> u64 {
     let spread = u64::try_from(spread.as_millis()).unwrap_or(u64::MAX);
     RETRY_MILLISECONDS_MIN + fastrand::u64(..spread.max(1))
-}
-
-/// Whole seconds, at least one.
-fn seconds_of_the_queue(wait: Option<Duration>) -> String {
-    let wait = wait.unwrap_or_default().min(RETRY_AFTER_MAX);
-    wait.as_millis().div_ceil(1_000).max(1).to_string()
-}
-
-/// Logs a failure to send. There should be none: responses are checked before the core hears of them.
-fn sent(outcome: Result<(), BadAnswer>) {
-    if let Err(fault) = outcome {
-        tracing::error!("a bug in parkade: a response was checked and could not be sent: {fault}");
-    }
 }

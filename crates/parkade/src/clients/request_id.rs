@@ -41,10 +41,13 @@ impl RequestIds {
 
     /// The same, for a header.
     pub fn bytes<'a>(&self, request: RequestId, given: Option<&'a str>, buffer: &'a mut IdText) -> &'a [u8] {
-        given.map(str::as_bytes).unwrap_or_else(|| {
-            *buffer = self.text(request);
-            buffer
-        })
+        given.map_or_else(
+            || {
+                *buffer = self.text(request);
+                &buffer[..]
+            },
+            str::as_bytes,
+        )
     }
 }
 

@@ -35,7 +35,7 @@ pub fn pending(clients: &mut Clients, request: RequestId, job: JobId, state: Opt
     body["id"] = job.to_string().into();
     let location = location.filter(|_| has_address);
     let mut fields: Vec<HeaderField<'_>> = vec![(b"retry-after", b"1")];
-    if clients.job_fields(request).is_empty() {
+    if clients.exchanges.job_fields(request).is_empty() {
         fields.push((b"cache-control", b"no-store"));
     }
     fields.extend(location.as_ref().map(|location| (&b"location"[..], location.as_bytes())));
@@ -74,9 +74,9 @@ fn completed(cx: &mut JobContext<'_>, request: RequestId, job: JobId, results: &
             let mut fields: Vec<HeaderField<'_>> =
                 made.fields.iter().map(|(name, value)| (&name[..], &value[..])).collect();
             let is_given = made.fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
-            let ours = cx.clients.job_fields(request).iter();
+            let ours = cx.clients.exchanges.job_fields(request).iter();
             fields.extend(ours.filter(|(name, _)| !is_given || *name != b"cache-control"));
-            cx.clients.answer(request, made.status, fields.iter().copied(), &made.body);
+            cx.clients.response(request).answer(made.status, fields.iter().copied(), &made.body);
         }
         Some(Err(why)) => {
             tracing::error!(job = %job, "the result of a job cannot be sent: {why}");
@@ -92,13 +92,13 @@ fn lost(cx: &mut JobContext<'_>, request: RequestId) {
 }
 
 fn error(clients: &mut Clients, request: RequestId, status: u16, fault: &'static str, detail: &str) {
-    let fields = clients.job_fields(request);
-    clients.answer_problem(request, &Problem::new(status, fault, detail), fields);
+    let fields = clients.exchanges.job_fields(request);
+    clients.response(request).problem(&Problem::new(status, fault, detail), fields);
 }
 
 fn send(clients: &mut Clients, request: RequestId, status: u16, fields: &[HeaderField<'_>], body: Vec<u8>) {
     let mut all: Vec<HeaderField<'_>> = vec![(b"content-type", b"application/json")];
     all.extend(fields);
-    all.extend(clients.job_fields(request));
-    clients.answer(request, status, all.iter().copied(), &body.into());
+    all.extend(clients.exchanges.job_fields(request));
+    clients.response(request).answer(status, all.iter().copied(), &body.into());
 }

@@ -40,14 +40,14 @@ impl Server {
             HttpEffect::Preflight { request } => {
                 let head = clients.head(request);
                 let fields = head.and_then(|head| self.routes.preflight(self.core.table(), &self.core, head));
-                clients.answer_preflight(request, &fields.unwrap_or_default());
+                clients.response(request).preflight(&fields.unwrap_or_default());
             }
             HttpEffect::Relay { request, payload, whole } => {
                 if let Some(response) = self.payloads.take_response(payload) {
-                    clients.relay(request, &response, whole);
+                    clients.response(request).relay(&response, whole);
                 }
             }
-            HttpEffect::End { request } => clients.finish(request),
+            HttpEffect::End { request } => clients.response(request).finish(),
             HttpEffect::Abort { request } => clients.http.abort(request),
             HttpEffect::Keep { request, payload } => clients.keep(request, self.payloads.take_kept(payload)),
             HttpEffect::Release { request } => {
@@ -60,11 +60,11 @@ impl Server {
             }
             HttpEffect::AnswerHistory { request, history } => {
                 if let Some(history) = self.messages.histories.of(history) {
-                    clients.answer_history(request, history);
+                    clients.response(request).history(history);
                 }
             }
-            HttpEffect::AnswerPublished { request, cursor } => clients.answer_published(request, cursor),
-            HttpEffect::Empty { request, cursor } => clients.answer_empty(request, cursor),
+            HttpEffect::AnswerPublished { request, cursor } => clients.response(request).published(cursor),
+            HttpEffect::Empty { request, cursor } => clients.response(request).empty(cursor),
             HttpEffect::OpenStream { request, cursor, gap, reconnect_spread } => {
                 if clients.open_stream(request, (cursor, gap), reconnect_spread) {
                     self.with_jobs(|jobs, cx| jobs.stream_opened(cx, request));
@@ -79,7 +79,7 @@ impl Server {
             HttpEffect::EndStream { request, reconnect_spread } => clients.end_stream(request, reconnect_spread),
             HttpEffect::BeginRows { request, query } => {
                 let rows = self.queries.flow(query);
-                if !clients.begin_rows(request) {
+                if !clients.response(request).begin_rows() {
                     self.tell(Event::Left { request });
                 } else if let Some(rows) = rows {
                     self.flow().send_rows(request, &rows);
@@ -91,7 +91,7 @@ impl Server {
             }
             HttpEffect::AnswerQuery { request, query, late } => {
                 if let Some(answer) = self.queries.answer(query, late) {
-                    clients.answer_query(request, &answer);
+                    clients.response(request).query(&answer);
                 } else {
                     tracing::error!("a bug in parkade: a result was dropped before it was needed");
                 }
@@ -108,7 +108,7 @@ impl Server {
     pub(super) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
         if let Some(page) = self.clients.head(request).and_then(|head| self.loading.page(head, refusal)) {
             let fields = [(&b"content-type"[..], page.content_type), (b"cache-control", b"no-store")];
-            return self.clients.answer(request, page.status, fields.into_iter(), &page.body);
+            return self.clients.response(request).answer(page.status, fields.into_iter(), &page.body);
         }
         if refusal == Refusal::WorkerDied
             && let Some(casualties) = &mut self.casualties
@@ -117,8 +117,8 @@ impl Server {
         }
         let head = self.clients.head(request).filter(|_| refusal == Refusal::NotFound);
         match head.and_then(|head| self.routes.with_other_slash(&self.core, head)) {
-            Some(other) => self.clients.not_found(request, &other),
-            None => self.clients.refuse(request, refusal, || self.core.queue_wait(self.now)),
+            Some(other) => self.clients.response(request).not_found(&other),
+            None => self.clients.response(request).refuse(refusal, || self.core.queue_wait(self.now)),
         }
     }
 
@@ -357,8 +357,8 @@ fn function<'a>(exchange: &'a Exchange, routes: &'a Routes) -> Option<(&'a str, 
 /// Answers with the constant response of a route.
 fn answer_static(clients: &mut Clients, request: RequestId, route: &StaticRoute) {
     match route {
-        StaticRoute::Answer(response) => clients.send(request, response),
-        StaticRoute::None | StaticRoute::Function { .. } | StaticRoute::Job => clients.answer_nothing(request),
+        StaticRoute::Answer(response) => clients.response(request).send(response),
+        StaticRoute::None | StaticRoute::Function { .. } | StaticRoute::Job => clients.response(request).nothing(),
     }
 }
 

@@ -307,7 +307,7 @@ impl Server {
             return;
         }
         // The worker is not done with the request: the client is answered now, and for the core it has left.
-        if self.clients.awaits_answer(request) {
+        if self.clients.exchanges.awaits_answer(request) {
             self.refuse(request, Refusal::BadAnswer);
         } else {
             self.clients.http.abort(request);

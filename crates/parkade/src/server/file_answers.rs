@@ -24,15 +24,15 @@ impl Server {
     pub(super) fn hear_file(&mut self, event: FileEvent) {
         let (request, end) = match event {
             FileEvent::Whole { request, status, fields, body } => {
-                self.clients.answer_file(request, status, &fields, &body);
+                self.clients.response(request).file(status, &fields, &body);
                 (request, FileEnd::Sent)
             }
             FileEvent::Failed { request, status, fields } => {
-                self.clients.fail_file(request, status, &fields);
+                self.clients.response(request).file_failed(status, &fields);
                 (request, FileEnd::Sent)
             }
             FileEvent::Begun { request, status, fields, first } => {
-                self.clients.begin_file(request, status, &fields);
+                self.clients.response(request).begin_file(status, &fields);
                 self.tell(Event::FileBegan { request });
                 return self.flow().send_rows(request, &first);
             }

@@ -21,7 +21,7 @@ pub struct Flow<'a> {
 impl Flow<'_> {
     /// Sends a piece of a response that has begun.
     pub fn send(&mut self, request: RequestId, bytes: &Bytes) -> Result<(), BadAnswer> {
-        let taken = self.clients.piece(request, bytes)?;
+        let taken = self.clients.response(request).piece(bytes)?;
         self.grant(request, taken);
         Ok(())
     }
@@ -33,7 +33,7 @@ impl Flow<'_> {
 
     /// The client's socket has accepted this many bytes.
     pub fn taken(&mut self, request: RequestId, bytes: usize) {
-        let taken = self.clients.took(request, bytes);
+        let taken = self.clients.exchanges.took(request, bytes);
         self.grant(request, taken);
     }
 
