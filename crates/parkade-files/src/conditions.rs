@@ -97,7 +97,9 @@ mod tests {
 
     fn conditions(fields: &[(&str, &str)]) -> Conditions {
         let mut conditions = Conditions::NONE;
-        fields.iter().for_each(|(name, value)| conditions.read(name, value, true));
+        for (name, value) in fields {
+            conditions.read(name, value, true);
+        }
         conditions
     }
 

@@ -115,7 +115,7 @@ mod tests {
         let told = validators(1, 9);
         let own = &told.etag;
         for (list, strongly, weakly) in [
-            (format!("{own}"), true, true),
+            (own.clone(), true, true),
             (format!("W/{own}"), false, true),
             (format!("\"x\", {own}"), true, true),
             (format!("\"a,b\",W/\"c\" , W/{own}"), false, true),
