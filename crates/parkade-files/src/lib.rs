@@ -17,6 +17,6 @@ pub use asked::Asked;
 pub use conditions::{Conditions, Precondition};
 pub use content_type::content_type;
 pub use encoding::{Encoding, Encodings};
-pub use location::{Location, LocationRules};
+pub use location::{FileLocation, LocationRules};
 pub use range::{ByteRange, Selected};
 pub use validators::{FileFacts, Validators};

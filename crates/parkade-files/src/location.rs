@@ -13,7 +13,7 @@ pub struct LocationRules {
 
 /// A file of a folder, or a folder in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Location {
+pub struct FileLocation {
     /// Names with slashes between them; empty: the folder itself.
     pub path: String,
     /// The path ends with a slash, so only a folder can be meant.
@@ -22,7 +22,7 @@ pub struct Location {
     last: String,
 }
 
-impl Location {
+impl FileLocation {
     /// `path`: a request's path, as sent. `None`: it names nothing.
     #[must_use]
     pub fn of(path: &str, rules: LocationRules) -> Option<Self> {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn path(text: &str, depth: usize) -> Option<String> {
-        Location::of(text, LocationRules { depth, with_hidden: false }).map(|found| found.path)
+        FileLocation::of(text, LocationRules { depth, with_hidden: false }).map(|found| found.path)
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
             ("/static/~root", 1, "~root"),
             ("/static/c:x", 1, "c:x"),
         ] {
-            let found = Location::of(text, LocationRules { depth, with_hidden: true }).map(|found| found.path);
+            let found = FileLocation::of(text, LocationRules { depth, with_hidden: true }).map(|found| found.path);
             assert_eq!(found.as_deref(), Some(expected), "{text}");
         }
     }
@@ -136,7 +136,8 @@ mod tests {
         for number in 0..count.pow(5) {
             let text: String =
                 (0..5).scan(number, |rest, _| Some(pieces[std::mem::replace(rest, *rest / count) % count])).collect();
-            let Some(found) = Location::of(&format!("/{text}"), LocationRules { depth: 0, with_hidden: true }) else {
+            let Some(found) = FileLocation::of(&format!("/{text}"), LocationRules { depth: 0, with_hidden: true })
+            else {
                 continue;
             };
             assert!(!found.path.starts_with('/') && !found.path.contains(['\\', '\0']), "{text}: {found:?}");
@@ -147,16 +148,16 @@ mod tests {
     #[test]
     fn hidden_files_are_for_those_who_ask() {
         let rules = LocationRules { depth: 1, with_hidden: true };
-        assert_eq!(Location::of("/s/.well-known/x", rules).unwrap().path, ".well-known/x");
-        assert_eq!(Location::of("/s/..", rules), None);
+        assert_eq!(FileLocation::of("/s/.well-known/x", rules).unwrap().path, ".well-known/x");
+        assert_eq!(FileLocation::of("/s/..", rules), None);
     }
 
     #[test]
     fn a_folder_is_found_with_a_slash() {
         for (text, slash) in [("/static", "./static/"), ("/static/a%20b", "./a%20b/"), ("/static/a:b", "./a:b/")] {
-            let found = Location::of(text, LocationRules { depth: 1, with_hidden: false }).unwrap();
+            let found = FileLocation::of(text, LocationRules { depth: 1, with_hidden: false }).unwrap();
             assert_eq!((found.is_folder, found.with_slash().as_str()), (false, slash), "{text}");
         }
-        assert!(Location::of("/static/a/", LocationRules { depth: 1, with_hidden: false }).unwrap().is_folder);
+        assert!(FileLocation::of("/static/a/", LocationRules { depth: 1, with_hidden: false }).unwrap().is_folder);
     }
 }

@@ -21,6 +21,7 @@
 
 mod accepted;
 mod admission;
+mod branch_end;
 pub mod branching;
 mod dispatch;
 mod happening;

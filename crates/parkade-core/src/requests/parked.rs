@@ -6,7 +6,7 @@ use super::queue::Turn;
 use super::sequel::{ends_query_alone, follow};
 use super::step::{Step, refusal_of};
 use super::work::Work;
-use super::{admission, branching, routed};
+use super::{admission, branch_end, routed};
 use crate::effect::{Effect, Outcome, StatementSource, WorkerEffect};
 use crate::queries::fate_unknown;
 use crate::routes::RouteId;
@@ -108,7 +108,7 @@ pub fn give_query_up(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life 
 /// Ends the wait, and with it the request.
 pub fn cancel(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
     if matches!(life.sequel, Sequel::Branch { .. }) {
-        return branching::cancel(step, life, reason);
+        return branch_end::cancel(step, life, reason);
     }
     let request = step.request;
     // A branch may have ended in this very event: the worker must hear of that first.

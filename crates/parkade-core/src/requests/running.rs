@@ -6,7 +6,7 @@ use super::queue::Turn;
 use super::reply::Reply;
 use super::step::{Step, refusal_of};
 use super::work::Work;
-use super::{branching, parked, routed};
+use super::{parked, routed};
 use crate::effect::{Effect, HttpEffect, StatementSource, WorkerEffect};
 use crate::event::WorkerError;
 use crate::fleet::Abandonment;
@@ -101,7 +101,7 @@ pub fn park(step: &mut Step<'_>, life: Running, wait: Wait, then: Then, payload:
     }
     let worker = life.worker;
     if then != Then::Await {
-        branching::end_all(step, Reason::ClientLeft);
+        step.end_branches(Reason::ClientLeft);
     }
     let mut journey = close(step, life);
     journey.silence(step.cx);
@@ -144,7 +144,7 @@ fn unparkable(step: &Step<'_>, life: &Running, then: Then) -> Option<Refusal> {
 /// The result of a run is no payload: the server keeps it with the run.
 fn hold_answer(step: &mut Step<'_>, life: Running, payload: Option<PayloadId>) -> Life {
     let request = step.request;
-    branching::end_all(step, Reason::ClientLeft);
+    step.end_branches(Reason::ClientLeft);
     let journey = close(step, life);
     if let Some(watch) = step.waits.before_answer(request) {
         step.cx.effects.extend(payload.map(|payload| Effect::Http(HttpEffect::Keep { request, payload })));

@@ -5,7 +5,7 @@ use super::life::{Life, Running, Sequel};
 use super::queue::Turn;
 use super::step::Step;
 use super::work::Work;
-use super::{branching, routed};
+use super::{branch_end, routed};
 use crate::effect::{Effect, HttpEffect, Outcome};
 use crate::waits::{self, WaitAnswer};
 use parkade_model::{QueryId, Reason, WorkerId};
@@ -18,7 +18,7 @@ pub fn follow(step: &mut Step<'_>, journey: Journey, sequel: Sequel, outcome: Ou
     }
     match sequel {
         Sequel::Await { worker, .. } => resume(step, journey, worker, outcome),
-        Sequel::Branch { worker, .. } => branching::end(step, journey, worker, outcome),
+        Sequel::Branch { worker, .. } => branch_end::end(step, journey, worker, outcome),
         Sequel::Call { concurrent } if !waits::is_failure(outcome) => call(step, journey, concurrent, outcome),
         Sequel::Call { .. } | Sequel::Answer => answer(step, journey, outcome),
     }

@@ -1,10 +1,11 @@
 //! One step of one request: which request it is, and the components that may take part.
 
+use super::happening::Happening;
 use super::journey::Journey;
 use super::life::Life;
 use super::queue::{Line, Turn};
 use super::work::Work;
-use super::{Requests, branching};
+use super::{Components, Requests};
 use crate::context::Context;
 use crate::effect::{Effect, HttpEffect, ServerEffect};
 use crate::fleet::Fleet;
@@ -84,6 +85,19 @@ impl Step<'_> {
         Life::Cancelled
     }
 
+    /// The request has ended, or its worker is done with it: its branches end with it.
+    pub fn end_branches(&mut self, reason: Reason) {
+        for branch in self.waits.branches.take(self.request) {
+            self.turn_other(branch, Happening::Cancelled(reason));
+        }
+    }
+
+    /// Something happens to another request because of this one.
+    pub fn turn_other(&mut self, request: RequestId, happening: Happening) {
+        let with = &mut Components { cx: self.cx, waits: self.waits, jobs: self.jobs, fleet: self.fleet };
+        self.requests.turn(with, request, happening);
+    }
+
     /// Its worker has given the stream back by output that was held, and that nobody will hear now.
     fn release_unheard(&mut self) {
         if let Some(worker) = self.waits.barrier.forget(self.request)
@@ -98,7 +112,7 @@ impl Step<'_> {
         let request = self.request;
         let times = journey.end(self.cx);
         let why = if let Ending::Cancelled(reason) = ending { reason } else { Reason::ClientLeft };
-        branching::end_all(self, why);
+        self.end_branches(why);
         self.waits.forget(self.cx, request);
         if self.jobs.end_run(self.cx, request, ending) {
             self.fleet.note_completed_run();

@@ -13,7 +13,7 @@ use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::added::AddedHeaders;
-use crate::files::{Source, Wanted};
+use crate::files::{Source, WantedFile};
 use crate::http::answer::HeaderField;
 use crate::http::budget::Reservation;
 use crate::http::forwarded::RequestOrigin;
@@ -214,7 +214,7 @@ pub struct Wishes {
 pub enum Kept {
     Response(Response),
     Function { name: Box<str>, state: Bytes },
-    File(Wanted),
+    File(WantedFile),
 }
 
 /// What the access log will say, and how the client reads errors.
@@ -318,7 +318,7 @@ impl Exchange {
     }
 
     /// The file that is its answer.
-    pub fn wanted(&self, source: &Source) -> Wanted {
+    pub fn wanted(&self, source: &Source) -> WantedFile {
         source.wanted(self.arrival.as_ref().map(|arrival| arrival.head.path()), self.asked())
     }
 

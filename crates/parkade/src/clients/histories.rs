@@ -9,13 +9,13 @@ use parkade_wire::WaitOutcome;
 use serde_json::value::RawValue;
 
 #[derive(Debug, Default)]
-pub struct Histories {
-    held: HashMap<HistoryId, History>,
+pub struct HeldHistories {
+    held: HashMap<HistoryId, HeldHistory>,
 }
 
 /// Messages without a hole, up to the cursor.
 #[derive(Debug)]
-pub struct History {
+pub struct HeldHistory {
     pub cursor: Cursor,
     pub messages: Vec<HeldMessage>,
 }
@@ -28,8 +28,8 @@ pub struct HeldMessage {
     pub event: Option<EventName>,
 }
 
-impl Histories {
-    pub fn keep(&mut self, id: HistoryId, history: History) {
+impl HeldHistories {
+    pub fn keep(&mut self, id: HistoryId, history: HeldHistory) {
         self.held.insert(id, history);
     }
 
@@ -37,7 +37,7 @@ impl Histories {
         self.held.remove(&id);
     }
 
-    pub fn of(&self, id: HistoryId) -> Option<&History> {
+    pub fn of(&self, id: HistoryId) -> Option<&HeldHistory> {
         self.held.get(&id)
     }
 
@@ -54,7 +54,7 @@ impl Histories {
     }
 }
 
-impl History {
+impl HeldHistory {
     /// `{"cursor": …, "messages": [{"cursor": …, "event": …, "data": …}, …]}`
     pub fn json(&self) -> Bytes {
         let told = Told { cursor: self.cursor.to_string(), messages: self.messages.iter().map(told).collect() };
@@ -109,7 +109,7 @@ mod tests {
             body: Bytes::from_static(body),
             event: event.map(|event| EventName::parse(event).unwrap()),
         };
-        let history = History {
+        let history = HeldHistory {
             cursor: Cursor { epoch: 5, sequence: 4 },
             messages: vec![
                 message(1, "application/json", b" {\"a\": [1, 1.50]}", Some("typing")),

@@ -9,7 +9,7 @@ use parkade_core::Publisher;
 use parkade_model::{ChannelName, Cursor, EventName, HistoryId, MessageId};
 use parkade_wire::WaitOutcome;
 
-use super::histories::{HeldMessage, Histories, History};
+use super::histories::{HeldHistories, HeldHistory, HeldMessage};
 use super::publishing::RefusedMessages;
 use crate::http::answer::{BadAnswer, Prepared};
 
@@ -49,7 +49,7 @@ impl<'a> NewMessage<'a> {
 pub struct Messages {
     /// Those that the core has refused to publish.
     pub refused: RefusedMessages,
-    pub histories: Histories,
+    pub histories: HeldHistories,
     held: HashMap<MessageId, Message>,
     minted: u64,
 }
@@ -88,7 +88,7 @@ impl Messages {
             event: message.name.clone(),
         });
         let messages = held.collect();
-        self.histories.keep(history, History { cursor, messages });
+        self.histories.keep(history, HeldHistory { cursor, messages });
     }
 
     pub fn drop(&mut self, id: MessageId) {

@@ -23,7 +23,7 @@ use std::time::Duration;
 use parkade_core::{Effect, HttpEffect, Moment, RouteId, ServerEffect, Times};
 use parkade_model::{Cursor, Ending, MessageId, RequestId, Then};
 
-use crate::files::Wanted;
+use crate::files::WantedFile;
 use crate::http::answer::{HeaderField, Prepared};
 use crate::http::limits::{LEAVING_TIME, LEAVING_TIME_BESIDE_ANSWERS};
 use crate::http::{Head, Http, HttpEvent, RefusedRequest, StreamedContent};
@@ -160,7 +160,7 @@ impl Clients {
     }
 
     /// The file that is kept as the answer of this request, and whether its client wants no content.
-    pub fn take_wanted(&mut self, request: RequestId) -> Option<(Wanted, bool)> {
+    pub fn take_wanted(&mut self, request: RequestId) -> Option<(WantedFile, bool)> {
         let is_head = self.http.is_head(request);
         let exchange = self.exchanges.of(request)?;
         match exchange.kept.take().map(|kept| *kept) {

@@ -11,10 +11,10 @@ use parkade_wire::Response;
 
 use super::added::OwnedHeader;
 use super::exchange::{Exchange, Exchanges};
-use super::histories::History;
+use super::histories::HeldHistory;
 use super::refusal::{self, explain};
 use super::request_id::{IdText, RequestIds};
-use crate::files::Fields;
+use crate::files::FileFields;
 use crate::http::answer::{BadAnswer, HeaderField};
 use crate::http::problem::Problem;
 use crate::http::{Http, StreamedContent};
@@ -98,7 +98,7 @@ impl<'c> ClientResponse<'c> {
     }
 
     /// The response with what a channel holds.
-    pub fn history(&mut self, history: &History) {
+    pub fn history(&mut self, history: &HeldHistory) {
         let etag = format!("\"{}\"", history.cursor);
         let fields: [HeaderField<'_>; 3] = [JSON, (b"etag", etag.as_bytes()), (b"cache-control", b"no-store")];
         self.answer(200, fields.into_iter(), &history.json());
@@ -182,17 +182,17 @@ impl<'c> ClientResponse<'c> {
     }
 
     /// Answers with a file, if it is small: this is all of it.
-    pub fn file(&mut self, status: u16, fields: &Fields, body: &Bytes) {
+    pub fn file(&mut self, status: u16, fields: &FileFields, body: &Bytes) {
         self.answer(status, borrowed(fields), body);
     }
 
     /// Begins a response of a file, whose pieces follow.
-    pub fn begin_file(&mut self, status: u16, fields: &Fields) {
+    pub fn begin_file(&mut self, status: u16, fields: &FileFields) {
         self.begin(status, borrowed(fields), StreamedContent::Body, 0);
     }
 
     /// The conditions of a client do not hold for its file.
-    pub fn file_failed(&mut self, status: u16, fields: &Fields) {
+    pub fn file_failed(&mut self, status: u16, fields: &FileFields) {
         let detail = match status {
             416 => "the file has no such bytes",
             _ => "the file is not in the state that the request requires",
@@ -217,7 +217,7 @@ impl<'c> ClientResponse<'c> {
     }
 }
 
-fn borrowed(fields: &Fields) -> impl Iterator<Item = HeaderField<'_>> + Clone {
+fn borrowed(fields: &FileFields) -> impl Iterator<Item = HeaderField<'_>> + Clone {
     fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
 }
 

@@ -17,11 +17,11 @@ use parkade_model::{Refusal, RequestId};
 use tokio::sync::mpsc;
 
 use limits::{DESCRIPTORS_SHARE, OPEN_FILES_MAX, PIECE_BYTES, THREADS_MAX, UNTAKEN_BYTES_MAX};
-use open_file::{KeptFile, Places};
-use opening::{Opened, Refused};
+use open_file::{KeptFile, OpenFileBudget};
+use opening::{FileRefused, OpenedFile};
 
-pub use opening::Fields;
-pub use wanted::{Source, Wanted};
+pub use opening::FileFields;
+pub use wanted::{Source, WantedFile};
 
 /// How many files may stay open, with so many descriptors (`None`: as many as the machine has).
 pub fn open_files_max(descriptors: Option<u64>) -> usize {
@@ -36,20 +36,20 @@ pub enum FileEvent {
     Whole {
         request: RequestId,
         status: u16,
-        fields: Fields,
+        fields: FileFields,
         body: Bytes,
     },
     /// The conditions of its client do not hold.
     Failed {
         request: RequestId,
         status: u16,
-        fields: Fields,
+        fields: FileFields,
     },
     /// It begins with this piece; others follow.
     Begun {
         request: RequestId,
         status: u16,
-        fields: Fields,
+        fields: FileFields,
         first: Bytes,
     },
     Piece {
@@ -84,10 +84,10 @@ struct Transfer {
 }
 
 #[derive(Debug)]
-enum Task {
+enum FileTask {
     Open {
         request: RequestId,
-        wanted: Wanted,
+        wanted: WantedFile,
         is_head: bool,
     },
     /// The next piece of the transfer.
@@ -102,7 +102,7 @@ enum Task {
 
 #[derive(Debug)]
 enum Done {
-    Opened { request: RequestId, opened: Result<Opened, Refused> },
+    Opened { request: RequestId, opened: Result<OpenedFile, FileRefused> },
     Read { request: RequestId, bytes: Result<Bytes, String> },
     Closed,
 }
@@ -111,10 +111,10 @@ enum Done {
 pub struct Files {
     transfers: HashMap<RequestId, Transfer>,
     /// Tasks for which no thread is free.
-    queue: VecDeque<Task>,
+    queue: VecDeque<FileTask>,
     /// Threads at work.
     busy_count: usize,
-    places: Places,
+    places: OpenFileBudget,
     sender: mpsc::UnboundedSender<Done>,
     /// At most one for each thread.
     done: mpsc::UnboundedReceiver<Done>,
@@ -125,21 +125,21 @@ pub struct Files {
 impl Files {
     pub fn new(open_files_max: usize) -> Self {
         let (sender, done) = mpsc::unbounded_channel();
-        let (transfers, queue, places) = (HashMap::new(), VecDeque::new(), Places::new(open_files_max));
+        let (transfers, queue, places) = (HashMap::new(), VecDeque::new(), OpenFileBudget::new(open_files_max));
         Self { transfers, queue, busy_count: 0, places, sender, done, first: None }
     }
 
     /// The file is the answer of this request. `is_head`: its client wants no content.
-    pub fn send(&mut self, request: RequestId, wanted: Wanted, is_head: bool) {
+    pub fn send(&mut self, request: RequestId, wanted: WantedFile, is_head: bool) {
         let opening = Transfer { file: None, next: 0, left: 0, untaken: 0, is_reading: false };
         self.transfers.insert(request, opening);
-        self.begin(Task::Open { request, wanted, is_head });
+        self.begin(FileTask::Open { request, wanted, is_head });
     }
 
     /// Nobody wants it any more. Its file is closed at once.
     pub fn stop(&mut self, request: RequestId) {
         if let Some(file) = self.transfers.remove(&request).and_then(|transfer| transfer.file) {
-            self.begin(Task::Close { file });
+            self.begin(FileTask::Close { file });
         }
     }
 
@@ -180,28 +180,30 @@ impl Files {
         }
     }
 
-    fn opened(&mut self, request: RequestId, opened: Result<Opened, Refused>, events: &mut Vec<FileEvent>) {
+    fn opened(&mut self, request: RequestId, opened: Result<OpenedFile, FileRefused>, events: &mut Vec<FileEvent>) {
         let is_wanted = self.transfers.contains_key(&request);
         match opened {
-            Ok(Opened::Begun { status, fields, first, file, next, left }) => {
+            Ok(OpenedFile::Begun { status, fields, first, file, next, left }) => {
                 let file = Arc::new(file);
-                let Some(transfer) = self.transfers.get_mut(&request) else { return self.begin(Task::Close { file }) };
+                let Some(transfer) = self.transfers.get_mut(&request) else {
+                    return self.begin(FileTask::Close { file });
+                };
                 *transfer = Transfer { file: Some(file), next, left, untaken: first.len(), is_reading: false };
                 events.push(FileEvent::Begun { request, status, fields, first });
             }
-            Ok(Opened::Whole { status, fields, body }) if is_wanted => {
+            Ok(OpenedFile::Whole { status, fields, body }) if is_wanted => {
                 self.transfers.remove(&request);
                 events.push(FileEvent::Whole { request, status, fields, body });
             }
-            Ok(Opened::Failed { status, fields }) if is_wanted => {
+            Ok(OpenedFile::Failed { status, fields }) if is_wanted => {
                 self.transfers.remove(&request);
                 events.push(FileEvent::Failed { request, status, fields });
             }
-            Err(Refused { refusal, why }) if is_wanted => {
+            Err(FileRefused { refusal, why }) if is_wanted => {
                 self.transfers.remove(&request);
                 events.push(FileEvent::Refused { request, refusal, why });
             }
-            Ok(Opened::Whole { .. } | Opened::Failed { .. }) | Err(_) => {}
+            Ok(OpenedFile::Whole { .. } | OpenedFile::Failed { .. }) | Err(_) => {}
         }
     }
 
@@ -235,14 +237,14 @@ impl Files {
         if is_idle && transfer.untaken + piece <= UNTAKEN_BYTES_MAX {
             transfer.is_reading = true;
             transfer.untaken += piece;
-            self.begin(Task::Read { request });
+            self.begin(FileTask::Read { request });
         }
     }
 
-    fn begin(&mut self, task: Task) {
+    fn begin(&mut self, task: FileTask) {
         if self.busy_count < THREADS_MAX {
             self.start(task);
-        } else if let Task::Close { .. } = task {
+        } else if let FileTask::Close { .. } = task {
             // It makes room for others.
             self.queue.push_front(task);
         } else {
@@ -251,16 +253,16 @@ impl Files {
     }
 
     /// A task of a request that has ended meanwhile is dropped.
-    fn start(&mut self, task: Task) {
+    fn start(&mut self, task: FileTask) {
         match task {
-            Task::Open { request, wanted, is_head } if self.transfers.contains_key(&request) => {
+            FileTask::Open { request, wanted, is_head } if self.transfers.contains_key(&request) => {
                 let places = self.places.clone();
                 self.run(move || {
                     let opened = catch_unwind(AssertUnwindSafe(|| opening::open(&wanted, is_head, &places)));
-                    Done::Opened { request, opened: opened.unwrap_or_else(|_| Err(Refused::by_a_bug())) }
+                    Done::Opened { request, opened: opened.unwrap_or_else(|_| Err(FileRefused::by_a_bug())) }
                 });
             }
-            Task::Read { request } => {
+            FileTask::Read { request } => {
                 let Some(Transfer { file: Some(file), next, left, .. }) = self.transfers.get(&request) else { return };
                 let (file, next, length) = (Arc::clone(file), *next, piece_of(*left));
                 self.run(move || {
@@ -268,11 +270,11 @@ impl Files {
                     Done::Read { request, bytes: bytes.unwrap_or_else(|_| Err("a bug in parkade".to_owned())) }
                 });
             }
-            Task::Close { file } => self.run(move || {
+            FileTask::Close { file } => self.run(move || {
                 drop(file);
                 Done::Closed
             }),
-            Task::Open { .. } => {}
+            FileTask::Open { .. } => {}
         }
     }
 

@@ -104,7 +104,7 @@ fn facts(file: &File) -> io::Result<FileFacts> {
 
 /// How many files may stay open.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct OpenFileBudget {
     taken: Arc<AtomicUsize>,
     max: usize,
 }
@@ -118,7 +118,7 @@ pub struct KeptFile {
     taken: Arc<AtomicUsize>,
 }
 
-impl Places {
+impl OpenFileBudget {
     pub fn new(max: usize) -> Self {
         Self { taken: Arc::default(), max }
     }

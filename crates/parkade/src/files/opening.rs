@@ -7,36 +7,36 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use parkade_files::{Encoding, Encodings, FileAnswer, FileBody, Location, answer, content_type};
+use parkade_files::{Encoding, Encodings, FileAnswer, FileBody, FileLocation, answer, content_type};
 use parkade_model::Refusal;
 use parkade_wire::FilesOf;
 
 use super::limits::{ATTEMPTS_MAX, PIECE_BYTES};
-use super::open_file::{Found, KeptFile, OpenFile, Places, ReadFault};
-use super::wanted::{Source, Wanted};
+use super::open_file::{Found, KeptFile, OpenFile, OpenFileBudget, ReadFault};
+use super::wanted::{Source, WantedFile};
 
 /// Header fields of an answer.
-pub type Fields = Vec<(&'static str, String)>;
+pub type FileFields = Vec<(&'static str, String)>;
 
 /// What a request is answered.
 #[derive(Debug)]
-pub enum Opened {
+pub enum OpenedFile {
     /// This is all of it.
-    Whole { status: u16, fields: Fields, body: Bytes },
+    Whole { status: u16, fields: FileFields, body: Bytes },
     /// The conditions of the client do not hold: 412 or 416.
-    Failed { status: u16, fields: Fields },
+    Failed { status: u16, fields: FileFields },
     /// More follows: the bytes from `next` on.
-    Begun { status: u16, fields: Fields, first: Bytes, file: KeptFile, next: u64, left: u64 },
+    Begun { status: u16, fields: FileFields, first: Bytes, file: KeptFile, next: u64, left: u64 },
 }
 
 /// Nothing is sent. `why`: what the log says, if the operator should know.
 #[derive(Debug)]
-pub struct Refused {
+pub struct FileRefused {
     pub refusal: Refusal,
     pub why: Option<String>,
 }
 
-impl Refused {
+impl FileRefused {
     /// A thread has panicked.
     pub fn by_a_bug() -> Self {
         Self { refusal: Refusal::FileUnreadable, why: Some("a bug in parkade".to_owned()) }
@@ -57,14 +57,14 @@ enum Choice {
     Redirect(String),
 }
 
-pub fn open(wanted: &Wanted, is_head: bool, places: &Places) -> Result<Opened, Refused> {
+pub fn open(wanted: &WantedFile, is_head: bool, places: &OpenFileBudget) -> Result<OpenedFile, FileRefused> {
     let mut attempts = 0;
     loop {
         attempts += 1;
         let chosen = match choose(wanted)? {
             Choice::File(chosen) => chosen,
             Choice::Redirect(to) => {
-                return Ok(Opened::Whole { status: 307, fields: vec![("location", to)], body: Bytes::new() });
+                return Ok(OpenedFile::Whole { status: 307, fields: vec![("location", to)], body: Bytes::new() });
             }
         };
         if let Some(opened) = begin(chosen, wanted, is_head, places, attempts >= ATTEMPTS_MAX)? {
@@ -76,19 +76,19 @@ pub fn open(wanted: &Wanted, is_head: bool, places: &Places) -> Result<Opened, R
 /// `None`: the file was changed meanwhile.
 fn begin(
     chosen: Chosen,
-    wanted: &Wanted,
+    wanted: &WantedFile,
     is_head: bool,
-    places: &Places,
+    places: &OpenFileBudget,
     is_last_attempt: bool,
-) -> Result<Option<Opened>, Refused> {
+) -> Result<Option<OpenedFile>, FileRefused> {
     let Chosen { file, name, encoding, varies } = chosen;
     let content_type = content_type(&name);
     let described = FileAnswer { facts: file.facts, content_type: &content_type, encoding, varies };
     let (status, fields, body) = answer(&described, &wanted.asked, SystemTime::now());
     let (first, length) = match body {
-        FileBody::Refused => return Ok(Some(Opened::Failed { status, fields })),
-        FileBody::None => return Ok(Some(Opened::Whole { status, fields, body: Bytes::new() })),
-        FileBody::Part { .. } if is_head => return Ok(Some(Opened::Whole { status, fields, body: Bytes::new() })),
+        FileBody::Refused => return Ok(Some(OpenedFile::Failed { status, fields })),
+        FileBody::None => return Ok(Some(OpenedFile::Whole { status, fields, body: Bytes::new() })),
+        FileBody::Part { .. } if is_head => return Ok(Some(OpenedFile::Whole { status, fields, body: Bytes::new() })),
         FileBody::Part { first, length } => (first, length),
     };
     let piece = usize::try_from(length).map_or(PIECE_BYTES, |length| length.min(PIECE_BYTES));
@@ -100,15 +100,15 @@ fn begin(
     }?;
     let left = length - piece as u64;
     if left == 0 {
-        return Ok(Some(Opened::Whole { status, fields, body: bytes }));
+        return Ok(Some(OpenedFile::Whole { status, fields, body: bytes }));
     }
     let Some(file) = places.keep(file, path_of(wanted).into()) else {
-        return Err(Refused { refusal: Refusal::FilesFull, why: None });
+        return Err(FileRefused { refusal: Refusal::FilesFull, why: None });
     };
-    Ok(Some(Opened::Begun { status, fields, first: bytes, file, next: first + piece as u64, left }))
+    Ok(Some(OpenedFile::Begun { status, fields, first: bytes, file, next: first + piece as u64, left }))
 }
 
-fn choose(wanted: &Wanted) -> Result<Choice, Refused> {
+fn choose(wanted: &WantedFile) -> Result<Choice, FileRefused> {
     match &wanted.source {
         Source::Path(path) => match OpenFile::open(path) {
             Ok(Found::File(file)) => {
@@ -125,12 +125,13 @@ fn choose(wanted: &Wanted) -> Result<Choice, Refused> {
     }
 }
 
-fn choose_of(folder: &FilesOf, location: &Location, accepts: Encodings) -> Result<Choice, Refused> {
+fn choose_of(folder: &FilesOf, location: &FileLocation, accepts: Encodings) -> Result<Choice, FileRefused> {
     let root = Dir::open_ambient_dir(&folder.folder, ambient_authority()).map_err(|error| match full(&error) {
         Some(refused) => refused,
-        None => {
-            Refused { refusal: Refusal::FileUnreadable, why: Some(format!("the folder {}: {error}", folder.folder)) }
-        }
+        None => FileRefused {
+            refusal: Refusal::FileUnreadable,
+            why: Some(format!("the folder {}: {error}", folder.folder)),
+        },
     })?;
     let beneath = |path: &str| match OpenFile::open_beneath(&root, path) {
         Ok(found) => Ok(found),
@@ -171,25 +172,25 @@ fn compressed(folder: &FilesOf, accepts: Encodings, root: &Dir, path: &str, file
     Chosen { file, name, encoding: None, varies }
 }
 
-fn missing() -> Refused {
-    Refused { refusal: Refusal::FileMissing, why: None }
+fn missing() -> FileRefused {
+    FileRefused { refusal: Refusal::FileMissing, why: None }
 }
 
-fn is_no_file(path: &Path) -> Refused {
+fn is_no_file(path: &Path) -> FileRefused {
     let why = format!("{} is not a regular file", path.display());
-    Refused { refusal: Refusal::FileUnreadable, why: Some(why) }
+    FileRefused { refusal: Refusal::FileUnreadable, why: Some(why) }
 }
 
 /// The application named a file that the server cannot read.
-fn unreadable(wanted: &Wanted, error: &io::Error) -> Refused {
+fn unreadable(wanted: &WantedFile, error: &io::Error) -> FileRefused {
     full(error).unwrap_or_else(|| {
         let why = Some(format!("{}: {error}", path_of(wanted)));
-        Refused { refusal: Refusal::FileUnreadable, why }
+        FileRefused { refusal: Refusal::FileUnreadable, why }
     })
 }
 
 /// As the log has it.
-fn path_of(wanted: &Wanted) -> String {
+fn path_of(wanted: &WantedFile) -> String {
     match &wanted.source {
         Source::Path(path) => path.display().to_string(),
         Source::Folder(folder) => format!("{} of the folder {}", wanted.path, folder.folder),
@@ -197,18 +198,18 @@ fn path_of(wanted: &Wanted) -> String {
 }
 
 /// A client named a file that is not there, or that it must not have: there is no difference for it.
-fn refused_of(folder: &FilesOf, path: &str, error: &io::Error) -> Refused {
+fn refused_of(folder: &FilesOf, path: &str, error: &io::Error) -> FileRefused {
     let is_denied = error.raw_os_error() == Some(rustix::io::Errno::ACCESS.raw_os_error());
     let is_broken = error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error());
     let why = (is_denied || is_broken).then(|| format!("{path} of the folder {}: {error}", folder.folder));
     let refusal = if is_broken { Refusal::FileUnreadable } else { Refusal::FileMissing };
-    full(error).unwrap_or(Refused { refusal, why })
+    full(error).unwrap_or(FileRefused { refusal, why })
 }
 
 /// The process, or the machine, has no descriptor left.
-fn full(error: &io::Error) -> Option<Refused> {
+fn full(error: &io::Error) -> Option<FileRefused> {
     let no_descriptor = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
     no_descriptor
         .contains(&error.raw_os_error())
-        .then(|| Refused { refusal: Refusal::FilesFull, why: Some(error.to_string()) })
+        .then(|| FileRefused { refusal: Refusal::FilesFull, why: Some(error.to_string()) })
 }

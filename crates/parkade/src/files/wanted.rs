@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use parkade_files::{Asked, Location, LocationRules};
+use parkade_files::{Asked, FileLocation, LocationRules};
 use parkade_wire::{FilesOf, WaitRequest};
 
 /// Which file, as the application says it: the same for all requests of a route.
@@ -17,7 +17,7 @@ pub enum Source {
 
 /// The file that is one request's answer, and what its client said of it.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct WantedFile {
     pub source: Source,
     /// For a folder: the path of a request, as sent.
     pub path: Box<str>,
@@ -35,19 +35,19 @@ impl Source {
     }
 
     /// `path`: that of the request that waits, if it is still known.
-    pub fn wanted(&self, path: Option<&str>, asked: Asked) -> Wanted {
+    pub fn wanted(&self, path: Option<&str>, asked: Asked) -> WantedFile {
         let path = match self {
             Self::Path(_) => None,
             Self::Folder(folder) => folder.path.as_deref().or(path),
         };
-        Wanted { source: self.clone(), path: path.unwrap_or_default().into(), asked }
+        WantedFile { source: self.clone(), path: path.unwrap_or_default().into(), asked }
     }
 }
 
-impl Wanted {
+impl WantedFile {
     /// Where in the folder it is. `None`: nowhere.
-    pub fn location(&self, folder: &FilesOf) -> Option<Location> {
+    pub fn location(&self, folder: &FilesOf) -> Option<FileLocation> {
         let depth = usize::try_from(folder.depth).ok()?;
-        Location::of(&self.path, LocationRules { depth, with_hidden: folder.hidden })
+        FileLocation::of(&self.path, LocationRules { depth, with_hidden: folder.hidden })
     }
 }

@@ -10,7 +10,7 @@ use parkade_model::{QueryWork, Refusal, RequestId, Role, WorkerId};
 use parkade_sql::{DatabaseWork, QueryEnd};
 use parkade_wire::limits::STORED_COUNT_MAX;
 
-use super::Server;
+use super::{Server, file_answers};
 use crate::application::{Routes, StaticRoute, waits};
 use crate::clients::exchange::{Exchange, Kept};
 use crate::clients::{Clients, IdText};
@@ -23,7 +23,7 @@ impl Server {
             Effect::Http(effect) => self.act_for_client(effect),
             Effect::Worker(effect) => self.act_on_worker(effect),
             Effect::Database(effect) => self.act_on_database(effect),
-            Effect::File(effect) => self.act_on_file(effect),
+            Effect::File(effect) => file_answers::act(effect, &mut self.clients, &mut self.files),
             Effect::Store(effect) => self.act_on_store(effect),
             Effect::Server(effect) => self.act_on_server(effect),
             Effect::Recurring(effect) => self.with_jobs(|jobs, cx| jobs.recur(cx, effect)),

@@ -1,26 +1,28 @@
 //! Files that are answers: what the core wants of them, and what becomes of them.
 //!
-//! Only methods of the server, on purpose: each needs the files, the clients and the core.
+//! Only methods of the server, on purpose: what becomes of a file needs the files, the clients and the core.
 
 use parkade_core::{Event, FileEffect, FileEnd};
 
 use super::Server;
-use crate::files::FileEvent;
+use crate::clients::Clients;
+use crate::files::{FileEvent, Files};
+
+/// Carries out what the core wants of a file.
+pub(super) fn act(effect: FileEffect, clients: &mut Clients, files: &mut Files) {
+    match effect {
+        FileEffect::Send { request } => {
+            if let Some((wanted, is_head)) = clients.take_wanted(request) {
+                files.send(request, wanted, is_head);
+            } else {
+                tracing::error!("a bug in parkade: the core began a file that no request asked for");
+            }
+        }
+        FileEffect::Stop { request } => files.stop(request),
+    }
+}
 
 impl Server {
-    pub(super) fn act_on_file(&mut self, effect: FileEffect) {
-        match effect {
-            FileEffect::Send { request } => {
-                if let Some((wanted, is_head)) = self.clients.take_wanted(request) {
-                    self.files.send(request, wanted, is_head);
-                } else {
-                    tracing::error!("a bug in parkade: the core began a file that no request asked for");
-                }
-            }
-            FileEffect::Stop { request } => self.files.stop(request),
-        }
-    }
-
     pub(super) fn hear_file(&mut self, event: FileEvent) {
         let (request, end) = match event {
             FileEvent::Whole { request, status, fields, body } => {

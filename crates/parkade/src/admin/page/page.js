@@ -356,7 +356,7 @@ function showAlerts({ report }) {
   $("#alerts").replaceChildren(...alerts.map(([text, place]) => make("p", {}, `${text} `, make("a", { href: place }, "Look"))));
 }
 
-const KINDS = { timer: "timer", next: "long poll", stream: "stream", query: "query", job: "job", several: "several" };
+const KINDS = { timer: "timer", next: "long poll", stream: "stream", query: "query", job: "job", file: "file", several: "several" };
 
 function showRequests({ report, requests }) {
   const groups = Object.entries(KINDS).map(([kind, text]) => ({ kind, text, many: report.waits[kind]?.count ?? 0 }));
