@@ -169,3 +169,15 @@ def test_a_connection_that_is_cut_again_and_again_loses_nothing_acknowledged(dis
     distant.ran.until(*acknowledged)
     distant.until_settled()
     assert len(distant.ran.lines()) == len(set(distant.ran.lines())), "nobody died: none ran twice"
+
+
+def test_a_wait_that_was_given_up_before_what_was_enqueued_is_stored_is_over(distant: Distant) -> None:
+    server = distant.serve("several", database=distant.postgres.url)
+    distant.gate.sessions.hold_answers_to(b"add")  # the job, in the statement that enqueues it
+    client = server.connect().ask("POST", "/impatient")
+    distant.gate.sessions.to_client.until_held()
+    # It gives up after 0.05 s, which nobody is told: the wait itself has not been heard.
+    assert not client.is_readable(seconds=0.5), "the response would say that the job is stored"
+    distant.gate.sessions.release()
+    assert client.answer().text == "nothing"
+    distant.until_settled()

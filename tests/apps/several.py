@@ -154,3 +154,14 @@ async def job() -> object:
         return await handle.result(timeout=20)
 
     return await asyncio.gather(stored(1), query("select 5").value(), stored(2), after(0.02))
+
+
+@app.post("/impatient")
+async def impatient_after_enqueuing() -> str:
+    """Gives its wait up before the job is stored."""
+    add.enqueue([1])
+    try:
+        await asyncio.wait_for(channel("nothing").next(), 0.05)
+    except asyncio.TimeoutError:
+        return "nothing"
+    return "something"

@@ -18,6 +18,8 @@ pub enum Output {
     End,
     /// The request waits from now on. A wait for durability itself is none of these: it is heard at once.
     Wait,
+    /// A coroutine of it that waits begins another wait, or no longer wants one: it is about what was said before.
+    AboutWait,
     /// It has failed.
     Error,
 }
@@ -56,7 +58,7 @@ impl Output {
     fn relies_on_writes(self) -> bool {
         match self {
             Self::Head | Self::End | Self::Wait => true,
-            Self::Piece | Self::Error => false,
+            Self::Piece | Self::AboutWait | Self::Error => false,
         }
     }
 
@@ -64,7 +66,7 @@ impl Output {
     #[must_use]
     pub fn closes_stream(self) -> bool {
         match self {
-            Self::Head | Self::Piece => false,
+            Self::Head | Self::Piece | Self::AboutWait => false,
             Self::End | Self::Wait | Self::Error => true,
         }
     }
@@ -104,7 +106,8 @@ impl Barrier {
     /// It waits from now on.
     pub fn hold(&mut self, worker: WorkerId, request: RequestId, output: Output) {
         if let Some(writes) = self.requests.get_mut(&request) {
-            writes.held = Some(HeldOutput { worker, closes: output.closes_stream() });
+            let has_closed = writes.held.is_some_and(|held| held.worker == worker && held.closes);
+            writes.held = Some(HeldOutput { worker, closes: has_closed || output.closes_stream() });
         }
     }
 

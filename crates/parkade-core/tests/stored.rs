@@ -118,17 +118,18 @@ fn what_says_something_of_a_write_is_held_until_that_is_durable() {
     let held = |events: &str| {
         let mut script = Script::run(config(), events);
         let (worker, request) = (WorkerId(1), script.request("a"));
-        let all = [Output::Head, Output::Piece, Output::End, Output::Wait, Output::Error];
+        let all = [Output::Head, Output::Piece, Output::End, Output::Wait, Output::AboutWait, Output::Error];
         all.into_iter().filter(|output| script.core.holds_output(worker, request, *output)).collect::<Vec<_>>()
     };
     let relying = [Output::Head, Output::End, Output::Wait];
-    let all = [Output::Head, Output::Piece, Output::End, Output::Wait, Output::Error];
+    let all = [Output::Head, Output::Piece, Output::End, Output::Wait, Output::AboutWait, Output::Error];
     assert_eq!(held("ready:1 arrive:a"), []);
     assert_eq!(held(ONE), relying);
     assert_eq!(held(&format!("{ONE} stored:a")), []);
     assert_eq!(held(&format!("{ONE} full:a")), []);
     assert_eq!(held(&format!("{ONE} left:a")), []);
     assert_eq!(held(&format!("{ONE} hold:a:head")), all, "what comes after it waits, too");
+    assert_eq!(held(&format!("{ONE} hold:a:wait")), all, "a coroutine no longer wants a wait that was not heard");
     assert_eq!(held(&format!("{ONE} hold:a:head stored:a")), []);
     assert_eq!(held(&format!("{ONE} hold:a:head stored:a enqueue:a")), relying);
     assert_eq!(held(&format!("{ONE} hold:a:head:2")), relying, "another worker does not hold the request");

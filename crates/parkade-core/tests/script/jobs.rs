@@ -213,6 +213,7 @@ pub(super) fn output(word: &str) -> Output {
         "piece" => Output::Piece,
         "end" => Output::End,
         "wait" => Output::Wait,
+        "aboutwait" => Output::AboutWait,
         "error" => Output::Error,
         _ => panic!("no such output: {word}"),
     }

@@ -15,7 +15,7 @@ pub struct HeldOutput {
 
 impl HeldOutput {
     pub fn closes(&self) -> bool {
-        self.frames.last().is_some_and(|output| matches!(output, Output::End | Output::Wait | Output::Error))
+        self.frames.iter().any(|output| output.closes_stream())
     }
 }
 
@@ -58,6 +58,11 @@ impl World {
 
     /// Some of what it has said is held: the rest comes after it.
     pub(crate) fn says_more(&mut self, process: &Process, stream: Stream) {
+        let held = &self.model.jobs.outputs[&stream.request];
+        if held.frames.last() == Some(&Output::Wait) && self.random.below(2) == 0 {
+            self.model.seen.insert("given up while the wait was held");
+            return self.says(process, stream, Output::AboutWait);
+        }
         if self.model.jobs.outputs[&stream.request].closes() {
             return self.time_passes();
         }
@@ -71,13 +76,17 @@ impl World {
         let worker = held.worker;
         for output in held.frames {
             let Some(process) = self.model.processes.get(&worker).cloned() else { return };
+            if output == Output::AboutWait {
+                self.gives_up_that(&process, request);
+                continue;
+            }
             let Some(stream) = process.streams.iter().find(|stream| stream.request == request).copied() else { return };
             match output {
                 Output::Head => {
                     self.model.process(worker).stream(request).unwrap().begun = true;
                     self.tell(Event::Answered { worker, request, payload: self.payload(), whole: false });
                 }
-                Output::Piece => {}
+                Output::Piece | Output::AboutWait => {}
                 Output::End => self.closes(&process, Event::AnswerEnded { worker, request }),
                 Output::Error => {
                     let error = parkade_core::WorkerError::Application;

@@ -158,6 +158,14 @@ impl World {
     /// A coroutine no longer wants what it waits for: it goes on at once.
     fn gives_up(&mut self, process: &Process) {
         let Some(request) = (!process.awaiting.is_empty()).then(|| *self.one_of(&process.awaiting)) else { return };
+        self.gives_up_that(process, request);
+    }
+
+    /// Does nothing if the request does not wait for a coroutine.
+    pub(crate) fn gives_up_that(&mut self, process: &Process, request: RequestId) {
+        if !process.awaiting.contains(&request) {
+            return;
+        }
         if let Place::Waiting(waiting) = &mut self.model.request(request).place {
             waiting.given_up = true;
         }

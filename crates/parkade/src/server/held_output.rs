@@ -22,6 +22,9 @@ pub fn output(event: &WorkerEvent) -> Option<(WorkerId, RequestId, Output)> {
         WorkerEvent::Data { worker, request, more: false, .. } => Some((*worker, *request, Output::End)),
         WorkerEvent::Parked { wait, .. } if waits::is_for_the_store(wait) => None,
         WorkerEvent::Parked { worker, request, .. } => Some((*worker, *request, Output::Wait)),
+        WorkerEvent::Unparked { worker, request } | WorkerEvent::Branched { worker, request, .. } => {
+            Some((*worker, *request, Output::AboutWait))
+        }
         WorkerEvent::Errored { worker, request, .. } => Some((*worker, *request, Output::Error)),
         _ => None,
     }
