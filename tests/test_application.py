@@ -187,7 +187,9 @@ def is_a_target(asked: Any) -> bool:
     """HTTP refuses some paths before they are looked up (`test_http_strict.py`); the vectors contain these, too."""
     decoded = unquote_to_bytes(asked["path"])
     with contextlib.suppress(UnicodeDecodeError):
-        return not re.search(r"[{}]|%(?![0-9A-Fa-f]{2})", asked["path"]) and decoded.decode().isprintable()
+        leads_elsewhere = {".", ".."} & set(decoded.decode().split("/"))
+        is_well_formed = not re.search(r"[{}]|%(?![0-9A-Fa-f]{2})", asked["path"])
+        return is_well_formed and not leads_elsewhere and decoded.decode().isprintable()
     return False
 
 

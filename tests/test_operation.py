@@ -135,6 +135,8 @@ def test_the_status_tells_where_every_request_is(serve: Serve) -> None:
     assert {kind: wait["count"] for kind, wait in status["waits"].items()} == {
         "next": 3,
         "timer": 2,
+        "file": 0,
+        "several": 0,
         "stream": 1,
         "query": 0,
         "job": 0,
