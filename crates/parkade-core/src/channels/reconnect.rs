@@ -1,4 +1,6 @@
 //! When the clients of streams come back that have lost their server: not all of them at once.
+//!
+//! This says over which time they spread. The server draws a moment of it for each client.
 
 use std::time::Duration;
 

@@ -15,7 +15,8 @@
 //! | who is taken in | `admission` |
 //! | what waits for a worker, and who is next | `queue`, `dispatch` |
 //! | coroutines that go on | `resumed` |
-//! | several waits of one coroutine | `branching` |
+//! | several waits of one coroutine | `branching`, `branch_end` |
+//! | a frame that comes too late: its worker no longer holds the request | `Requests::frame` |
 //! | what waits, workers and jobs mean for requests | `waking`, `supervision`, `runs` |
 //! | what can be seen | `status` |
 

@@ -7,7 +7,7 @@
 //! | question | where |
 //! |---|---|
 //! | what a server does next, and whether it is a member | `member` |
-//! | when a heartbeat is due, and whether it may declare others dead | `heartbeat` |
+//! | when a heartbeat is due, and whether it may declare others dead (who is, says `postgres/sql/heartbeat.sql`) | `heartbeat` |
 //! | the names of one process among the servers | `instance` |
 //! | what a claim may have taken if its answer was lost | `claims` |
 //! | when a place may be free again in a queue whose limit all servers share | `shared_limits` |
