@@ -27,6 +27,8 @@ impl Subject for InSqlite {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("parkade-conformance-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(name);
+        // An earlier process with the same id may have left it.
+        let _left = std::fs::remove_dir_all(&folder);
         let options = SqliteStoreOptions {
             durability: Durability::Process,
             keep_completed: settings.keep_completed,

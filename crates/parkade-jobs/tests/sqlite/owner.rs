@@ -19,6 +19,8 @@ impl Folder {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("parkade-jobs-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(name);
+        // An earlier process with the same id may have left it.
+        let _left = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
