@@ -82,7 +82,8 @@ class Served:
 
     def worker_pids(self) -> list[int]:
         with contextlib.suppress(OSError, http.client.HTTPException):
-            return [worker["pid"] for worker in self.status()["workers"]]
+            # A worker that is being started has no process yet.
+            return [worker["pid"] for worker in self.status()["workers"] if worker["pid"] is not None]
         return []
 
     def _is_ready(self) -> bool:

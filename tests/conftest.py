@@ -79,6 +79,13 @@ def serve_for_all() -> Iterator[Serve]:
     yield from _servers()
 
 
+@pytest.fixture
+def server(shared: Server) -> Iterator[Server]:
+    """The server that the tests of a file share, which is their fixture `shared`. After each test it is at rest."""
+    yield shared
+    shared.cleared()
+
+
 @pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS.keys())
 def kind(request: pytest.FixtureRequest) -> Kind:
     """Each kind of worker, plain and with an event loop, as the environment of a server."""

@@ -4,7 +4,6 @@ wait was returned with. See also the cases of `test_testing_client`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,6 @@ ORIGIN = "access-control-allow-origin"
 @pytest.fixture(scope="module")
 def shared(serve_for_all: Serve, kind: Kind) -> Server:
     return serve_for_all("added", workers=2, environment=kind)
-
-
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
 
 
 def is_for(answer: Answer, origin: str) -> bool:

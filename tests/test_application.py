@@ -25,12 +25,6 @@ def shared(serve_for_all: Serve) -> Server:
     return serve_for_all("shop")
 
 
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
-
-
 # Parameters
 
 

@@ -10,7 +10,7 @@ quadratic time takes 64 times as long.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -189,12 +189,6 @@ CASES = [
 @pytest.fixture(scope="module", params=["costs", "costs_async"])
 def shared(request: pytest.FixtureRequest, serve_for_all: Serve) -> Server:
     return serve_for_all(request.param, deadline="100s", body_timeout="60s")
-
-
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
 
 
 def cost(server: Server, case: Case, size: int) -> list[tuple[float, int]]:

@@ -127,6 +127,22 @@ def test_a_path_without_a_route_lists_the_routes_for_developers_alone(serve: Ser
     assert production.get("/version", "X-Parkade-Dev: stamp").text == "one"
 
 
+def test_a_path_without_a_file_lists_the_folder_too(serve: Serve, code: Code) -> None:
+    (code.folder / "static").mkdir()
+    (code.folder / "static" / "page.css").write_text("p {}")
+    with code.file.open("a") as file:
+        file.write("\napp.files('/static', 'static')\n")
+    server = serve(code.file, command="dev")
+    assert server.get("/static/page.css", BROWSER).text == "p {}"
+    page = server.get("/nowhere", BROWSER)
+    assert (page.status, "/static/{path:path}" in page.text) == (404, True)
+    missing = server.get("/static/missing.css", BROWSER)
+    assert (missing.status, missing["content-type"]) == (404, "text/html; charset=utf-8")
+    (code.folder / "static" / "page.css").write_text("p {color: red}")
+    server.until(lambda status: status["counts"]["reloads_done"] == 1)
+    assert server.get("/static/page.css", BROWSER).text == "p {color: red}"
+
+
 @pytest.mark.parametrize("name", ["page.css", "page.js", "settings.yaml", "data.json", ".env", "templates/page.html"])
 def test_files_that_pages_are_made_of_are_watched(serve: Serve, code: Code, name: str) -> None:
     server = serve(code.file, command="dev")

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -34,12 +33,6 @@ sys.stdin.read()
 @pytest.fixture(scope="module")
 def shared(serve_for_all: Serve, kind: Kind) -> Server:
     return serve_for_all("basic", environment=kind, workers=1)
-
-
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
 
 
 @pytest.mark.promise(3)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import Serve
+from .harness.checkers import CHECKERS, complaints
 from .harness.server import PYTHON, ROOT, clean_environment, run
 
 SETTINGS = re.compile(r"<!-- settings:begin -->\n(.*?)<!-- settings:end -->", re.DOTALL)
@@ -156,6 +157,15 @@ def test_the_code_of_the_guide_runs(tmp_path: Path, application: str, tests: str
         words = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path]
         tried = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=clean_environment(), timeout=60)
         assert tried.returncode == 0, tried.stdout
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_strict_checkers_have_nothing_to_say_about_the_guide(checker: str, tmp_path: Path) -> None:
+    for name, application, tests in blocks():
+        if not tests:
+            (tmp_path / f"example_{name}.py").write_text(application)
+    assert complaints(checker, tmp_path) == ""
 
 
 def test_the_guide_has_code() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,12 +19,6 @@ MEMBERS = {"title", "status", "detail", "fault"}
 @pytest.fixture(scope="module")
 def shared(kind: Kind, serve_for_all: Serve) -> Server:
     return serve_for_all("failing", environment=kind, body_limit="1KiB", workers=2)
-
-
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
 
 
 def problem(answer: Answer, status: int, fault: str) -> dict[str, Any]:

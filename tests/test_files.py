@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from email.utils import formatdate, parsedate_to_datetime
 from pathlib import Path
 
@@ -48,6 +49,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (static / "a b ü.css").write_text("p {}")
     (static / "c:d").mkdir()
     (static / "c:d" / "index.html").write_text("<p>colon")
+    (static / "a%20b.txt").write_text("a percent sign")
+    (static / "private").mkdir()
+    (static / "private" / "x.txt").write_text("SECRET")
+    (static / "private" / "index.html").write_text("SECRET")
+    (static / "%70rivate").mkdir()
+    (static / "%70rivate" / "x.txt").write_text("public")
     (static / ".env").write_text("SECRET")
     (static / ".git").mkdir()
     (static / ".git" / "config").write_text("SECRET")
@@ -59,6 +66,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (static / "inside").symlink_to("a.txt")
     (static / "outside").symlink_to("../secret.txt")
     (static / "absolute").symlink_to(folder / "secret.txt")
+    (static / "absolute_inside").symlink_to(static / "a.txt")
+    (static / "docs" / "back").symlink_to("../a.txt")
     (static / "upwards").symlink_to("..")
     (static / "loop").symlink_to("loop")
     (static / "nowhere").symlink_to("missing")
@@ -77,12 +86,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shared(request: pytest.FixtureRequest, serve_for_all: Serve, folder: Path) -> Server:
     kind: Kind = KINDS[request.param]
     return serve_for_all("files", environment={"FILES": str(folder)} | kind)
-
-
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
 
 
 @pytest.fixture(params=["HTTP/1.1", "HTTP/2"])
@@ -139,7 +142,10 @@ def test_other_methods_are_not_allowed(ask: Ask) -> None:
         ("/static/a%20b%20%C3%BC.css", "p {}"),
         ("/static/a%2etxt", "0123456789"),
         ("/st%61tic/a.txt", "0123456789"),
+        ("/static/a%2520b.txt", "a percent sign"),
+        ("/static/%2570rivate/x.txt", "public"),
         ("/static/inside", "0123456789"),
+        ("/static/docs/back", "0123456789"),
         ("/static/", "<p>root"),
         ("/static/docs/", "<p>docs"),
         ("/static/a.txt?v=1", "0123456789"),
@@ -154,7 +160,13 @@ def test_a_path_names_a_file(ask: Ask, target: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("target", "location"),
-    [("/static", "./static/"), ("/static/docs", "./docs/"), ("/static/c:d", "./c:d/")],
+    [
+        ("/static", "./static/"),
+        ("/static/docs", "./docs/"),
+        ("/static/docs?", "./docs/"),
+        ("/static/docs?v=1&to=/%20?x", "./docs/?v=1&to=/%20?x"),
+        ("/static/c:d", "./c:d/"),
+    ],
 )
 def test_a_folder_gets_its_slash(ask: Ask, target: str, location: str) -> None:
     answer = ask(target)
@@ -205,6 +217,7 @@ ESCAPES = [
     "/static/..;/secret.txt",
     "/static/outside",
     "/static/absolute",
+    "/static/absolute_inside",
     "/static/upwards/secret.txt",
     "/static/upwards/static/../secret.txt",
     "/static/upwards/static/a.txt",
@@ -249,6 +262,14 @@ def test_an_unreadable_file_is_not_there_and_in_the_log(server: Server, folder: 
     path.chmod(0)
     assert server.get("/static/locked.txt").status == 404
     server.until_logged(r"locked\.txt.*Permission denied")
+
+
+def test_a_link_that_leads_out_is_in_the_log(server: Server) -> None:
+    for name in ("outside", "absolute_inside"):
+        assert server.get(f"/static/{name}").status == 404
+        server.until_logged(rf"a file cannot be sent: {name} of the folder \S+/static: a link leads out of it")
+    assert server.get("/static/nothing_there").status == 404
+    assert "nothing_there" not in server.log()
 
 
 # Ranges
@@ -334,6 +355,40 @@ def test_a_file_that_was_written_is_another_at_once(server: Server, folder: Path
     assert parsedate_to_datetime(second["last-modified"]) <= parsedate_to_datetime(second["date"])
 
 
+VECTORS = Path(__file__).parents[1] / "protocol" / "vectors" / "files.json"
+
+
+def test_the_vectors_hold_over_http(server: Server, folder: Path) -> None:
+    """Those that need no other clock, and no other method than a folder has."""
+    cases = [case for case in json.loads(VECTORS.read_text())["answers"] if "now" not in case]
+    cases = [case for case in cases if case.get("method", "GET") in ("GET", "HEAD")]
+    (folder / "static" / "vectors").mkdir(exist_ok=True)
+    suffixes = {"br": ".br", "zstd": ".zst", "gzip": ".gz"}
+    for number, case in enumerate(cases):
+        about = {"length": 10, "modified": OLD * 10**9} | case.get("file", {})
+        path = folder / "static" / "vectors" / f"{number}.txt"
+        times = (about["modified"], about["modified"])
+        if "encoding" in about:
+            path.write_bytes(b"not compressed")
+            os.utime(path, ns=times)
+            path = path.with_name(path.name + suffixes[about["encoding"]])
+        path.write_bytes(bytes(range(about["length"])))
+        os.utime(path, ns=times)
+        target = f"/{'static' if about.get('varies') else 'aged'}/vectors/{number}.txt"
+        is_head = case.get("method") == "HEAD"
+        lines = [f"{name}: {value}".encode().decode("latin-1") for name, value in case["fields"]]
+        with server.connect() as client:
+            answer = client.ask(case.get("method", "GET"), target, *lines).answer(head=is_head)
+        first, count = case.get("part", (0, 0))
+        told = case["headers"] | ({"content-length": str(count)} if "part" in case else {})
+        assert answer.status == case["status"], case["name"]
+        assert {name: answer[name] for name in told} == told, case["name"]
+        if answer.status < 400:
+            assert answer.body == (b"" if is_head else bytes(range(first, first + count))), case["name"]
+            names = ("content-type", "content-encoding", "content-range", "etag", "last-modified", "vary")
+            assert {name for name in names if name in answer} <= set(told), case["name"]
+
+
 # Compressed files
 
 
@@ -415,6 +470,68 @@ def test_hooks_decide_who_gets_a_file(serve: Serve, folder: Path) -> None:
     assert server.get("/static/app.css", yes, "Accept-Encoding: gzip")["content-encoding"] == "gzip"
     assert server.get("/static/a.txt", yes, "Range: bytes=1-2").text == "12"
     assert server.get("/static/%2e%2e/secret.txt", yes).status == 400
+    for target, text in (
+        ("/static/a%2520b.txt", "a percent sign"),
+        ("/static/a%20b%20%C3%BC.css", "p {}"),
+        ("/static/%2570rivate/x.txt", "public"),
+        ("/static/%2570riv%61te/x.txt", "public"),
+    ):
+        assert server.get(target, yes).text == text, target
+    assert server.get("/static/a%20b.txt", yes).status == 404
+
+
+PRIVATE = [
+    "/static/private/x.txt",
+    "/static/private/",
+    "/static/private",
+    "/static/%70rivate/x.txt",
+    "/static/%70RIVATE/x.txt",
+    "/static/priv%61te/x.txt",
+    "/static/private%2Fx.txt",
+    "/static/private%2fx.txt",
+    "/static/private%252Fx.txt",
+    "/static/private%5Cx.txt",
+    "/static/private\\x.txt",
+    "/static/private//x.txt",
+    "/static//private/x.txt",
+    "//static/private/x.txt",
+    "/static/./private/x.txt",
+    "/static/docs/../private/x.txt",
+    "/static/docs/%2E%2e/private/x.txt",
+    "/static/docs%2F..%2Fprivate/x.txt",
+    "/static/docs/%252e%252e/private/x.txt",
+    "/static/%252570rivate/x.txt",
+    "/static/%2570rivate%2Fx.txt",
+    "/static/%c1%b0rivate/x.txt",
+    "/static/%e0%81%b0rivate/x.txt",
+    "/static/%FFprivate/x.txt",
+    "/static/%00private/x.txt",
+    "/static/private/x.txt%00",
+    "/static/private%00/x.txt",
+    "/static/%u0070rivate/x.txt",
+    "/static/private;a=b/x.txt",
+    "/static/%2/%70rivate/x.txt",
+    "/st%61tic/%70rivate/x.txt",
+    "/st%2561tic/private/x.txt",
+    "http://localhost/static/%70rivate/x.txt",
+]
+
+
+def test_a_hook_cannot_be_passed_by_another_spelling_of_a_name(serve: Serve, folder: Path) -> None:
+    """The name that a hook sees is the one that is opened."""
+    server = serve("files", environment={"FILES": str(folder), "HOOKED": "yes"})
+    for target in PRIVATE:
+        answer = server.get(target, "Authorization: yes")
+        assert answer.status in (400, 403, 404), target
+        assert b"SECRET" not in answer.body, target
+    assert server.get("/static/private/x.txt", "Authorization: yes").status == 403
+    assert server.get("/static/%70rivate/x.txt", "Authorization: yes").status == 403
+
+
+def test_a_path_that_is_too_long_for_a_file_is_not_found(serve: Serve, folder: Path) -> None:
+    server = serve("files", environment={"FILES": str(folder), "HOOKED": "yes"}, header_limit="128KiB")
+    assert server.get("/static/" + "x" * 70_000, "Authorization: yes").status == 404
+    assert server.get("/hola/" + "x" * 70_000, "Authorization: yes").status == 200
 
 
 # Clients that are slow, or leave; files that change
@@ -531,8 +648,8 @@ def test_a_thousand_downloads_at_a_time(server: Server, folder: Path) -> None:
 
 
 def test_too_many_open_files_are_refused(serve: Serve, folder: Path, huge: Path) -> None:
-    """With 320 descriptors, 20 files may stay open."""
-    server = serve("files", environment={"FILES": str(folder)}, prefix=["prlimit", "--nofile=320:320"])
+    """With 640 descriptors, 20 files may stay open."""
+    server = serve("files", environment={"FILES": str(folder)}, prefix=["prlimit", "--nofile=640:640"])
     slow: list[Client] = []
     for _ in range(20):
         slow.append(server.connect(receive_buffer=4096, segment=1460).ask("GET", "/static/huge.bin"))

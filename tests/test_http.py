@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 
 import pytest
@@ -20,12 +19,6 @@ HEAD_NAMES = {"content-type", "content-length", "date"}
 @pytest.fixture(scope="module")
 def shared(serve_for_all: Serve) -> Server:
     return serve_for_all("basic")
-
-
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
 
 
 # One connection, many requests

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from .conftest import Serve
@@ -17,12 +15,6 @@ MEBIBYTE = 1 << 20
 @pytest.fixture(scope="module")
 def shared(serve_for_all: Serve) -> Server:
     return serve_for_all("basic", header_limit="1KiB", header_count=5)
-
-
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
 
 
 # The head

@@ -171,10 +171,11 @@ def test_a_connection_that_is_cut_again_and_again_loses_nothing_acknowledged(dis
     assert len(distant.ran.lines()) == len(set(distant.ran.lines())), "nobody died: none ran twice"
 
 
-def test_a_wait_that_was_given_up_before_what_was_enqueued_is_stored_is_over(distant: Distant) -> None:
+@pytest.mark.parametrize("path", ["/impatient", "/impatient-task"], ids=["the only one", "one of two"])
+def test_a_wait_that_was_given_up_before_what_was_enqueued_is_stored_is_over(distant: Distant, path: str) -> None:
     server = distant.serve("several", database=distant.postgres.url)
     distant.gate.sessions.hold_answers_to(b"add")  # the job, in the statement that enqueues it
-    client = server.connect().ask("POST", "/impatient")
+    client = server.connect().ask("POST", path)
     distant.gate.sessions.to_client.until_held()
     # It gives up after 0.05 s, which nobody is told: the wait itself has not been heard.
     assert not client.is_readable(seconds=0.5), "the response would say that the job is stored"

@@ -251,7 +251,7 @@ def test_jobs_outlive_their_server(site: Site) -> None:
 
 def test_tables_of_a_newer_parkade_are_left_alone(site: Site) -> None:
     site.serve().stop()
-    site.postgres.psql("update parkade.version set version = 3", site.database)
+    site.postgres.psql("update parkade.version set version = version + 1", site.database)
     server = site.serve(is_ready=False)
     assert server.fails() == 1
     server.until_logged("parkade: --jobs: .*newer parkade.*install that one")
@@ -268,7 +268,7 @@ def test_a_database_in_which_no_tables_may_be_made_is_refused(site: Site) -> Non
 def test_tables_that_turn_out_to_be_newer_later_end_nobody(fragile: Site) -> None:
     """The database comes back with them when the server is already serving."""
     fragile.serve().stop()
-    fragile.postgres.psql("update parkade.version set version = 3", fragile.database)
+    fragile.postgres.psql("update parkade.version set version = version + 1", fragile.database)
     fragile.postgres.halt()
     server = fragile.serve()
     until("the start is over", lambda: server.status()["uptime"] > 5)

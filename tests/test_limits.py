@@ -31,12 +31,6 @@ def shared(serve_for_all: Serve) -> Server:
     return serve_for_all("basic")
 
 
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
-
-
 @pytest.fixture(scope="module")
 def shared_impatient(serve_for_all: Serve) -> Server:
     return serve_for_all("basic", **SHORT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 
@@ -19,12 +18,6 @@ ROOM = 3
 @pytest.fixture(scope="module", params=["publishing", "publishing_async"])
 def shared(serve_for_all: Serve, request: pytest.FixtureRequest) -> Server:
     return serve_for_all(request.param, workers=1, channel_limit=ROOM)
-
-
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from .conftest import Serve
-from .harness.asking import WAYS, ask, database, until_settled, value, waiting
+from .harness.asking import WAYS, ask, database, left_at_rest, until_settled, value, waiting
 from .harness.postgres import GUARDED, Postgres
 from .harness.server import Server, run
 
@@ -32,10 +32,7 @@ def shared(serve_for_all: Serve, postgres: Postgres) -> Server:
 
 @pytest.fixture
 def server(shared: Server, postgres: Postgres) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
-    until_settled(shared)
-    postgres.until_idle()
+    yield from left_at_rest(shared, postgres)
 
 
 # Statements

@@ -18,6 +18,7 @@ from .harness.asking import (
     ask,
     asking,
     database,
+    left_at_rest,
     until_queued,
     until_running,
     until_settled,
@@ -42,10 +43,7 @@ def shared(serve_for_all: Serve, postgres: Postgres) -> Server:
 
 @pytest.fixture
 def server(shared: Server, postgres: Postgres) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
-    until_settled(shared)
-    postgres.until_idle()
+    yield from left_at_rest(shared, postgres)
 
 
 @pytest.fixture(scope="module")

@@ -10,16 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from .conftest import Serve
-from .harness.asking import (
-    LOCK,
-    WAYS,
-    ask,
-    database,
-    until_running,
-    until_settled,
-    value,
-    waiting,
-)
+from .harness.asking import LOCK, WAYS, ask, database, left_at_rest, until_running, until_settled, value, waiting
 from .harness.client import Client
 from .harness.pooler import Pooler
 from .harness.postgres import Postgres
@@ -42,10 +33,7 @@ def shared(serve_for_all: Serve, pooler: Pooler) -> Server:
 
 @pytest.fixture
 def server(shared: Server, postgres: Postgres) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
-    until_settled(shared)
-    postgres.until_idle()
+    yield from left_at_rest(shared, postgres)
 
 
 def test_it_is_recognised_and_shown(server: Server) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from .conftest import Serve
-from .harness.asking import ask, until_running, until_settled, value
+from .harness.asking import ask, left_at_rest, until_running, until_settled, value
 from .harness.client import Client
 from .harness.postgres import Postgres
 from .harness.server import Server
@@ -27,10 +27,7 @@ def shared(serve_for_all: Serve, postgres: Postgres) -> Server:
 def server(shared: Server, postgres: Postgres) -> Iterator[Server]:
     postgres.psql("drop table if exists accounts; create table accounts (id int primary key, amount int)")
     postgres.psql("insert into accounts values (1, 100), (2, 100)")
-    yield shared
-    shared.cleared()
-    until_settled(shared)
-    postgres.until_idle()
+    yield from left_at_rest(shared, postgres)
 
 
 def pay(amount: int, payer: int = 1, payee: int = 2) -> list[Step]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import struct
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -182,12 +181,6 @@ def oracle(postgres: Postgres) -> Oracle:
 @pytest.fixture(scope="module")
 def shared(serve_for_all: Serve, postgres: Postgres, oracle: Oracle) -> Server:
     return serve_for_all("queries", database=postgres.url_of(DATABASE), database_slots=2)
-
-
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
 
 
 def asked(server: Server, sql: str, shape: str = "one", **more: object) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from .conftest import Serve
+from .harness.checkers import CHECKERS, complaints
 from .harness.server import PARKADE, PYTHON, ROOT, clean_environment, free_port
 from .harness.until import until
 
@@ -26,6 +27,7 @@ TITLES = [
     "Upload",
     "Download",
     "Chat with history",
+    "Dashboard",
     "Report with progress",
     "Cron",
     "CORS",
@@ -43,12 +45,16 @@ class Recipe:
     files: dict[str, str]
     blocks: dict[str, str]
 
+    def missing(self) -> str | None:
+        """A library that it needs and that is not installed."""
+        code = "".join(self.files.values())
+        used = (library for library in NEEDED if re.search(rf"^(from|import) {library}\b", code, re.MULTILINE))
+        return next((library for library in used if importlib.util.find_spec(library) is None), None)
+
     def write(self, folder: Path) -> Path:
         """Writes its files; the path of the application."""
-        for library in NEEDED:
-            used = re.search(rf"^(from|import) {library}\b", "".join(self.files.values()), re.MULTILINE)
-            if used and importlib.util.find_spec(library) is None:
-                pytest.skip(f"{library} is not installed")
+        if library := self.missing():
+            pytest.skip(f"{library} is not installed")
         for name, code in self.files.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(code)
@@ -108,6 +114,18 @@ def test_the_tests_of_a_recipe_pass(recipe: Recipe, tmp_path: Path) -> None:
     words = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path]
     tried = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=clean_environment(), timeout=60)
     assert tried.returncode == 0, tried.stdout
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_strict_checkers_have_nothing_to_say(checker: str, tmp_path: Path) -> None:
+    for number, recipe in enumerate(RECIPES):
+        for name, code in recipe.files.items():
+            whole = name if len(recipe.files) > 2 else f"recipe_{number}.py"  # only one has modules of its own
+            if not name.startswith("test_") and not recipe.missing():
+                (tmp_path / whole).parent.mkdir(exist_ok=True)
+                (tmp_path / whole).write_text(code)
+    assert complaints(checker, tmp_path) == ""
 
 
 def test_the_container_of_the_recipe_is_set_up_as_that_of_the_repository() -> None:

@@ -56,6 +56,15 @@ def events(name: str):
 """
 
 
+LOADS_ONE_AT_ONCE = """
+from pathlib import Path
+try:
+    Path(__file__).with_name("loaded").touch(exist_ok=False)
+except FileExistsError:
+    hold("others")
+"""
+
+
 class Code:
     """The application's file, in a new folder next to `gates.py`."""
 
@@ -268,6 +277,26 @@ def test_the_memory_of_twenty_reloads_is_given_back(serve: Serve, code: Code) ->
     for _ in range(16):
         server.reload()
     assert server.resident_bytes - before < 2 << 20
+
+
+def test_old_code_that_fails_to_load_at_the_first_start_ends_nothing_after_new_code_has_loaded(
+    serve: Serve, code: Code
+) -> None:
+    code.break_it(
+        "from gates import hold; print('it waits'); hold('old'); raise RuntimeError('the old code is broken')"
+    )
+    server = serve(code.file, workers=2, is_ready=False)
+    server.until_logged("it waits", times=2)
+    # The second worker of the new code waits, so that the reload is not over yet.
+    code.write("two", LOADS_ONE_AT_ONCE)
+    server.signal(signal.SIGHUP)
+    server.until(lambda status: "ready" in [worker["state"] for worker in status["workers"]])
+    server.open_gate("old")
+    server.until(lambda status: status["counts"]["workers_died"] == 2)
+    server.until_logged("the old code is broken")
+    server.open_gate("others")
+    server.until_logged("reload complete: new workers are serving")
+    assert server.get("/version").text == "two"
 
 
 def test_a_file_that_cannot_be_read_is_a_reload_given_up(serve: Serve, code: Code) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,6 @@ GENERATED = re.compile("[0-9a-f]{32}")
 @pytest.fixture(scope="module")
 def shared(kind: Kind, serve_for_all: Serve) -> Server:
     return serve_for_all("failing", environment=kind, log_format="json", workers=2)
-
-
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
 
 
 TARGETS = [

@@ -53,12 +53,6 @@ def shared(serve_for_all: Serve) -> Server:
     return serve_for_all("basic", history_bytes="8MiB")
 
 
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
-
-
 @pytest.mark.promise(5)
 @pytest.mark.parametrize("protocol", [over_http_1, over_http_2])
 def test_who_comes_back_catches_up_with_more_than_may_wait_for_one_that_does_not_read(

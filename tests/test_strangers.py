@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 
 import pytest
 
@@ -28,12 +27,6 @@ def shared(serve_for_all: Serve) -> Server:
     return serve_for_all(
         "edges", workers=1, header_timeout=NEVER, keep_alive=NEVER, access_log="json", admin="127.0.0.1:0"
     )
-
-
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
 
 
 # Bytes that cannot begin a request

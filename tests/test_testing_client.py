@@ -264,6 +264,15 @@ CASES = [
         None,
         {"location": ["./docs/"], "cache-control": ["public, max-age=60"]},
     ),
+    Case(
+        "a folder with a query",
+        "GET",
+        "/static/docs?v=1&to=/%20",
+        307,
+        "",
+        None,
+        {"location": ["./docs/?v=1&to=/%20"], "cache-control": ["public, max-age=60"]},
+    ),
     *(
         Case("no file", "GET", path, 404, NO_FILE, PROBLEM, VARY)
         for path in (
@@ -650,6 +659,58 @@ def test_histories_cursors_and_events_are_the_same(driver: Driver, kind: dict[st
         assert json.loads(awaited.body) == [True, True, {"n": 2}, "typing", False]
         coroutine = json.loads(driver.ask("GET", "/held/awaited").body)
         assert coroutine == {"held": [{"n": 2}, "\ufffd"], "last": None, "more": False}
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "size", "held"),
+    [
+        ("usual", 103, 1, [str(number) for number in range(3, 103)]),
+        ("short", 4, 1, ["2", "3"]),
+        ("shorter", 6, 1, ["1", "2", "3", "4", "5"]),
+        ("small", 4, 100, ["3" * 100]),
+        ("small-and-more", 4, 1, ["2", "3"]),
+        ("large", 3, 400_000, ["2" * 400_000]),
+    ],
+)
+def test_what_a_channel_holds_and_what_is_a_gap_is_the_same(
+    driver: Driver, name: str, count: int, size: int, held: list[str]
+) -> None:
+    def since(cursor: str) -> Any:
+        body = driver.ask("GET", f"/many/{name}/next", params={"since": cursor}).body
+        return json.loads(body) if body else None
+
+    assert driver.ask("POST", f"/many/{name}", params={"count": count, "size": size}).status == 204
+    told = json.loads(driver.ask("GET", f"/many/{name}").body)
+    assert [str(message["data"]) for message in told["messages"]][-len(held) :] == held
+    if name != "large":  # whose answer has less than the history
+        assert len(told["messages"]) == len(held)
+    epoch, _, last = told["cursor"].partition(".")
+    oldest = told["messages"][0]["cursor"]
+    assert since(oldest) == ([held[1], False] if len(held) > 1 else None)
+    assert since(told["cursor"]) is None
+    assert since("beginning")[1] is False
+    for lost in ("0.0", "nonsense", f"{epoch}.{int(last, 16) + 1:x}"):
+        assert since(lost) == [since("beginning")[0], True]
+    assert since(f"{epoch}.0")[1] is True
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body"),
+    [
+        ("/sent/204", 204, b""),
+        ("/sent/205", 205, b""),
+        ("/sent/304", 304, b""),
+        ("/sent/201", 201, b"body"),
+        ("/sent/length", 500, b"the application returned a response that cannot be sent; the log says why"),
+        ("/sent/control", 500, b"the application returned a response that cannot be sent; the log says why"),
+        ("/sent/fields", 200, b'["x-one"]'),
+        ("/sent/a%00b", 400, b"the request target is malformed"),
+    ],
+)
+def test_what_can_be_sent_is_the_same(driver: Driver, path: str, status: int, body: bytes) -> None:
+    answer = driver.ask("GET", path, headers={"x-one": "1", "x_two": "2"})
+    assert answer.status == status
+    assert (body in answer.body) if status >= 400 else (answer.body == body)
 
 
 def test_both_kinds_are_tried() -> None:

@@ -20,12 +20,6 @@ def shared(serve_for_all: Serve) -> Server:
     return serve_for_all("basic", workers=2)
 
 
-@pytest.fixture
-def server(shared: Server) -> Iterator[Server]:
-    yield shared
-    shared.cleared()
-
-
 @pytest.fixture(scope="module")
 def shared_coroutines(serve_for_all: Serve) -> Server:
     return serve_for_all("coroutines", workers=1)

@@ -6,14 +6,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from parkade import BEGINNING, App, Response, Status, Wait, channel, html
-
-FOLDER = Path(__file__).parent
+from parkade import BEGINNING, App, File, Status, Wait, channel
 
 app = App()
 app.channel("auction/*", count=1_000, age=3_600)  # an hour of bids for those who come late
-app.get("/", html((FOLDER / "page.html").read_text()))
-app.get("/style.css", Response((FOLDER.parent / "style.css").read_text(), headers={"content-type": "text/css"}))
+app.files("/", "page")  # the folder next to this file: index.html for /, and what it needs
+app.get("/style.css", File(Path(__file__).parents[1] / "style.css"))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from parkade import App, HTTPError, Response, Wait, html, query
+from parkade import App, HTTPError, Response, Row, Wait, html, query
 
 SECONDS_MAX = 3_600.0  # then: 422, and the database never hears of it
 
@@ -36,7 +36,8 @@ def report(seconds: float = 2.0) -> Wait:
     return query("select pg_sleep($1)::text as slept, clock_timestamp() as ended", seconds).one().then(page)
 
 
-def page(row: dict[str, object]) -> object:
+def page(row: Row | None) -> object:
+    assert row is not None, "a select without a table has one row"
     return html(f"<!doctype html><title>Report</title><p>It ended at {row['ended']}.</p>")
 
 

@@ -130,8 +130,8 @@ def numbers() -> Response:
     workers = [
         {"id": worker["id"], "busy": worker["held"] > (worker["pid"] == os.getpid())} for worker in status["workers"]
     ]
-    jobs = status.get("jobs") or {}  # there are none before the first was enqueued
-    told = {
+    jobs: dict[str, Any] = status.get("jobs") or {}  # there are none before the first was enqueued
+    told: dict[str, Any] = {
         "parked": status["lives"]["parked"] + jobs.get("parked", 0),
         "queued": status["lives"]["queued"],
         "running": max(0, status["lives"]["running"] - 1),

@@ -1,5 +1,6 @@
 """Submit and hold: a report that takes a while. Who waits gets it; who cannot wait comes back for it."""
 
+import calendar
 import os
 import time
 from pathlib import Path
@@ -9,8 +10,7 @@ from parkade import App, HTTPError, Job, Response, Wait, html
 SECONDS = float(os.environ.get("REPORT_SECONDS", "6"))  # for a whole report
 HOLD_MAX = 300.0  # seconds that a client is held at most, whatever it asks for
 YEARS = range(1900, 2101)  # others: 422
-MONTHS = ["January", "February", "March", "April", "May", "June"]
-MONTHS += ["July", "August", "September", "October", "November", "December"]
+MONTHS = calendar.month_name[1:]
 FOLDER = Path(__file__).parent
 
 app = App()

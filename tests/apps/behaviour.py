@@ -82,6 +82,13 @@ def build(concurrent: bool) -> App:
     app.get("/held/newest", lambda: channel("news").history(count=1).headers({"x-why": "w"}, status=201))
     app.get("/held/then", lambda: channel("news").history().then(told_all))
     app.post("/publish/event", publish_event)
+    app.channel("short*", count=5)
+    app.channel("short", count=2)
+    app.channel("small*", bytes=700)
+    app.get("/sent/{what}", sent)
+    app.post("/many/{name}", publish_many)
+    app.get("/many/{name}", lambda name: channel(name).history())
+    app.get("/many/{name}/next", next_of)
     app.post("/publish/returned", publish_returned)
     app.post("/publish/then", publish_then)
     app.get("/publish/unknown", lambda: Wait(UntilPublished(0)))
@@ -230,6 +237,31 @@ def publish(body: str) -> None:
 
 def publish_event(body: str) -> None:
     channel("news").publish(body, event="typing")
+
+
+def sent(what: str, request: Request) -> Response:
+    match what:
+        case "length":
+            return Response("body", headers={"content-length": "5"})
+        case "control":
+            return Response("body", headers={"x-why": "a\x01"})
+        case "fields":
+            return Response([name for name, _ in request.headers.pairs() if name.startswith("x")])
+        case _:
+            return Response("body", int(what))
+
+
+def publish_many(name: str, count: int, size: int = 1) -> None:
+    for number in range(count):
+        channel(name).publish(str(number) * size)
+
+
+def next_of(name: str, since: str) -> Wait:
+    return channel(name).next(timeout=0, since=since).then(told_with_gap)
+
+
+def told_with_gap(message: Message | None) -> list[object] | None:
+    return None if message is None else [message.text, message.gap]
 
 
 def publish_returned(body: dict[str, int]) -> Wait:

@@ -62,4 +62,6 @@ if os.environ.get("HOOKED"):
 
     @app.before
     def check(request: Request) -> Response | None:
-        return None if request.headers.get("authorization") == "yes" else Response("who are you?", 401)
+        if request.headers.get("authorization") != "yes":
+            return Response("who are you?", 401)
+        return Response("not for you", 403) if request.path.startswith("/static/private") else None

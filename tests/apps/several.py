@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
-from parkade import App, Message, QueryError, WaitError, after, channel, query, transaction
+from parkade import (
+    App,
+    First,
+    Message,
+    QueryError,
+    Wait,
+    WaitError,
+    after,
+    all_of,
+    channel,
+    first_of,
+    query,
+    transaction,
+)
 
 app = App()
 
@@ -28,6 +42,25 @@ def slow(locked: int) -> Any:
 async def dashboard(locked: int) -> object:
     shown = await asyncio.gather(query("select 1").value(), slow(locked), query("select 3").value())
     return list(shown)
+
+
+@app.get("/all-of/{locked:int}")
+async def both_of(locked: int) -> object:
+    return await all_of(query("select 1").value(), slow(locked), query("select 3").value())
+
+
+@app.get("/all-of-failing/{locked:int}")
+async def all_of_failing(locked: int) -> object:
+    try:
+        await all_of(slow(locked), query("select nothing from nowhere"))
+    except QueryError as error:
+        return {"sqlstate": error.sqlstate, "then": await query("select 7").value()}
+    return "both"
+
+
+@app.get("/first-of/{locked:int}/{seconds:float}")
+async def either_of(locked: int, seconds: float) -> object:
+    return await first_of(slow(locked), after(seconds, "the timer"), channel("never").next())
 
 
 @app.get("/numbers/{count:int}")
@@ -83,6 +116,23 @@ async def one(wait: Any) -> Any:
 async def message_and_timer(name: str) -> object:
     message, _ = await asyncio.gather(channel(name).next(timeout=20), after(0.1))
     return message.text if message else None
+
+
+@app.get("/timer-and-message/{name}")
+async def timer_and_message(name: str) -> object:
+    """The request's own wait is over first."""
+    _, message = await asyncio.gather(after(0.2), channel(name).next(timeout=20))
+    return message.text if message else None
+
+
+app.get("/news", channel("news").next(timeout=20))
+
+
+@app.get("/block/{seconds:float}")
+async def block(seconds: float) -> str:
+    """Nothing else of this worker goes on meanwhile."""
+    time.sleep(seconds)
+    return "blocked"
 
 
 @app.get("/two-messages/{name}")
@@ -165,3 +215,69 @@ async def impatient_after_enqueuing() -> str:
     except asyncio.TimeoutError:
         return "nothing"
     return "something"
+
+
+@app.post("/impatient-task")
+async def impatient_task_after_enqueuing() -> str:
+    """The same for one of two waits."""
+    add.enqueue([1])
+    impatient = asyncio.wait_for(channel("nothing").next(), 0.05)
+    _, second = await asyncio.gather(after(0.01), impatient, return_exceptions=True)
+    return "nothing" if isinstance(second, asyncio.TimeoutError) else "something"
+
+
+# Waits of plain functions: no worker is busy meanwhile
+
+
+def told(found: list[Any]) -> object:
+    return {"found": found}
+
+
+async def told_by_a_coroutine(found: First[Any]) -> object:
+    return {"index": found.index, "value": found.value.text if isinstance(found.value, Message) else found.value}
+
+
+@app.get("/plain/all-of/{locked:int}")
+def plain_all_of(locked: int) -> Wait:
+    return all_of(query("select 1").value(), slow(locked), query("select 3 as n").one()).then(told)
+
+
+@app.get("/plain/first-of/{locked:int}/{seconds:float}")
+def plain_first_of(locked: int, seconds: float) -> Wait:
+    return first_of(slow(locked), after(seconds), channel("plain").next()).then(told_by_a_coroutine)
+
+
+@app.get("/plain/returned/{locked:int}")
+def plain_returned(locked: int) -> Wait:
+    return all_of(slow(locked), channel("plain").next(timeout=0), query("select 1 as n"))
+
+
+@app.get("/plain/failing/{locked:int}")
+def plain_failing(locked: int) -> Wait:
+    return all_of(slow(locked), query("select nothing from nowhere")).then(told)
+
+
+@app.get("/plain/large/{count:int}")
+def plain_large(count: int) -> Wait:
+    return all_of(*(query("select $1 as text", str(n) * 100_000).value() for n in range(count))).then(lengths)
+
+
+def lengths(found: list[str]) -> object:
+    return [[text[0], len(text)] for text in found]
+
+
+app.get("/plain/route", first_of(channel("plain").next(), after(20)))
+
+
+@app.job
+def adds(number: int) -> Wait:
+    return all_of(query("select $1 + 1", number).value(), after(0.02)).then(total)
+
+
+def total(found: tuple[int, None]) -> int:
+    return found[0]
+
+
+@app.get("/plain/jobs")
+def plain_jobs() -> Wait:
+    return all_of(*(adds.enqueue(n).result(timeout=20) for n in range(3))).then(told)

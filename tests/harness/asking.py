@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .client import Answer, Client
+from .postgres import Postgres
 from .server import Server
 from .until import SECONDS
 
@@ -60,6 +61,14 @@ def until_settled(server: Server, seconds: float = SECONDS) -> None:
     """Waits until nothing runs or waits in any database, and checks that no cancel has hit another query."""
     status = server.until(lambda status: all(map(is_settled, status["databases"].values())), seconds)
     assert [told["counts"]["strays"] for told in status["databases"].values()] == [0] * len(status["databases"])
+
+
+def left_at_rest(server: Server, postgres: Postgres) -> Iterator[Server]:
+    """A fixture for a server with a database that the tests of a file share: after each, both are at rest."""
+    yield server
+    server.cleared()
+    until_settled(server)
+    postgres.until_idle()
 
 
 def until_queued(server: Server, count: int, name: str = "default") -> None:

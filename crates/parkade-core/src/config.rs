@@ -36,6 +36,8 @@ pub struct Config {
     pub job_databases: Vec<DatabaseId>,
     /// An application that does not load at the first start ends the server: no client is served yet.
     pub exit_when_the_first_start_fails: bool,
+    /// [`ServerEffect::Spent`](crate::ServerEffect::Spent) tells where the time of each request goes.
+    pub tells_spells: bool,
 }
 
 impl Config {
@@ -89,6 +91,7 @@ impl Default for Config {
             query_grace: limits::QUERY_GRACE,
             job_databases: Vec::new(),
             exit_when_the_first_start_fails: true,
+            tells_spells: false,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::barrier::Output;
 use crate::bell::Bell;
 use crate::config::Config;
 use crate::context::Context;
-use crate::effect::{Effect, WorkerEffect};
+use crate::effect::{Effect, Outcome, WorkerEffect};
 use crate::event::Event;
 use crate::fleet::Fleet;
 use crate::jobs::{Jobs, PressureEvent, Reading, Recurring, RecurringEffect};
@@ -17,7 +17,8 @@ use crate::report::status::{LivesStatus, QueryStatus, RequestStatus, Status};
 use crate::requests::{self, Components, Happening, Requests, State, branching, runs, supervision, waking};
 use crate::waits::Waits;
 use parkade_model::{
-    ChannelName, Cursor, DeclaredJobs, JobId, QueryId, QueueId, Reason, Refusal, RequestId, Role, TableId, WorkerId,
+    ChannelName, Cursor, DeclaredJobs, GroupEnd, JobId, QueryId, QueueId, Reason, Refusal, RequestId, Role, TableId,
+    WorkerId,
 };
 
 /// Everything that is decided. It is told the time, and never waits, reads or writes.
@@ -99,6 +100,12 @@ impl Core {
         self.fleet.generation_served_with(&self.cx.config, worker, jobs)
     }
 
+    /// The request that this is a branch of, or itself.
+    #[must_use]
+    pub fn owner_of(&self, request: RequestId) -> RequestId {
+        self.waits.branches.owner_of(request)
+    }
+
     /// What a worker is for.
     #[must_use]
     pub fn role(&self, worker: WorkerId) -> Option<Role> {
@@ -162,7 +169,7 @@ impl Core {
     /// somewhere else, or has ended, is stored all the same; nobody waits for it.
     #[must_use]
     pub fn awaits_write(&self, worker: WorkerId, request: RequestId) -> bool {
-        self.requests.is_held_by(worker, request) || self.requests.is_awaited_by(worker, request)
+        self.requests.is_with(worker, request)
     }
 
     /// Whether this has to wait until the writes of the request are durable: then [`Event::OutputHeld`] follows. What a worker says of a request
@@ -170,6 +177,12 @@ impl Core {
     #[must_use]
     pub fn holds_output(&self, worker: WorkerId, request: RequestId, output: Output) -> bool {
         self.waits.barrier.holds(request, output) && self.requests.is_held_by(worker, request)
+    }
+
+    /// What has come of the waits of a group, each with its place; and when the group is over.
+    #[must_use]
+    pub fn group(&self, request: RequestId) -> Option<(GroupEnd, Vec<(usize, Outcome)>)> {
+        Some((self.waits.groups.until(request)?, self.waits.groups.outcomes(request)))
     }
 
     /// How long no job begins here because workers of jobs keep dying and none is left.
@@ -256,10 +269,7 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         Event::Arrived { request, destination } => requests.arrive(with, request, destination),
         Event::RouteFound { request, destination } => requests.turn(with, request, Happening::Routed(destination)),
         Event::Left { request } => requests.turn(with, request, Happening::Cancelled(Reason::ClientLeft)),
-        Event::CancelledByOperator { request } => {
-            let request = with.waits.branches.owner_of(request);
-            requests.turn(with, request, Happening::Cancelled(Reason::Operator));
-        }
+        Event::CancelledByOperator { request } => requests.cancel_by_operator(with, request),
         Event::WorkerReady { worker, table, credit, manner, jobs } => {
             if let Some(table) = with.fleet.worker_ready(with.cx, worker, table, credit, manner, jobs) {
                 requests.reroute(with, table);
@@ -297,6 +307,9 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         }
         Event::Branched { worker, owner, branch, wait, payload } => {
             branching::begin(requests, with, (worker, owner), branch, (wait, payload));
+        }
+        Event::Joined { owner, member, wait, payload } => {
+            branching::join(requests, with, owner, member, (wait, payload));
         }
         Event::Unparked { worker, request } => requests.unpark(with, worker, request),
         Event::QueryBegan { query } => waking::begin_rows(requests, with, query),

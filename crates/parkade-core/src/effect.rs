@@ -1,6 +1,7 @@
 //! What the core asks to be done. Whoever carries it out decides nothing.
 
 use crate::jobs::{CancelEffect, RecurringEffect};
+use crate::moment::Moment;
 use crate::queries::CommitEffect;
 use crate::requests::Times;
 use crate::routes::RouteId;
@@ -196,12 +197,22 @@ pub enum StoreEffect {
     DropJobResult { job: JobId },
 }
 
+/// Where the time of a request goes: the states that take any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spell {
+    Queued,
+    Running,
+    Parked,
+}
+
 /// For the server itself: its routes, its messages, its log, its life.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerEffect {
     /// The request waited, and the workers that may get it now have other routes. Look it up in this table and answer with
     /// [`Event::RouteFound`](crate::Event::RouteFound).
     LookUpRoute { request: RequestId, table: TableId },
+    /// It was in this state for this time. Told as it leaves it, if [`Config::tells_spells`](crate::Config::tells_spells).
+    Spent { request: RequestId, spell: Spell, since: Moment, until: Moment },
     /// The request is over for the core: log it, forget what was kept for it. Always the last effect that names a request.
     Forget { request: RequestId, ending: Ending, times: Times },
     /// What the request has written is durable, or lost, and its worker still holds it: the output that was held may be heard.
@@ -257,6 +268,10 @@ pub enum Outcome {
     /// A file is the answer. `is_whole`: all of it was sent.
     File {
         is_whole: bool,
+    },
+    /// Several waits are over, or the first of them: those of this request. [`Core::group`](crate::Core::group) says what has come of each.
+    Group {
+        request: RequestId,
     },
     /// Its coroutine no longer wants it.
     Unparked,

@@ -54,6 +54,8 @@ pub enum Event {
 
     /// `PARK` with `branch`: the coroutine of `owner` waits for one more thing. The branch has an id of its own; the payload is a statement.
     Branched { worker: WorkerId, owner: RequestId, branch: RequestId, wait: Wait, payload: PayloadId },
+    /// One of the waits of a group, as which `owner` was parked just now: as many as that says, in their order. The payload is a statement.
+    Joined { owner: RequestId, member: RequestId, wait: Wait, payload: PayloadId },
     /// `UNPARK`: the coroutine no longer wants what it, or a branch of it, waits for.
     Unparked { worker: WorkerId, request: RequestId },
 

@@ -30,6 +30,7 @@ mod core;
 mod effect;
 mod event;
 mod fleet;
+mod groups;
 mod jobs;
 pub mod limits;
 mod moment;
@@ -47,7 +48,7 @@ pub use config::{Config, Recycle};
 pub use core::Core;
 pub use effect::{
     DatabaseEffect, Effect, ExitReason, FileEffect, HttpEffect, KillReason, Outcome, ReloadOutcome, ServerEffect,
-    StatementSource, StoreEffect, WorkerEffect,
+    Spell, StatementSource, StoreEffect, WorkerEffect,
 };
 pub use event::{Event, FileEnd, Manner, Publisher, WorkerError};
 pub use jobs::{
@@ -57,9 +58,9 @@ pub use jobs::{
 pub use moment::Moment;
 pub use parkade_model::{
     Allowance, ChannelName, ChannelNameError, ClaimedJob, Cursor, CursorError, DatabaseId, DeclaredJobs, Ending,
-    Errand, Failure, HistoryId, HistoryLimits, JobCaller, JobId, JobLookup, JobPolicy, LeaseId, MessageId, PayloadId,
-    QueryId, QueryWait, QueryWork, QueueBounds, QueueId, Rate, Reason, Refusal, RequestId, Role, SharedKey, Sharing,
-    StoreFault, TableId, Then, Verdict, Wait, Wall, WorkerId,
+    Errand, Failure, GroupEnd, GroupWait, HistoryId, HistoryLimits, JobCaller, JobId, JobLookup, JobPolicy, LeaseId,
+    MessageId, PayloadId, QueryId, QueryWait, QueryWork, QueueBounds, QueueId, Rate, Reason, Refusal, RequestId, Role,
+    SharedKey, Sharing, StoreFault, TableId, Then, Verdict, Wait, Wall, WorkerId,
 };
 pub use queries::{CommitAnswer, CommitAsk, CommitEffect, CommitEvent, CommitFault, PlacedJob, Probed, StoreStanding};
 pub use refused::Refused;

@@ -31,7 +31,7 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 /// Requests in all workers together. No machine has memory for more at once. Then: the queue waits.
 pub const RUNNING_COUNT_MAX: usize = 100_000;
 /// A parked request costs about 500 bytes in all, 200 of them here, so this many stay under 512 MiB. Then: 503 with `Retry-After`, or the
-/// coroutine is told.
+/// coroutine is told. Those that wait for their branches are exempt: each of the branches has been counted.
 pub const PARKED_COUNT_MAX: usize = 1_000_000;
 
 /// The most that a worker may be asked to hold (protocol, section 4). Then: what it offers beyond this is not used.

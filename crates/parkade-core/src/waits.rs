@@ -11,6 +11,7 @@ use crate::channels::{Channels, ChannelsFull, NextBegan, Subscription};
 use crate::config::Config;
 use crate::context::Context;
 use crate::effect::{Effect, FileEffect, HttpEffect, Outcome, StatementSource};
+use crate::groups::Groups;
 use crate::jobs::{Granted, JobWaits, NewJobWait};
 use crate::limits::QUERY_END_MAX;
 use crate::moment::Moment;
@@ -31,6 +32,7 @@ pub struct Waits {
     pub jobs: JobWaits,
     pub barrier: Barrier,
     pub branches: Branches,
+    pub groups: Groups,
 }
 
 /// What a parked request waits for, and where it stands.
@@ -48,6 +50,8 @@ pub enum Watch {
     },
     /// Until its branches have ended.
     Branches,
+    /// Until all of its members are over, or the first.
+    Group,
 }
 
 /// A request that is to wait.
@@ -128,7 +132,8 @@ impl Watch {
             | Self::Query(_)
             | Self::Job
             | Self::File { .. }
-            | Self::Branches => None,
+            | Self::Branches
+            | Self::Group => None,
         }
     }
 
@@ -141,7 +146,7 @@ impl Watch {
             Self::Query(_) => WaitKind::Query,
             Self::Stored | Self::Job => WaitKind::Job,
             Self::File { .. } => WaitKind::File,
-            Self::Branches => WaitKind::Several,
+            Self::Branches | Self::Group => WaitKind::Several,
         }
     }
 }
@@ -168,6 +173,7 @@ pub fn is_failure(outcome: Outcome) -> bool {
         | Outcome::Stored
         | Outcome::Job { .. }
         | Outcome::File { .. }
+        | Outcome::Group { .. }
         | Outcome::Unparked => false,
     }
 }
@@ -183,7 +189,8 @@ pub fn answer(request: RequestId, outcome: Outcome) -> WaitAnswer {
         Outcome::Queried { query, late, .. } => WaitAnswer::Query(query, late),
         Outcome::Refused { refusal } => WaitAnswer::Refused(refusal),
         Outcome::Stored => WaitAnswer::Held,
-        Outcome::Message { .. } | Outcome::File { .. } | Outcome::Unparked => WaitAnswer::Sent,
+        // A group always has a function.
+        Outcome::Message { .. } | Outcome::File { .. } | Outcome::Group { .. } | Outcome::Unparked => WaitAnswer::Sent,
     }
 }
 
@@ -195,6 +202,7 @@ impl Waits {
             jobs: JobWaits::default(),
             barrier: Barrier::default(),
             branches: Branches::default(),
+            groups: Groups::default(),
         }
     }
 
@@ -220,6 +228,14 @@ impl Waits {
             Wait::Stored | Wait::Branches if then != Then::Await || owner != request => refused(Refusal::BadAnswer),
             Wait::Branches if self.branches.are_left(request) => Begun::Waits(Watch::Branches, None),
             Wait::Branches => Begun::Over(Outcome::Elapsed),
+            Wait::Group(_) if !matches!(then, Then::Call { .. }) || owner != request => refused(Refusal::BadAnswer),
+            Wait::Group(group) => {
+                self.groups.begin(request, group);
+                if group.count == 0 {
+                    return Begun::Over(Outcome::Group { request });
+                }
+                Begun::Waits(Watch::Group, None)
+            }
             // It must not wait for ever for a store that does not answer.
             Wait::Stored if self.barrier.is_pending(request) => Begun::Waits(Watch::Stored, until(cx, patience)),
             Wait::Stored => Begun::Over(self.stored(request)),
@@ -347,7 +363,8 @@ impl Waits {
                 | Watch::Stored
                 | Watch::Job
                 | Watch::File { .. }
-                | Watch::Branches,
+                | Watch::Branches
+                | Watch::Group,
                 outcome,
             ) => Continuation::Outcome(outcome),
         };
@@ -365,7 +382,7 @@ impl Waits {
             Watch::Query(waiter) => query_given_up(self.queries.expire(cx, waiter), cx.now, Reason::Deadline),
             Watch::Stored | Watch::File { has_begun: false } => WaitChange::Cancelled(Reason::Deadline),
             // Several waits have no time of their own.
-            Watch::File { has_begun: true } | Watch::Branches => WaitChange::AsBefore,
+            Watch::File { has_begun: true } | Watch::Branches | Watch::Group => WaitChange::AsBefore,
             Watch::Job => self.jobs.expire(request).map_or(WaitChange::AsBefore, WaitChange::Over),
         }
     }
@@ -380,7 +397,8 @@ impl Waits {
             | Watch::Stored
             | Watch::Job
             | Watch::File { .. }
-            | Watch::Branches => WaitChange::AsBefore,
+            | Watch::Branches
+            | Watch::Group => WaitChange::AsBefore,
         }
     }
 
@@ -401,7 +419,8 @@ impl Waits {
             | Watch::Stored
             | Watch::Job
             | Watch::File { has_begun: false }
-            | Watch::Branches => refusal,
+            | Watch::Branches
+            | Watch::Group => refusal,
             Watch::File { has_begun: true } => {
                 if reason != Reason::ClientLeft {
                     cx.effects.push(Effect::Http(HttpEffect::Abort { request }));
@@ -421,7 +440,7 @@ impl Waits {
     /// What exactly a request waits for, if that has a name.
     pub fn target(&self, request: RequestId, watch: Watch) -> Option<WaitTarget> {
         match watch {
-            Watch::Timer | Watch::Stored | Watch::File { .. } | Watch::Branches => None,
+            Watch::Timer | Watch::Stored | Watch::File { .. } | Watch::Branches | Watch::Group => None,
             Watch::Next(subscription) | Watch::Stream(subscription) => {
                 Some(WaitTarget::Channel(self.channels.name_of(subscription).clone()))
             }
@@ -433,7 +452,7 @@ impl Waits {
     /// The request waits for it no longer.
     pub fn leave(&mut self, cx: &mut Context, request: RequestId, watch: Watch) {
         match watch {
-            Watch::Timer | Watch::Stored | Watch::Branches => {}
+            Watch::Timer | Watch::Stored | Watch::Branches | Watch::Group => {}
             Watch::Job => self.jobs.leave(request),
             Watch::Next(subscription) => self.channels.leave_next(cx.now, subscription),
             Watch::Stream(subscription) => self.channels.leave_stream(cx.now, subscription),
@@ -462,6 +481,22 @@ impl Waits {
         self.queries.end_transaction(cx, request);
         self.jobs.forget(request);
         self.channels.publications.forget(request);
+        self.forget_group(request);
+    }
+
+    /// A member of a group is over. Returns how the request that waits for the group goes on, if it does: the first failure ends the group.
+    pub fn end_member(&mut self, owner: RequestId, member: RequestId, outcome: Outcome) -> Option<Outcome> {
+        if is_failure(outcome) {
+            return Some(outcome);
+        }
+        self.hold(outcome);
+        self.groups.end(owner, member, outcome).then_some(Outcome::Group { request: owner })
+    }
+
+    fn forget_group(&mut self, owner: RequestId) {
+        for outcome in self.groups.forget(owner) {
+            self.release(outcome);
+        }
     }
 
     /// A call goes on with this outcome, and needs what it names.
@@ -471,7 +506,8 @@ impl Waits {
             Some(Needed::History(history)) => self.channels.hold_history(history),
             Some(Needed::QueryResult(query)) => self.queries.hold_result(query),
             Some(Needed::JobResult(job)) => self.jobs.hold_result(job),
-            None => {}
+            // What came of its waits is held already.
+            Some(Needed::Group(_)) | None => {}
         }
     }
 
@@ -482,6 +518,7 @@ impl Waits {
             Some(Needed::History(history)) => self.channels.release_history(history),
             Some(Needed::QueryResult(query)) => self.queries.release_result(query),
             Some(Needed::JobResult(job)) => self.jobs.release_result(job),
+            Some(Needed::Group(request)) => self.forget_group(request),
             None => {}
         }
     }
@@ -514,6 +551,7 @@ enum Needed {
     History(HistoryId),
     QueryResult(QueryId),
     JobResult(JobId),
+    Group(RequestId),
 }
 
 fn needed_by(outcome: Outcome) -> Option<Needed> {
@@ -522,6 +560,7 @@ fn needed_by(outcome: Outcome) -> Option<Needed> {
         Outcome::History { history } => Some(Needed::History(history)),
         Outcome::Queried { query, .. } => Some(Needed::QueryResult(query)),
         Outcome::Job { job, standing: JobLookup::Ended } => Some(Needed::JobResult(job)),
+        Outcome::Group { request } => Some(Needed::Group(request)),
         Outcome::Job { standing: JobLookup::Pending | JobLookup::Missing, .. }
         | Outcome::Elapsed
         | Outcome::TimedOut { .. }

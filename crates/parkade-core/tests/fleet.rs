@@ -66,6 +66,22 @@ fn the_first_start_that_fails_ends_the_server() {
 }
 
 #[test]
+fn a_worker_of_the_first_code_that_does_not_start_ends_no_server_whose_new_code_has_loaded() {
+    check_with(workers(2), "reload ready:3 failed:1", "");
+    check_with(workers(2), "reload ready:3 exited:1 exited:2", "");
+    check_with(workers(2), "reload ready:3 violated:1", "kill:1:Violation");
+    check_with(workers(2), "wait:1s reload ready:3 wait:59s", "kill:1:StartedTooSlowly kill:2:StartedTooSlowly");
+    check_with(workers(2), "reload ready:3 exited:1 exited:2 ready:4", "reloaded:Done");
+    check_with(workers(2), "reload ready:3 exited:1 exited:2 ready:4 arrive:a", "assign:a:3");
+    // The new code has loaded once: this is not the first start any more.
+    check_with(workers(2), "reload ready:3 exited:3 exited:1 exited:2", "");
+    check_with(workers(2), "reload ready:3 exited:3 exited:1 exited:2 wait:2s", "start:5 start:6");
+    // Nothing has ever loaded.
+    check_with(workers(2), "reload failed:1", "kill:2:NotNeeded kill:3:NotNeeded");
+    check_with(workers(2), "reload failed:3 exited:3 failed:1", "kill:2:NotNeeded");
+}
+
+#[test]
 fn while_the_application_does_not_start_requests_are_refused() {
     check_with(lenient(), "arrive:a failed:1", "refuse:a:NoApplication done:a");
     check_with(lenient(), "failed:1 arrive:a", "refuse:a:NoApplication done:a");

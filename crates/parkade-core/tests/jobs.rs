@@ -18,6 +18,8 @@ fn check(events: &str, effects: &str) {
 const RUNS: &str = "ready:1 jobs claimed:r";
 /// A coroutine that waits.
 const WAITS: &str = "ready:1:concurrent jobs claimed:r+async park:r:timer:60s:await";
+/// A coroutine that waits, and began to do so later than a branch of it.
+const BRANCHED: &str = "ready:1:concurrent jobs claimed:r+async+once park:r:timer:1s:await branch:r:b:timer:90s wait:1s park:r:timer:60s:await";
 /// No worker could begin it.
 const CLAIMED: &str = "ready:1 jobs claimed:x+endless claimed:r";
 /// A second one was claimed ahead of it.
@@ -222,6 +224,16 @@ fn what_runs_when_the_grace_is_over_is_handed_back_too() {
     let at_once =
         format!("stop_accepting drain:0:0s drain:1:0s recall:r:1:Stopping {back} kill:0:GraceOver kill:1:GraceOver");
     check("ready:1 jobs claimed:r+once drain:0", &at_once);
+}
+
+#[test]
+fn a_coroutine_is_told_nothing_of_its_other_waits_when_the_grace_is_over() {
+    let back = "recall:r:1:Stopping cancelled:b:Stopping verdict:r:back cancelled:r:Stopping";
+    check(&format!("{BRANCHED} drain:5s exited:0 wait:5s"), &format!("{back} dismiss:1"));
+    check(
+        &format!("{BRANCHED} reload ready:2 ready:3 wait:30s"),
+        &format!("kill:0:GraceOver {back} dismiss:1 claim:1"),
+    );
 }
 
 #[test]

@@ -7,10 +7,10 @@ mod script;
 
 use parkade_core::limits::{CHANNEL_RULES_COUNT_MAX, CREDIT_MAX, REQUESTS_COUNT_MAX, STATUS_CHANNELS_COUNT_MAX};
 use parkade_core::{
-    ChannelName, Config, Core, Destination, Effect, Event, HistoryLimits, HttpEffect, MessageId, Moment, Refusal,
-    RequestId, ServerEffect,
+    ChannelName, Config, Core, Destination, Effect, Event, HistoryLimits, HttpEffect, MessageId, Moment, PayloadId,
+    Refusal, RequestId, ServerEffect, Wait, WorkerId,
 };
-use script::{Script, check_with, config};
+use script::{Script, check_with, config, quiet};
 
 #[test]
 fn a_full_queue_refuses_who_needs_a_worker_and_nobody_else() {
@@ -50,6 +50,18 @@ fn no_more_are_parked_than_may() {
 }
 
 #[test]
+fn a_request_may_wait_for_its_branches_however_many_are_parked() {
+    let config = || Config { parked_count_max: 2, ..quiet() };
+    let full =
+        "ready:1:concurrent:9 arrive:a:/async park:a:timer:1s:await branch:a:b:timer:9s wait:1s arrive:c:/stream";
+    check_with(config(), &format!("{full} park:a:timer:1s:await"), "resume:1:ParkedFull:a");
+    check_with(config(), &format!("{full} park:a:branches:x:await"), "");
+    check_with(config(), &format!("{full} park:a:branches:x:await wait:8s"), "resume:1:elapsed:b,a done:b");
+    let script = Script::run(config(), &format!("{full} park:a:branches:x:await"));
+    assert_eq!(script.core.counts().parked, 2, "its wait for its branches is none of its own");
+}
+
+#[test]
 fn no_more_channels_than_may_be() {
     let config = || Config { channels_count_max: 2, ..config() };
     let both = "ready:1:concurrent:9 arrive:a park:a:next:one:answer arrive:b park:b:next:two:answer arrive:c";
@@ -76,6 +88,16 @@ fn a_slot_beyond_all_bounds_is_refused_and_costs_nothing() {
     core.handle(Moment::default(), Event::Arrived { request, destination: Destination::Unknown }, &mut effects);
     assert_eq!(effects[0], Effect::Http(HttpEffect::Refuse { request, refusal: Refusal::QueueFull }));
     assert!(matches!(effects[1], Effect::Server(ServerEffect::Forget { .. })) && effects.len() == 2 && core.is_idle());
+}
+
+#[test]
+fn a_coroutine_is_told_that_there_is_no_slot_for_one_more_wait() {
+    let mut script = Script::run(config(), "ready:1:concurrent arrive:a:/async");
+    let (owner, slot) = (script.request("a"), u32::try_from(REQUESTS_COUNT_MAX).unwrap());
+    let (branch, wait) = (RequestId { slot, generation: 1 }, Wait::Branches);
+    script.told.clear();
+    script.tell(Event::Branched { worker: WorkerId(1), owner, branch, wait, payload: PayloadId(0) });
+    assert_eq!(script.told.join(" "), "resume:1:ParkedFull:? done:?");
 }
 
 #[test]

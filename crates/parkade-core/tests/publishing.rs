@@ -55,6 +55,10 @@ fn whoever_asks_is_told_that_its_message_was_not_published() {
     check(&format!("{refused} park:a:published:1:await"), "resume:1:NotPublished:a");
     check(&format!("{refused} park:a:published:1:await answer:a"), "relay:a done:a");
     check(&format!("{refused} park:a:published:1:answer"), "refuse:a:NotPublished done:a");
+    let twice = format!("{refused} publish:three:a park:a:published:2:await");
+    check(&twice, "resume:1:NotPublished:a");
+    check(&format!("{twice} answer:a"), "refuse:a:NotPublished done:a");
+    check(&format!("{twice} park:a:published:1:await answer:a"), "relay:a done:a");
 }
 
 #[test]

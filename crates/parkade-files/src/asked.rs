@@ -1,40 +1,40 @@
 //! What a request says about the file that is to answer it.
 
-use crate::conditions::Conditions;
+use crate::conditions::{ConditionFields, Conditions};
 use crate::encoding::Encodings;
 
-/// Most requests have no conditions, and a parked request may keep this for long.
+/// A parked request may keep this for long: most accept some encoding, and hardly any has conditions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     pub accepts: Encodings,
-    conditions: Option<Box<Conditions>>,
+    pub given: Option<Box<Conditions>>,
 }
 
 static NONE: Conditions = Conditions::NONE;
 
 impl Asked {
-    /// Of a request with this method and these fields, whose names are in lower case. Conditions and ranges are for `GET`
-    /// and `HEAD`.
+    /// Of a request with this method and these fields, whose names are in lower case. Conditions are for `GET` and `HEAD`,
+    /// ranges for `GET` alone.
     pub fn of<'a>(method: &str, fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut asked = Self::default();
-        let mut conditions = Conditions::NONE;
+        let mut lines = ConditionFields::default();
         for (name, value) in fields {
-            let Ok(value) = std::str::from_utf8(value) else { continue };
             if name == "accept-encoding" {
-                asked.accepts = asked.accepts.and(value);
+                asked.accepts = asked.accepts.and(&String::from_utf8_lossy(value));
             } else {
-                conditions.read(name, value, method == "GET");
+                lines.add(name, value);
             }
         }
+        let conditions = lines.conditions(method == "GET");
         if matches!(method, "GET" | "HEAD") && conditions != Conditions::NONE {
-            asked.conditions = Some(Box::new(conditions));
+            asked.given = Some(Box::new(conditions));
         }
         asked
     }
 
     #[must_use]
     pub fn conditions(&self) -> &Conditions {
-        self.conditions.as_deref().unwrap_or(&NONE)
+        self.given.as_deref().unwrap_or(&NONE)
     }
 }
 
@@ -50,6 +50,8 @@ mod tests {
         let head = Asked::of("HEAD", fields());
         assert!(head.conditions().range.is_none() && head.conditions() != &NONE, "ranges are for GET alone");
         assert_eq!(Asked::of("POST", fields()).conditions(), &NONE);
+        let strange = Asked::of("GET", [("if-match", &b"\"\xff\""[..])].into_iter());
+        assert_ne!(strange.conditions(), &NONE, "it is a condition that does not hold");
         assert_eq!(Asked::of("GET", [("x", &b"\xff"[..]), ("host", b"a")].into_iter()), Asked::default());
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use parkade_jobs::sqlite::{Durability, SqliteStoreOptions};
-use parkade_jobs::{AttemptEnd, Claimed, Command, JobId, NewJob, Reply, SqliteStore, Tag, Wall};
+use parkade_jobs::{AttemptEnd, Claimed, Command, Correlation, JobId, NewJob, Reply, SqliteStore, Tag, Wall};
 
 const BATCH: u32 = 200;
 const LIVES: u32 = 100_000;
@@ -164,6 +164,7 @@ fn enqueue(number: u32) -> Command {
         priority: 0,
         due: None,
         key: None,
+        correlation: Correlation::default(),
     };
     Command::Enqueue { tag: Tag(0), job }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::cluster::ClaimId;
-use parkade_model::{JobId, Wall};
+use parkade_model::{Correlation, JobId, Wall};
 
 /// A job as it is enqueued.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct NewJob {
     pub due: Option<Wall>,
     /// While a job of this name with this key has not ended, no other is stored: that one is returned.
     pub key: Option<Box<str>>,
+    /// The request that enqueues it.
+    pub correlation: Correlation,
 }
 
 /// A job that has been claimed.
@@ -33,6 +35,8 @@ pub struct Claimed {
     pub attempt: u32,
     /// Its outcome counts only for this claim: the next one may have the same attempt.
     pub claim: ClaimId,
+    /// The request that enqueued it.
+    pub correlation: Correlation,
 }
 
 /// How an attempt ended.
@@ -102,6 +106,8 @@ pub struct JobRecord {
     pub result: Option<Bytes>,
     /// Of the last attempt that failed.
     pub error: Option<Box<str>>,
+    /// The request that enqueued it.
+    pub correlation: Correlation,
 }
 
 /// How many jobs there are in each state, and how long the oldest has been ready.

@@ -23,7 +23,7 @@ pub use cluster::ClaimId;
 pub use command::{Command, Fault, Filter, Reply, Tag};
 pub use job::{AttemptEnd, Claimed, EndedJob, JobCounts, JobEnding, JobRecord, JobState, NewJob, ScheduleProgress};
 
-pub use parkade_model::{Allowance, BadJobId, IdMap, JobId, Rate, Wall};
+pub use parkade_model::{Allowance, BadJobId, Correlation, IdMap, JobId, Rate, Wall};
 pub use postgres::PostgresStore;
 pub use schedule::{BadTimetable, Timetable};
 pub use sqlite::SqliteStore;

@@ -12,12 +12,14 @@
 //! | what a parked request waits for, and how it continues | `wait` |
 //! | the parameters of a statement, and the form of its rows | `query` |
 //! | how requests end | `ending` |
+//! | ids of requests as people know them, and their traces | `correlation` |
 //! | jobs, and the bounds of their queues | `job`, `queue` |
 //! | what a worker is for | `worker` |
 //! | the time of day | `wall` |
 //! | limits of the values checked here | `limits` |
 
 mod channel;
+mod correlation;
 mod cursor;
 mod ending;
 mod event_name;
@@ -32,6 +34,7 @@ mod wall;
 mod worker;
 
 pub use channel::{ChannelName, ChannelNameError, HistoryLimits};
+pub use correlation::{Correlation, RequestIdText, TraceParent};
 pub use cursor::{Cursor, CursorError};
 pub use ending::{Ending, Reason, Refusal};
 pub use event_name::{EventName, EventNameError};
@@ -43,6 +46,6 @@ pub use id_map::IdMap;
 pub use job::{ClaimedJob, DeclaredJobs, Failure, JobCaller, JobLookup, JobPolicy, Missed, StoreFault, Verdict};
 pub use query::{Int8, Isolation, Parameter, Shape, TransactionMode};
 pub use queue::{Allowance, QueueBounds, Rate};
-pub use wait::{Errand, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait};
+pub use wait::{Errand, GroupEnd, GroupWait, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait};
 pub use wall::Wall;
 pub use worker::Role;

@@ -35,6 +35,8 @@ pub enum Wait {
     Stored,
     /// Until every branch of the request has ended: the other waits that its coroutine has begun.
     Branches,
+    /// Until all of several waits are over, or the first of them. Each of them joins the request with an id of its own.
+    Group(GroupWait),
     /// Until that job has ended.
     Job {
         job: JobId,
@@ -51,6 +53,23 @@ pub enum Wait {
     Access {
         granted: bool,
     },
+}
+
+/// Several waits as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupWait {
+    pub until: GroupEnd,
+    /// How many waits there are.
+    pub count: u32,
+}
+
+/// When several waits are over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupEnd {
+    /// When all of them are.
+    All,
+    /// When the first of them is.
+    First,
 }
 
 /// What a client wants at the address of a job.

@@ -92,7 +92,7 @@ fn run(
     while ended < count {
         let is_new = submitted - ended < inflight && submitted < count;
         while submitted < count && submitted - ended < inflight {
-            let query = Query { text: text.clone(), parameters: vec![], form };
+            let query = Query { text: text.clone(), commented: None, parameters: vec![], form };
             driver.database.submit(Instant::now(), QueryId(first + submitted), DatabaseWork::Alone(query));
             submitted += 1;
         }

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     database.start(Instant::now());
     let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
     for query in 0..count {
-        let statement = Query { text: sql.as_str().into(), parameters: vec![], form };
+        let statement = Query { text: sql.as_str().into(), commented: None, parameters: vec![], form };
         database.submit(Instant::now(), QueryId(query), DatabaseWork::Alone(statement));
     }
     let (mut polled, mut events, mut ended, mut turns) = (Events::with_capacity(256), vec![], 0, vec![]);

@@ -102,7 +102,12 @@ impl Client {
 }
 
 fn statement(text: &str, parameters: Vec<Parameter>) -> Query {
-    Query { text: text.into(), parameters, form: RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None } }
+    Query {
+        text: text.into(),
+        commented: None,
+        parameters,
+        form: RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None },
+    }
 }
 
 #[test]

@@ -9,6 +9,8 @@ use parkade_model::{Int8, LeaseId, Parameter, Shape, TransactionMode};
 pub struct Query {
     /// One statement.
     pub text: Arc<str>,
+    /// The same with a comment that no other query has: it is sent instead, and not kept prepared.
+    pub commented: Option<Arc<str>>,
     pub parameters: Vec<Parameter>,
     pub form: RowFormat,
 }

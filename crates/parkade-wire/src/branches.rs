@@ -33,6 +33,12 @@ impl Branches {
         !self.parents.is_empty() && self.parents.contains_key(&branch)
     }
 
+    /// The stream that it is a branch of, while it is open.
+    #[must_use]
+    pub fn parent(&self, branch: u32) -> Option<u32> {
+        self.parents.get(&branch).copied()
+    }
+
     /// A branch has had its `RESUME`, and its rows if they followed.
     pub fn close(&mut self, branch: u32) {
         let Some(parent) = self.parents.remove(&branch) else { return };
@@ -54,6 +60,17 @@ impl Branches {
             self.parents.remove(branch);
         }
         branches
+    }
+
+    /// A branch only waits: messages and jobs go on the stream of the request.
+    pub fn check_writes(&self, frame: &FromWorker) -> Result<(), Violation> {
+        if !self.contains(frame.stream()) {
+            return Ok(());
+        }
+        Err(Violation {
+            why: "a branch only waits",
+            ..Violation::new(ProtocolRule::Stream, frame.kind(), frame.stream())
+        })
     }
 
     /// A worker closes a stream only when all its branches are closed.

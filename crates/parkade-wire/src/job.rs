@@ -41,4 +41,7 @@ pub struct RunFrame {
     /// Seconds left.
     pub deadline: Option<f64>,
     pub arguments: Bytes,
+    /// The id of the request that enqueued it, and its trace.
+    pub request_id: Option<String>,
+    pub traceparent: Option<String>,
 }

@@ -73,6 +73,8 @@ pub const STORED_COUNT_MAX: usize = 32_768;
 /// The streams that a worker may be willing to hold, and the range of a delta. Beyond: the rule `credit`.
 pub const CREDIT_MAX: u32 = 65_536;
 
+/// Waits that a request waits for as one: as many as a coroutine may await next to its first. Then: the request ends with 500.
+pub const GROUP_COUNT_MAX: usize = 100;
 /// Streams in one `RESUME`: with 5 bytes for each, the longest message and its names, it is still under `FRAME_BYTES_MAX`.
 pub const RESUMED_COUNT_MAX: usize = 65_536;
 

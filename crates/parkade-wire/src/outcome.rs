@@ -27,6 +27,11 @@ pub enum WaitOutcome<'a> {
     Published { cursor: Cow<'a, str> },
     /// No message came in time; the channel's present cursor.
     Timeout { cursor: Cow<'a, str> },
+    /// Several waits are over; `first`: the one that was over first, and therefore the only one here. `body` is a list of outcomes as [`outcomes`]
+    /// writes it, at most `INLINE_BODY_BYTES_MAX`; `None` when it follows.
+    ///
+    /// [`outcomes`]: crate::encode::outcomes
+    Group { first: Option<u64>, body: Option<Cow<'a, [u8]>> },
     /// The worker has withdrawn its `PARK`.
     Unparked,
     /// The wait was refused, or what it waited for is impossible. `status` is 400 to 599.
@@ -82,10 +87,10 @@ pub enum QueryEffect {
 pub struct EncodedColumns(Bytes);
 
 impl WaitOutcome<'_> {
-    /// Rows whose text follows in `DATA`: their `RESUME` has `MORE`, and names one stream.
+    /// Rows whose text follows in `DATA`, or such outcomes: their `RESUME` has `MORE`, and names one stream.
     #[must_use]
     pub const fn body_follows(&self) -> bool {
-        matches!(self, WaitOutcome::Rows { body: None, .. })
+        matches!(self, WaitOutcome::Rows { body: None, .. } | WaitOutcome::Group { body: None, .. })
     }
 }
 

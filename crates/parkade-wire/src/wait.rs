@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_model::{ChannelName, Cursor, JobId};
+use parkade_model::{ChannelName, Cursor, GroupEnd, JobId};
 
 use crate::exchange::{Added, Response};
 use crate::query::{Begin, QueryRequest};
@@ -44,8 +44,13 @@ pub enum WaitRequest {
     Rollback,
     /// Until everything that the request has enqueued is stored. Only awaited.
     Stored,
-    /// Until every branch of this stream has ended. Only awaited.
+    /// Until every branch of this stream has had its `RESUME`. Only awaited.
     Branches,
+    /// Until all of these are over, or the first of them: at most `GROUP_COUNT_MAX`. Only with a function that is called.
+    Group {
+        until: GroupEnd,
+        waits: Vec<WaitRequest>,
+    },
     /// Until the job has ended.
     Result {
         job: JobId,

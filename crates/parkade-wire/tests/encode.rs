@@ -4,8 +4,9 @@
 mod support;
 
 use bytes::{Bytes, BytesMut};
-use parkade_wire::encode::{self, RequestParts};
-use parkade_wire::{FromCore, WaitOutcome, limits};
+use parkade_model::Correlation;
+use parkade_wire::encode::{self, RequestParts, RunParts};
+use parkade_wire::{FromCore, RunFrame, WaitOutcome, limits};
 use support::{bytes_of, text, vectors, whole};
 
 #[test]
@@ -54,7 +55,10 @@ fn written(frame: &FromCore) -> Vec<u8> {
             encode::request(out, *stream, parts);
         }
         FromCore::Run { stream, run } => {
-            encode::run(out, *stream, run.id, &run.name, run.attempt, run.deadline, &run.arguments);
+            let correlation = Correlation::of_texts(run.request_id.as_deref(), run.traceparent.as_deref());
+            let RunFrame { id, name, attempt, deadline, arguments, .. } = run;
+            let (id, attempt, deadline, correlation) = (*id, *attempt, *deadline, &correlation);
+            encode::run(out, *stream, &RunParts { id, name, attempt, deadline, arguments, correlation });
         }
         FromCore::Data { stream, more, bytes } => encode::data(out, *stream, bytes, *more),
         FromCore::Window { stream, bytes } => encode::window(out, *stream, *bytes),

@@ -4,11 +4,12 @@
 mod support;
 
 use bytes::BytesMut;
-use parkade_model::JobId;
+use parkade_model::{Correlation, JobId};
 use parkade_wire::{FromCore, WaitOutcome, encode, limits};
 use support::whole;
 
 const ID: JobId = JobId::new(7);
+const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 #[test]
 fn a_result_for_many_calls_becomes_several_frames() {
@@ -59,8 +60,12 @@ fn what_is_told_of_a_job_that_failed_is_cut_between_characters() {
 fn a_run_with_the_most_that_a_job_may_have_fits_in_a_frame() {
     let (name, arguments) = ("n".repeat(limits::JOB_NAME_BYTES_MAX), vec![0; limits::ARGUMENTS_BYTES_MAX]);
     let mut out = BytesMut::new();
-    encode::run(&mut out, 1, ID, &name, u32::MAX, Some(f64::MAX), &arguments);
+    let correlation = Correlation::of_texts(Some(&"x".repeat(128)), Some(TRACEPARENT));
+    let (attempt, deadline, correlation) = (u32::MAX, Some(f64::MAX), &correlation);
+    let parts = encode::RunParts { id: ID, name: &name, attempt, deadline, arguments: &arguments, correlation };
+    encode::run(&mut out, 1, &parts);
     let [FromCore::Run { stream: 1, run }] = &whole::<FromCore>(&out).unwrap()[..] else { panic!("no RUN") };
     assert_eq!((run.id, &run.name, run.attempt, run.deadline), (ID, &name, u32::MAX, Some(f64::MAX)));
     assert_eq!(run.arguments, arguments);
+    assert_eq!(run.traceparent.as_deref(), Some(TRACEPARENT));
 }

@@ -136,6 +136,9 @@ impl Link {
             }
             return Ok(());
         }
+        if matches!(frame, FromWorker::Publish { .. } | FromWorker::Enqueue { .. }) {
+            self.branches.check_writes(frame)?;
+        }
         let Some(open) = self.streams.get_mut(&frame.stream()) else {
             return absent(frame, self.opened);
         };

@@ -18,12 +18,12 @@ use parkade_jobs::sqlite::Durability;
 pub use address::{Bind, TrustedPeer, admin};
 pub use in_force::{SettingView, in_force};
 pub use layers::Layers;
-pub use permissions::{Group, Mode};
+pub use permissions::{Mode, SocketGroup};
 pub use table::settings_table;
 pub use token::{TokenError, given as admin_token};
 pub use values::{HEADER_COUNT_MAX, OrNone, duration, positive_duration};
 use values::{
-    count, count_or_none, durability, duration_or_none, head_size, header_count, job_workers, percent, size,
+    count, count_or_none, durability, duration_or_none, head_size, header_count, job_workers, percent, ratio, size,
     size_or_none, threads, whole, workers,
 };
 
@@ -51,6 +51,8 @@ pub struct ServerSettings {
     #[command(flatten)]
     pub log: LogSettings,
     #[command(flatten)]
+    pub traces: TraceSettings,
+    #[command(flatten)]
     pub development: DevelopmentSettings,
     /// Whether this is `parkade dev`: reload on change, show errors as pages.
     #[arg(skip)]
@@ -69,7 +71,7 @@ pub struct ListenSettings {
     pub socket_mode: Mode,
     /// Group of a unix:FILE, as a name or a number; use it with --socket-mode 660
     #[arg(long, value_name = "GROUP")]
-    pub socket_group: Option<Group>,
+    pub socket_group: Option<SocketGroup>,
     /// Proxies whose forwarding headers are trusted: a network, an address, unix or *; may be repeated
     #[arg(long, value_name = "PEER", value_delimiter = ',')]
     pub trust: Vec<TrustedPeer>,
@@ -225,9 +227,20 @@ pub struct DatabaseSettings {
     /// PostgreSQL channel (NOTIFY) whose notifications are published on the channel of the same name; may be repeated
     #[arg(long, value_name = "CHANNEL", value_delimiter = ',')]
     pub listen: Vec<String>,
+    /// Comments in the statements for PostgreSQL, in the format of sqlcommenter: none, the route or job that asks, or also the trace of requests that are sampled (their statements are not kept prepared)
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "off")]
+    pub sql_comments: SqlComments,
     /// Folder for data that outlives the server; it is created when needed
     #[arg(long, value_name = "FOLDER", default_value = ".parkade")]
     pub state: PathBuf,
+}
+
+/// What the comment of a statement says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SqlComments {
+    Off,
+    Route,
+    Trace,
 }
 
 /// Work that outlives its request.
@@ -280,6 +293,21 @@ pub struct LogSettings {
     /// Where the access log goes: a file, or - for standard output
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub access_log_file: PathBuf,
+}
+
+/// Spans of OpenTelemetry.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Traces")]
+pub struct TraceSettings {
+    /// Collector that spans are sent to, as a URL (OTLP over HTTP, in JSON), or off; by default that of OTEL_EXPORTER_OTLP_ENDPOINT
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
+    /// Name of this service in traces; by default that of OTEL_SERVICE_NAME, otherwise the name of the application's file
+    #[arg(long, value_name = "NAME")]
+    pub service_name: Option<String>,
+    /// Share of the traces that begin here which is recorded: 0 to 1. Requests with a traceparent are recorded if that says so
+    #[arg(long, value_name = "SHARE", value_parser = ratio, default_value = "1")]
+    pub trace_ratio: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

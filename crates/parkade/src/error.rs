@@ -9,6 +9,8 @@ pub enum Error {
     Listen { address: String, source: io::Error },
     #[error("--listen: {error}")]
     Channel { error: String },
+    #[error("{0}")]
+    Collector(String),
     #[error("--database: {0}")]
     Database(#[from] crate::databases::DatabaseError),
     #[error("the job store: {0}. The setting for its folder is --state")]

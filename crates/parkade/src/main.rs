@@ -32,6 +32,7 @@ mod status_view;
 mod store;
 mod terminal;
 mod tls_refusal;
+mod traces;
 mod unix_socket;
 mod upstream;
 mod words;

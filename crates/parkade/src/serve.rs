@@ -28,6 +28,7 @@ use crate::http::{Http, Setup};
 use crate::jobs::Jobs;
 use crate::server::{About, EventLoop, Failed, Input, Parts, Server};
 use crate::store::{self, Store};
+use crate::traces::{Collector, Traces};
 use crate::upstream::{Launch, Upstream};
 use crate::{dev, log};
 
@@ -119,17 +120,20 @@ pub fn assemble(
         is_dev: settings.dev,
     };
     let databases = databases(settings)?;
+    let traces = traces(application)?;
     let is_postgres = settings.jobs.jobs.is_some();
     let job_databases = if is_postgres { databases.of_postgres() } else { Vec::new() };
     let parts = Parts {
-        config: Config { job_databases, ..config(settings) },
+        config: Config { job_databases, tells_spells: traces.are_on(), ..config(settings) },
         http,
         upstream: Upstream::new(Launch { own_files: own_files.map(Path::to_owned), ..launch(application) })?,
         databases,
         jobs: jobs(settings)?,
         files: Files::new(open_files_max),
         result_bytes_max: settings.databases.result_limit,
+        sql_comments: settings.databases.sql_comments,
         access_log: guard.access(),
+        traces,
         about,
     };
     let mut server = Server::new(parts);
@@ -289,6 +293,14 @@ fn config(settings: &ServerSettings) -> Config {
         exit_when_the_first_start_fails: !settings.dev,
         ..Config::default()
     }
+}
+
+/// Spans are recorded if there is a collector for them.
+fn traces(application: &ApplicationArgs) -> Result<Traces, Error> {
+    let settings = &application.settings.traces;
+    let variable = |name: &str| std::env::var(name).ok();
+    let collector = Collector::of(settings, &application.target, variable).map_err(Error::Collector)?;
+    collector.map_or_else(|| Ok(Traces::default()), |collector| Ok(Traces::to(collector, settings.trace_ratio)?))
 }
 
 fn databases(settings: &ServerSettings) -> Result<Databases, Error> {

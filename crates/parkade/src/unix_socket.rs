@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::config::{Group, Mode};
+use crate::config::{Mode, SocketGroup};
 
 /// A socket's file, which is removed when this is dropped.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Drop for SocketFile {
 
 /// Listens at a file that is never more open than `mode`. A file that a dead server left is replaced; a socket that
 /// answers, or any other file, is not.
-pub fn listen(path: &Path, mode: Mode, group: Option<Group>, backlog: i32) -> io::Result<(Socket, SocketFile)> {
+pub fn listen(path: &Path, mode: Mode, group: Option<SocketGroup>, backlog: i32) -> io::Result<(Socket, SocketFile)> {
     if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
         if std::os::unix::net::UnixStream::connect(path).is_ok() {
             return Err(io::ErrorKind::AddrInUse.into());

@@ -8,7 +8,21 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from parkade import App, HTTPError, QueryError, Request, Response, Rows, Status, Wait, channel, html, query, transaction
+from parkade import (
+    App,
+    HTTPError,
+    QueryError,
+    Request,
+    Response,
+    Rows,
+    Status,
+    Wait,
+    all_of,
+    channel,
+    html,
+    query,
+    transaction,
+)
 
 BY_PRODUCT = """
     select product, count(*) as orders, sum(amount) as revenue from sales
@@ -36,6 +50,13 @@ class Product:
     revenue: Decimal
 
 
+@dataclass(frozen=True)
+class Overview:
+    best: Product | None
+    sales: int
+    balance: Decimal
+
+
 app = App()
 
 # Rows as JSON; no worker sees these requests.
@@ -52,6 +73,17 @@ def products(since: date = date(2000, 1, 1)) -> Wait:
 def product(name: Name) -> Wait:
     """404 if it was never sold."""
     return query("select product, sum(amount) as revenue from sales where product = $1 group by product", name).one()
+
+
+@app.get("/overview")
+async def overview() -> Overview:
+    """The three statements run at the same time, so it takes as long as the slowest."""
+    best, sales, balance = await all_of(
+        query(f"{BY_PRODUCT} limit 1", date(2000, 1, 1)).one(Product),
+        query("select count(*) from sales").value(int),
+        query("select sum(balance) from accounts").value(Decimal),
+    )
+    return Overview(best, sales or 0, balance or Decimal())
 
 
 @app.get("/analysis")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -64,8 +66,25 @@ def long(): return "x" * 300_000
 def rows(): return query("select n from bids where n > $1", 7).then(total)
 
 def total(rows): return {"rows": len(rows), "sum": sum(row["n"] for row in rows)}
+
+class Foreign(BaseException): pass
+
+def foreign(): raise Foreign("of a library")
+
+@app.get("/foreign")
+def foreign_at_once(): foreign()
+
+@app.get("/foreign-later")
+def foreign_later(): return after(1).then(foreign)
+
+@app.get("/foreign-pieces")
+def foreign_pieces():
+    yield "a"
+    foreign()
+
+app.job(name="foreign")(foreign)
 """
-HOLA, BIG, FEW, LENGTH, PUBLISH, WAIT, INPUT, BROKEN, LONG, QUERY = range(10)
+HOLA, BIG, FEW, LENGTH, PUBLISH, WAIT, INPUT, BROKEN, LONG, QUERY, FOREIGN, FOREIGN_LATER, FOREIGN_PIECES = range(13)
 
 
 def cancel(reason: str = "client_left") -> bytes:
@@ -211,6 +230,29 @@ def test_an_answer_that_breaks_in_the_middle_is_an_error(core: StartCore) -> Non
     assert [name for name, _, _ in frames] == ["RESPONSE+", "DATA+", "ERROR"]
     assert (frames[-1][2].reason, frames[-1][2].text) == ("application", "")  # its record says more
     assert "ValueError: in the middle" in worker.end()[1]
+
+
+def test_an_exception_that_python_does_not_call_one_ends_the_request_and_not_the_worker(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    worker.request(FOREIGN)
+    assert _reason(worker.next()) == ("ERROR", "application", True)
+    worker.request(FOREIGN_LATER)
+    _, _, park = worker.next()
+    worker.send(f.RESUME, 0, [["elapsed"], [worker.number()], park.then.function, [park.then.state]])
+    assert _reason(worker.next()) == ("ERROR", "application", True)
+    worker.run("foreign")
+    assert _reason(worker.next()) == ("ERROR", "application", True)
+    worker.request(FOREIGN_PIECES)
+    frames = [worker.next() for _ in range(3)]
+    assert [name for name, _, _ in frames] == ["RESPONSE+", "DATA+", "ERROR"]
+    assert worker.answer(HOLA, "Anna").body == "Hola Anna"
+    assert "Foreign: of a library" in worker.end()[1]
+
+
+def _reason(frame: Any) -> tuple[str, str, bool]:
+    name, _, error = frame
+    return name, error.reason, "Foreign: of a library" in error.text
 
 
 def test_the_application_has_an_empty_input_and_no_other_program_gets_the_link(core: StartCore) -> None:

@@ -181,9 +181,14 @@ async def left():
     asyncio.ensure_future(_never())
     await waiting
     return "left"
+
+@app.get("/rows-of-two")
+async def rows_of_two():
+    _, *rows = await asyncio.gather(after(1), query("select n from bids"), query("select n from bids"))
+    return f"{[row['n'] for each in rows for row in each]}"
 """
 HOLA, PLAIN, COMPARE, CANCELLED, OWN, TWICE, STREAM, LATE, FOREVER, THEN, IMPATIENT, LARGE, LARGE_PLAIN = range(13)
-RACE, STRAY, FOREIGN, QUERY, GIVEN_UP, ENOUGH, DEAF, IMPATIENT_TASK, LEFT = range(13, 22)
+RACE, STRAY, FOREIGN, QUERY, GIVEN_UP, ENOUGH, DEAF, IMPATIENT_TASK, LEFT, ROWS_OF_TWO = range(13, 23)
 ROWS = [["rows", [["n", "int4"]], "SELECT", 2, None]]
 
 
@@ -322,6 +327,39 @@ def test_a_request_stays_parked_until_its_last_wait_is_over(core: StartCore) -> 
     worker.send(f.RESUME, 0, [["elapsed"], [B]])
     worker.send(f.RESUME, 0, [["elapsed"], [stream]])
     assert worker.next()[2].body == "both"
+
+
+def test_a_core_that_refuses_to_wait_for_the_last_ones_is_not_asked_again(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(TWICE)
+    assert worker.names(2) == [f"PARK {stream}", f"PARK {B}"]
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    assert worker.names(1) == [f"PARK {stream}"]
+    worker.send(f.RESUME, 0, [["refused", "no room", 503], [stream]])
+    assert worker.answer(HOLA, "x").body == "Hola x"
+    worker.send(f.RESUME, 0, [["elapsed"], [B]])
+    assert worker.next()[2].body == "both"
+
+
+def test_a_request_is_not_parked_for_branches_whose_rows_are_arriving(core: StartCore) -> None:
+    """They are over for the core, which would end such a wait at once, again and again."""
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(ROWS_OF_TWO)
+    assert worker.names(3) == [f"PARK {stream}", f"PARK {B}", f"PARK {B + 1}"]
+    follow = ["rows", [["n", "int4"]], "SELECT", 1, None]
+    worker.send(f.RESUME, 0, [follow, [B]], f.MORE)
+    worker.send(f.DATA, B, b"[", f.MORE)
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    assert worker.names(1) == [f"PARK {stream}"], "for the other one"
+    worker.send(f.RESUME, 0, [follow, [B + 1]], f.MORE)
+    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    worker.send(f.DATA, B, b'{"n":1}]')
+    worker.send(f.DATA, B + 1, b'[{"n":2}]')
+    name, _, answer = worker.next()
+    assert (name, answer.body) == ("RESPONSE", "[1, 2]")
+    assert worker.said.count(f"PARK {stream}") == 2
 
 
 def test_a_task_that_is_cancelled_withdraws_its_own_wait(core: StartCore) -> None:

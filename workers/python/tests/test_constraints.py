@@ -15,6 +15,7 @@ import pytest
 from msgspec import Meta
 
 from parkade import App, Cookie, Header, Request, SignatureError, Upload
+from parkade._validation import faults
 from parkade.testing import Client
 from test_parameters import given, refused
 
@@ -229,6 +230,23 @@ def test_of_many_faults_the_first_are_named() -> None:
     assert len(body["parameters"]) == 20
     _, body = refused(order, "POST /", content=b'{"title": 1} x', headers={"content-type": "application/json"})
     assert body["parameters"][0]["name"] == "title"
+
+
+@pytest.mark.parametrize(("line", "looks"), [({}, 21), ({"itemCount": 1}, 10_000)])
+def test_to_find_the_faults_of_a_long_body_costs_little(
+    line: object, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    look = faults._faults_in
+
+    def count(annotation: Any, raw: msgspec.Raw, place: str, *rest: Any) -> Any:
+        read.append(place)
+        return look(annotation, raw, place, *rest)
+
+    monkeypatch.setattr(faults, "_faults_in", count)
+    _, body = refused(order, "POST /", json={"lines": [line] * 20_000 + [{}], "title": "t", "color": "green"})
+    assert body["parameters"][0]["name"] == "color"
+    assert looks <= len(read) <= 2 * looks + 5
 
 
 def test_the_value_of_a_long_fault_is_not_shown() -> None:

@@ -19,7 +19,7 @@ from parkade.testing import Client
 
 
 def headers_of(wait: Wait) -> dict[str, str]:
-    return dict(Headers._of_request((wait.added or p.Added(None, None)).headers or []).pairs())
+    return dict(Headers._of_request((wait._added or p.Added(None, None)).headers or []).pairs())
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_file_is_asked_for_by_its_whole_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert File("a.txt").wait == p.File(f"{tmp_path}/a.txt", p.FileOptions())
-    assert File(Path("/srv/../a.txt")).wait == p.File("/a.txt", p.FileOptions())
-    assert File.within("b", "c d/ü").wait == p.Files(f"{tmp_path}/b", "/c%20d/%C3%BC", p.FilesOptions())
+    assert File("a.txt")._wait == p.File(f"{tmp_path}/a.txt", p.FileOptions())
+    assert File(Path("/srv/../a.txt"))._wait == p.File("/a.txt", p.FileOptions())
+    assert File.within("b", "c d/ü")._wait == p.Files(f"{tmp_path}/b", "/c%20d/%C3%BC", p.FilesOptions())
     assert repr(File("/srv/a")) == "<File /srv/a>"
 
 
@@ -46,7 +46,7 @@ def test_a_file_has_headers() -> None:
         "content-disposition": 'attachment; filename="b.pdf"',
     }
     assert headers_of(File("/a", inline=True)) == {"content-disposition": "inline"}
-    assert File("/a").added is None
+    assert File("/a")._added is None
     assert isinstance(file.headers({"a": "b"}), File)
     for name in ("content-length", "etag", "content-range", "last-modified", "accept-ranges"):
         with pytest.raises(ValueError, match="is the server's to say"):
@@ -67,6 +67,8 @@ def test_a_file_has_headers() -> None:
         ("../../x", 'attachment; filename="x"'),
         ("a;b='c'", "attachment; filename=\"a;b='c'\""),
         ("", "attachment"),
+        ("a/", "attachment"),
+        ("\r\n", "attachment"),
     ],
 )
 def test_a_name_for_browsers(filename: str, told: str) -> None:
@@ -89,6 +91,15 @@ def test_a_name_that_leads_elsewhere_is_404(name: str) -> None:
     assert raised.value.status == 404
 
 
+def test_a_name_that_is_longer_than_any_path_is_404() -> None:
+    for name in ("ü" * 2_049, "x" * 4_097, "x/" * 40_000 + "x", "\u20ac" * 200_000):
+        with pytest.raises(HTTPError) as raised:
+            File.within("/srv", name)
+        assert raised.value.status == 404
+    for name in ("x" * 4_096, "ü" * 2_048):
+        assert File.within("/srv", name)
+
+
 @given(st.lists(st.sampled_from(["a", "..", ".", "/", "\\", "\0", " ", "%2e", "..."]), max_size=6).map("".join))
 def test_a_name_within_a_folder_stays_there(name: str) -> None:
     if is_name_within(name, hidden_files=True):
@@ -97,7 +108,7 @@ def test_a_name_within_a_folder_stays_there(name: str) -> None:
 
 def test_hidden_names_are_for_those_who_ask() -> None:
     assert is_name_within(".well-known/x", hidden_files=True)
-    wait = File.within("/srv", ".env", hidden_files=True).wait
+    wait = File.within("/srv", ".env", hidden_files=True)._wait
     assert isinstance(wait, p.Files)
     assert wait.options.hidden
 
@@ -186,6 +197,66 @@ def test_a_hook_says_who_gets_a_file(folder: Path) -> None:
     answer = client.get("/static/a.txt", headers={"authorization": "x", "range": "bytes=1-2"})
     assert (answer.status, answer.text, answer.headers["x-marked"]) == (206, "12", "yes")
     assert client.get("/static/docs/", headers={"authorization": "x"}).text == "<p>docs"
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_a_path_is_decoded_once(folder: Path, hooked: bool) -> None:
+    (folder / "a%20b.txt").write_text("a percent sign")
+    (folder / "private").mkdir()
+    (folder / "private" / "x.txt").write_text("SECRET")
+    app = App()
+    app.files("/static", folder)
+    if hooked:
+
+        @app.before
+        def check(request: Request) -> Response | None:
+            return Response("no", 403) if request.path.startswith("/static/private/") else None
+
+    client = Client(app)
+    assert client.get("/static/a%2520b.txt").text == "a percent sign"
+    assert client.get("/static/a%20b.txt").status == 404
+    assert client.get("/static/%70rivate/x.txt").status == (403 if hooked else 200)
+    for path in ("%2570rivate/x.txt", "private%2Fx.txt", "private%255Cx.txt", "/private/x.txt", "%c1%b0rivate/x.txt"):
+        answer = client.get(f"/static/{path}")
+        assert answer.status in ((403, 404) if hooked else (404,))
+        assert "SECRET" not in answer.text
+
+
+def test_a_path_that_is_too_long_for_a_wait_is_404(folder: Path) -> None:
+    app = App()
+    app.files("/static", folder)
+    app.before(lambda request: None)
+    assert Client(app).get("/static/" + "x" * 70_000).status == 404
+
+
+def test_a_name_that_no_system_has_is_not_found(folder: Path) -> None:
+    app = App()
+    app.files("/static", folder)
+    app.get("/one", File(folder / ("x" * 300)))
+    client = Client(app)
+    assert client.get("/static/" + "x" * 300).status == 404
+    assert client.get("/static/a.txt/b").status == 404
+    assert client.get("/one").status == 500
+
+
+def test_a_link_does_not_lead_out_of_the_folder(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    secret = tmp_path_factory.mktemp("other") / "secret.gz"
+    secret.write_text("SECRET")
+    (folder / "secret").symlink_to(secret)
+    (folder / "a.txt.gz").symlink_to(secret)
+    (folder / "absolute").symlink_to(folder / "a.txt")
+    (folder / "loop").symlink_to("loop")
+    (folder / "docs" / "back").symlink_to("../a.txt")
+    (folder / "documents").symlink_to("docs")
+    (folder / "out_and_in").symlink_to(f"../{folder.name}/a.txt")
+    app = App()
+    app.files("/static", folder)
+    client = Client(app)
+    for path in ("docs/back", "documents/back"):
+        assert client.get(f"/static/{path}").text == "0123456789"
+    for path in ("secret", "absolute", "loop", "out_and_in"):
+        assert client.get(f"/static/{path}").status == 404, path
+    assert client.get("/static/a.txt", headers={"accept-encoding": "gzip"}).text == "0123456789"
 
 
 def test_a_file_comes_after_a_wait(folder: Path) -> None:

@@ -21,6 +21,7 @@ from parkade import (
     Discard,
     Job,
     JobError,
+    Request,
     Response,
     Retry,
     SignatureError,
@@ -729,6 +730,48 @@ def test_a_result_is_what_the_annotations_say_after_then_and_after_await(capsys:
         assert got("/wrong").status == 500
         assert "wrong_thumb: its parameter result: a value of type dict cannot become Mail" in capsys.readouterr().err
         assert got("/await").json() == ["Thumb", told, True, "Response", None]
+
+
+@pytest.mark.parametrize("hook_is_async", [False, True])
+def test_error_handlers_and_hooks_see_a_result_that_no_function_can_be_called_with(hook_is_async: bool) -> None:
+    app = App()
+
+    @app.job(retries=0)
+    def failing() -> Thumb:
+        raise RuntimeError("broken")
+
+    @app.job
+    def thumbnail() -> Thumb:
+        return Thumb("t", Decimal("1.50"), MOMENT)
+
+    app.get("/failed", lambda: failing.enqueue().result().then(shown_thumb, title="x"))
+    app.get("/wrong", lambda: thumbnail.enqueue().result().then(wrong_thumb))
+
+    @app.error(JobError)
+    def failed(request: Request, error: JobError) -> Response:
+        return Response(f"{request.path}: {error.reason}", 409)
+
+    @app.error(500)
+    def broken() -> str:
+        return "We are sorry."
+
+    if hook_is_async:
+
+        @app.after
+        async def mark_async(request: Request, response: Response) -> None:
+            response.headers["x-path"] = request.path
+    else:
+
+        @app.after
+        def mark(request: Request, response: Response) -> None:
+            response.headers["x-path"] = request.path
+
+    with Client(app) as client:
+        failed_result, wrong = client.get("/failed"), client.get("/wrong")
+        client.run_jobs()
+    assert (failed_result.status, failed_result.text) == (409, "/failed: dead")
+    assert (wrong.status, wrong.text) == (500, "We are sorry.")
+    assert [one.headers["x-path"] for one in (failed_result, wrong)] == ["/failed", "/wrong"]
 
 
 def test_arguments_that_do_not_fit_are_a_failure_and_unreadable_ones_are_discarded() -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from parkade import App, Request, Response, SignatureError, Wait, after
-from parkade._handling.handling import Handling
 from parkade._loading import load
-from parkade._wire import payloads as p
 from parkade.errors import LoadError
 from parkade.testing import Client
 
@@ -158,15 +154,6 @@ def test_the_traceback_of_a_mistake_begins_in_the_application_and_has_one_part(t
 # While it runs
 
 
-def answer(app: App, dev: bool = True) -> None:
-    run = Handling(app, dev=dev).runs[0]
-    head = msgspec.Raw(msgspec.msgpack.encode(["GET", "/", "", msgspec.Raw(b"\x90"), "", "http", "1.1"]))
-    result: Any = run(p.Request(0, [], None, b"", head))
-    if inspect.iscoroutine(result):
-        with pytest.raises(StopIteration):
-            result.send(None)
-
-
 def forgotten() -> object:
     {"a": 1}  # noqa: B018
 
@@ -190,16 +177,32 @@ def waited() -> Wait:
     ("handler", "is_noted"),
     [(forgotten, True), (forgotten_async, True), (meant, False), (optional, False), (waited, False)],
 )
-def test_a_forgotten_return_is_noted_for_a_developer(
-    handler: Any, is_noted: bool, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("hooked", [False, True])
+def test_a_forgotten_return_is_noted_once(
+    handler: Any, is_noted: bool, hooked: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app = App()
     app.get("/", handler)
-    answer(app, dev=False)
-    assert capsys.readouterr().err == ""
-    answer(app)
+    if hooked:
+        app.before(lambda request: None)
+    with Client(app) as client:
+        for _ in range(2):
+            assert client.get("/").status == 204
     line = f"{handler.__name__} ({__file__}:{handler.__code__.co_firstlineno}) returned None"
-    assert (line in capsys.readouterr().err) == is_noted
+    assert capsys.readouterr().err.count(line) == is_noted
+
+
+@pytest.mark.parametrize("function", [forgotten, forgotten_async, meant])
+def test_a_forgotten_return_of_a_function_after_a_wait_is_noted_once(
+    function: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = App(concurrent=True)
+    app.get("/", lambda: after(0).then(function))
+    with Client(app) as client:
+        for _ in range(2):
+            assert client.get("/").status == 204
+    line = f"after a wait: test_mistakes:{function.__name__} ({__file__}:{function.__code__.co_firstlineno}) returned"
+    assert capsys.readouterr().err.count(line) == (function is not meant)
 
 
 def test_a_body_of_another_content_type_is_told_which_it_had() -> None:

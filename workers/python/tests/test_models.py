@@ -58,6 +58,18 @@ def order(body: Order) -> Order:
 SENT = {"title": "a", "day": "2026-11-22", "lines": [{"item": "x", "itemCount": 2}]}
 
 
+def test_of_very_many_faults_only_their_number_is_told() -> None:
+    _, body = refused(order, "POST /", json=SENT | {"lines": [0] * 20})
+    assert [each["name"] for each in body["parameters"]] == [f"lines[{number}]" for number in range(20)]
+    _, body = refused(order, "POST /", json=SENT | {"lines": [0] * 5_000})
+    assert [each["reason"] for each in body["parameters"]] == ["5000 parts of it are wrong"]
+    _, body = refused(plain, "POST /", json={"line": {"item": 1, "itemCount": [0] * 5_000}})
+    assert len(body["detail"]) < 1_000
+
+
+def plain(body: Plain) -> None: ...
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_model_is_a_body_and_an_answer(asynchronous: bool) -> None:
     async def waiting(body: Order) -> Order:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 import pytest
@@ -35,6 +35,11 @@ def described(handler: Any, method: str = "get", path: str = "/", **options: Any
 class Note:
     title: Annotated[str, Meta(min_length=1)]
     stars: int = 1
+
+
+@dataclass
+class Other:
+    other: int
 
 
 def test_a_parameter_is_told_with_its_place_its_type_and_whether_it_is_needed() -> None:
@@ -76,6 +81,13 @@ def test_a_body_is_told(annotation: Any, media: str) -> None:
     assert {"400", "415", "422"} <= set(found["responses"])
 
 
+def test_limits_of_a_body_that_is_text_are_told() -> None:
+    def handler(body: Annotated[str, Meta(max_length=3)]) -> None: ...
+
+    content = described(handler, "post")["requestBody"]["content"]
+    assert content["text/plain"]["schema"] == {"type": "string", "maxLength": 3}
+
+
 def test_a_form_is_told_and_one_with_files() -> None:
     def form(name: str, age: int = 5) -> None: ...
     def upload(file: Upload, title: str = "") -> None: ...
@@ -97,6 +109,7 @@ def nothing() -> None: ...
 def note() -> Note: ...  # type: ignore[empty-body]
 def note_or_nothing() -> Note | None: ...
 def note_or_answer() -> Note | Response: ...  # type: ignore[empty-body]
+def note_other_or_answer() -> Note | Other | Response: ...  # type: ignore[empty-body]
 def answer() -> Response: ...  # type: ignore[empty-body]
 def status() -> Status: ...  # type: ignore[empty-body]
 def rows() -> Rows: ...  # type: ignore[empty-body]
@@ -119,14 +132,16 @@ async def pieces_async() -> AsyncIterator[str]:
         (answer, {"default": []}),
         (status, {"default": []}),
         (rows, {"200": ["application/json"]}),
-        (wait, {"200": []}),
-        (untold, {"200": []}),
+        (note_other_or_answer, {"200": ["application/json"], "default": []}),
+        (wait, {"200": [], "default": []}),
+        (untold, {"200": [], "default": []}),
         (pieces, {"200": ["application/octet-stream"]}),
         (pieces_async, {"200": ["text/plain"]}),
         ("constant", {"200": ["text/plain; charset=utf-8"]}),
         (Response(None, 204), {"204": []}),
         (after(1), {"204": []}),
         (query("select 1"), {"200": ["application/json"]}),
+        (query("select 1").one(), {"200": ["application/json"], "404": ["application/problem+json"]}),
         (channel("a").stream(), {"200": ["text/event-stream"]}),
         (channel("a").next(timeout=1), {"200": [], "204": []}),
     ],
@@ -189,6 +204,35 @@ def test_routes_that_come_later_are_told_too_and_classes_of_one_name_are_two() -
     assert len(found["components"]["schemas"]) == 2
 
 
+T = TypeVar("T")
+
+
+class Page(msgspec.Struct, Generic[T]):
+    items: list[T]
+
+
+def test_pages_of_classes_of_one_name_are_two() -> None:
+    app = App()
+    other = msgspec.defstruct("Note", [("other", int)], module="elsewhere")
+
+    def pages(body: Any) -> Any: ...
+
+    pages.__annotations__ |= {"body": Page[Note], "return": Page[other]}  # type: ignore[valid-type]
+    app.post("/", pages)
+    found = description(app)
+    operation, schemas = found["paths"]["/"]["post"], found["components"]["schemas"]
+
+    def title_of(content: Any) -> list[str]:
+        def followed(schema: Any) -> Any:
+            return schemas[schema["$ref"].rpartition("/")[2]]
+
+        page = followed(content["application/json"]["schema"])
+        return list(followed(page["properties"]["items"]["items"])["properties"])
+
+    assert title_of(operation["requestBody"]["content"]) == ["title", "stars"]
+    assert title_of(operation["responses"]["200"]["content"]) == ["other"]
+
+
 def test_jobs_are_told_where_there_are_any() -> None:
     app = App(jobs_path="/tasks")
 
@@ -196,6 +240,19 @@ def test_jobs_are_told_where_there_are_any() -> None:
     def work() -> None: ...
 
     assert list(description(app)["paths"]["/tasks/{id}"]) == ["get", "delete"]
+
+
+def test_the_address_of_jobs_may_be_that_of_other_methods_too() -> None:
+    app = App()
+    app.post("/jobs/{key}", lambda key: key, name="job")
+
+    @app.job
+    def work() -> None: ...
+
+    (path,) = (found := description(app)["paths"])
+    told = {method: (one["operationId"], one["parameters"][0]["name"]) for method, one in found[path].items()}
+    assert path == "/jobs/{key}"
+    assert told == {"post": ("job", "key"), "get": ("job.2", "key"), "delete": ("job.cancel", "key")}
 
 
 def test_it_may_be_elsewhere_without_a_page_and_behind_a_hook() -> None:
@@ -241,7 +298,7 @@ def test_errors_are_described_once() -> None:
     refer = {
         status: one["content"]["application/problem+json"]
         for status, one in operation["responses"].items()
-        if status > "4"
+        if status.startswith("4")
     }
     assert refer == {
         "404": {"schema": {"$ref": "#/components/schemas/parkade.Problem"}},
@@ -263,6 +320,7 @@ def test_a_route_without_a_name_has_an_id_that_can_be_one_of_a_function() -> Non
 def test_what_a_handler_declares_takes_the_place_of_what_is_not_known() -> None:
     assert list(described(answer, responses={201: Note})["responses"]) == ["201"]
     assert list(described(answer, responses={409: "no"})["responses"]) == ["409", "default"]
+    assert described(answer, responses={499: Note})["responses"]["499"]["description"] == "Error"
 
 
 def test_models_of_pydantic_are_components() -> None:
@@ -289,6 +347,35 @@ def test_models_of_pydantic_are_components() -> None:
     schemas = found["components"]["schemas"]
     assert schemas["Basket"]["properties"]["lines"]["items"] == {"$ref": "#/components/schemas/Line"}
     assert schemas["Line"]["properties"]["item"]["minLength"] == 1
+
+
+def test_models_of_pydantic_of_one_name_are_two_and_their_limits_are_told() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    inner = [pydantic.create_model("Line", __module__=module, **{module: (int, ...)}) for module in ("one", "two")]
+    outer = [pydantic.create_model(f"Basket{number}", line=(one, ...)) for number, one in enumerate(inner)]
+    struct = msgspec.defstruct("Basket0", [("n", int)])
+    app = App()
+
+    def put(body: Any, n: Any = 5) -> Any: ...
+    def get() -> Any: ...
+
+    put.__annotations__ |= {"body": outer[0], "n": Annotated[int, pydantic.Field(ge=1)], "return": outer[1]}
+    get.__annotations__ |= {"return": struct}
+    app.put("/", put)
+    app.get("/", get)
+    found = description(app)
+    operations, schemas = found["paths"]["/"], found["components"]["schemas"]
+
+    def properties_of(content: Any, *names: str) -> list[str]:
+        schema = schemas[content["application/json"]["schema"]["$ref"].rpartition("/")[2]]
+        for name in names:
+            schema = schemas[schema["properties"][name]["$ref"].rpartition("/")[2]]
+        return list(schema["properties"])
+
+    assert properties_of(operations["put"]["requestBody"]["content"], "line") == ["one"]
+    assert properties_of(operations["put"]["responses"]["200"]["content"], "line") == ["two"]
+    assert properties_of(operations["get"]["responses"]["200"]["content"]) == ["n"]
+    assert operations["put"]["parameters"][0]["schema"]["minimum"] == 1
 
 
 def test_a_method_that_openapi_does_not_know_is_left_out() -> None:

@@ -58,7 +58,7 @@ class Name(str):
     ],
 )
 def test_a_value_goes_as_what_databases_read(value: object, sent: object) -> None:
-    (parameter,) = query("select $1", value).wait.parameters
+    (parameter,) = query("select $1", value)._wait.parameters
     assert (parameter, type(parameter) in (type(sent), Name)) == (sent, True)
 
 
@@ -87,7 +87,7 @@ def test_a_value_that_no_database_takes_is_refused_at_once(
 
 
 def test_arrays_may_stand_in_six_arrays() -> None:
-    assert query("select $1", nested(6)).wait.parameters == [nested(6)]
+    assert query("select $1", nested(6))._wait.parameters == [nested(6)]
 
 
 def test_text_with_a_nul_is_the_clients_fault() -> None:

@@ -8,7 +8,8 @@ import itertools
 import re
 import textwrap
 from collections.abc import Iterator
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
@@ -57,8 +58,8 @@ def _described(kind: type) -> Iterator[str]:
             yield one.target.id
 
 
-INSIDE = {"Wait", "Query", "parkade.testing._response"}
-"""Classes and modules with attributes that other parts of the package use, and applications do not."""
+INSIDE = {"parkade.testing._response"}
+"""A module with attributes that other parts of the package use, and applications do not."""
 
 OTHERS = {"args", "told", "outcome"}
 """Python's own of each exception, and what the test client keeps of a job."""
@@ -101,8 +102,21 @@ NAMES = {
     "Fields": (parkade.Fields, f"{MAPPING} getlist items_all"),
     "Channel": (lambda: parkade.channel("news"), "history name next publish stream"),
     "Message": (lambda: Message(b"", "", "0.0", False), "body content_type cursor event gap json text value"),
-    "Job": (lambda: Job(JobState(bytes(16), "job", 1, None), 1), "attempt cancelled deadline id name progress"),
+    "Wait": (lambda: after(1), "headers then"),
+    "Query": (lambda: query("select 1"), "headers one rows shared then value"),
+    "File": (lambda: parkade.File("a.txt"), "headers then within"),
+    "Handle": (lambda: parkade.Handle.of("00000000-0000-0000-0000-000000000001"), "id of result"),
+    "History": (lambda: parkade.History([], "0.0"), "count cursor index json"),
+    "Job": (
+        lambda: Job(JobState(bytes(16), "job", 1, None), 1),
+        "attempt cancelled deadline id name progress request_id traceparent",
+    ),
     "JobFunction": (lambda: parkade.App().job(nothing), "enqueue name options"),
+    "JobWithOptions": (lambda: parkade.App().job(nothing).options(delay=1), "enqueue"),
+    "Connection": (lambda: parkade.jobs.connect("http://127.0.0.1:1"), "close enqueue options result"),
+    "ConnectionWithOptions": (lambda: parkade.jobs.connect("http://127.0.0.1:1").options(delay=1), "enqueue"),
+    "StoredJob": (lambda: parkade.StoredJob("", parkade.App().job(nothing), b""), "arguments id name"),
+    "Templates": (lambda: parkade.Templates(Path(__file__).parent), "folder render text"),
     "Cors": (lambda: parkade.Cors("*"), "credentials expose headers max_age methods origins"),
     "Upload": (lambda: parkade.Upload("", "", b""), "body content_type filename raw_filename"),
 }
@@ -116,6 +130,43 @@ def nothing() -> None: ...
 def test_a_class_shows_what_is_for_applications_and_nothing_else(kind: str) -> None:
     make, names = NAMES[kind]
     assert sorted(name for name in dir(make()) if not name.startswith("_")) == sorted(names.split())
+
+
+METHODS = {"__aenter__", "__await__", "__call__", "__enter__", "__getitem__", "__iter__"}
+
+
+def _functions() -> Iterator[Any]:
+    """Whatever an application calls, with the classes that it is annotated with."""
+    for name, value in PUBLIC:
+        described = (
+            dict(itertools.chain(*(vars(base).items() for base in reversed(value.__mro__))))
+            if inspect.isclass(value)
+            else {"": value}
+        )
+        for part, one in described.items():
+            function = one.fget if isinstance(one, property) else getattr(one, "__func__", one)
+            is_own = inspect.isfunction(function) and function.__module__.startswith("parkade")
+            if is_own and function.__module__ not in INSIDE and (not part.startswith("_") or part in METHODS):
+                yield pytest.param(function, id=f"{name}.{part}")
+
+
+def _classes_in(annotation: Any) -> Iterator[type]:
+    for part in annotation if isinstance(annotation, list) else get_args(annotation):
+        yield from _classes_in(part)
+    kind = get_origin(annotation) or annotation
+    if inspect.isclass(kind) and kind.__module__.startswith("parkade"):
+        yield kind
+
+
+INSTEAD = {"MakeJob"}
+"""What decorators are for type checkers; nobody keeps one to annotate it."""
+
+
+@pytest.mark.parametrize("function", [*_functions()])
+def test_whatever_a_public_function_takes_and_gives_has_a_public_name(function: Any) -> None:
+    hints = get_type_hints(function, localns={"Self": Any, "Unpack": list})
+    private = {kind.__name__ for hint in hints.values() for kind in _classes_in(hint) if kind not in CLASSES}
+    assert private - INSTEAD == set()
 
 
 def _examples() -> Iterator[Any]:

@@ -146,7 +146,7 @@ def test_a_route_says_the_same_with_bytes_as_bytes() -> None:
 def test_a_query_does_not_change() -> None:
     wait = query("select 1")
     wait.one().shared("k")
-    assert wait.wait == query("select 1").wait
+    assert wait._wait == query("select 1")._wait
     assert (repr(wait.one()), repr(wait.then(got))) == (
         "<Query 'select 1' one>",
         "<Query 'select 1' rows.then(test_queries:got)>",

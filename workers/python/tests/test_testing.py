@@ -52,6 +52,28 @@ def test_a_message_published_by_the_same_request_that_waits_is_not_missed() -> N
     assert Client(app).get("/").text == "mine"
 
 
+def test_a_message_for_two_waits_of_a_request_may_end_only_one_of_them() -> None:
+    app = App()
+
+    async def heard() -> str:
+        message = await channel("news").next(timeout=5)
+        return message.text if message else ""
+
+    @app.get("/")
+    async def first() -> str:
+        tasks = {asyncio.ensure_future(heard()) for _ in range(2)}
+        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        return " ".join(task.result() for task in done)
+
+    with Client(app) as client:
+        response = client.get("/")
+        client.publish("news", "hello")
+        assert response.text == "hello"
+        assert client.parked == 0
+
+
 def test_requests_carry_what_they_are_given() -> None:
     app = App()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parkade import App, Job, after, html, jobs
+from parkade import App, Job, Request, after, html, jobs
 from parkade.testing import Client, Parked
 
 NOBODY = "0192f3a4-5b6c-7d8e-9f01-23456789abcd"
@@ -200,3 +200,34 @@ def test_a_private_job_is_to_clients_as_one_that_there_is_not() -> None:
         assert client.get(f"/jobs/{id}", headers={"Prefer": "wait=20"}).status == 404
         client.run_jobs()
         assert (client.jobs[0].state, client.get(f"/jobs/{id}").status) == ("completed", 404)
+
+
+def test_a_job_knows_the_request_that_enqueued_it_and_its_trace() -> None:
+    app = App()
+    seen: list[tuple[str | None, str | None]] = []
+
+    @app.job
+    def last(job: Job) -> None:
+        seen.append((job.request_id, job.traceparent))
+
+    @app.job
+    async def first(job: Job) -> None:
+        seen.append((job.request_id, job.traceparent))
+        await after(1)
+        seen.append((job.request_id, job.traceparent))
+        last.enqueue()
+
+    @app.post("/")
+    def begin(request: Request) -> str:
+        first.enqueue()
+        return request.id
+
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    with Client(app) as client:
+        for headers, expected in (({"traceparent": trace}, trace), ({"traceparent": "nonsense"}, None)):
+            id = client.post("/", headers=headers).text
+            client.run_jobs()
+            client.advance(1)
+            client.run_jobs()
+            assert seen == [(id, expected)] * 3
+            seen.clear()

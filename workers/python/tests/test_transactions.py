@@ -149,7 +149,7 @@ def test_begin_says_what_kind_of_transaction(isolation: Any) -> None:
         t = transaction(database="other", isolation=isolation, read_only=True)
         begun.append(t._begin.options)
         async with t:
-            return repr(t.query("a", deadline=1).wait.options)
+            return repr(t.query("a", deadline=1)._wait.options)
 
     with client_for(handler) as client:
         client.database({}, name="other")

@@ -174,6 +174,23 @@ def test_what_is_no_longer_held_is_told_as_a_gap() -> None:
     assert client.get("/").json() == [3, True]
 
 
+def test_a_history_ends_on_the_clients_clock_and_the_next_message_tells_of_the_gap() -> None:
+    app = App()
+    app.channel("brief", age=60)
+    app.get("/{name}", lambda name, since: channel(name).next(since=since).then(with_gap))
+    app.get("/{name}/held", lambda name: channel(name).history())
+    client = Client(app)
+    for name in ("brief", "usual"):
+        client.publish(name, "first")
+    client.advance(60)
+    assert [len(client.get(f"/{name}/held").json()["messages"]) for name in ("brief", "usual")] == [0, 1]
+    waiting = [client.get("/brief", params={"since": cursor}) for cursor in ("7e57.0", "7e57.1", "7e57.2")]
+    client.publish("brief", "second")
+    assert [one.json() for one in waiting] == [["second", True], ["second", False], ["second", True]]
+    client.advance(300)
+    assert client.get("/usual/held").json()["messages"] == []
+
+
 def with_gap(message: Message) -> list[Any]:
     return [message.value, message.gap]
 
@@ -269,6 +286,7 @@ def test_a_function_that_no_worker_could_find_is_refused_at_once() -> None:
         (lambda: after(1).then(with_message, other=1), SignatureError, "takes no other"),
         (lambda: after(1).then(with_message), SignatureError, "needs lot"),
         (lambda: channel("a").stream().then(nothing), WaitError, "no .then"),
+        (lambda: after(1).then(nothing).then(got), WaitError, "a wait has one .then"),
         (lambda: after(-1), ValueError, "not negative"),
         (lambda: after(float("nan")), ValueError, "finite"),
         (lambda: channel("a").next(timeout=-1), ValueError, "not negative"),

@@ -97,6 +97,9 @@ def told(value: Any) -> Any:
     if isinstance(value, p.Request):
         head = msgspec.structs.astuple(p.read_head(value.head))
         return plain([*msgspec.structs.astuple(value)[:4], head if head[-1] else head[:-1]])
+    if isinstance(value, p.Run):
+        known = msgspec.structs.astuple(value)
+        return plain(known if value.request_id is not None else known[:5])
     return plain(value)
 
 

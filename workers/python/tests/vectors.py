@@ -33,6 +33,11 @@ def routes() -> Any:
     return _load(file) if file.exists() else None
 
 
+def files() -> Any:
+    """Which files paths name, and what is answered for them."""
+    return _load(FOLDER / "files.json")
+
+
 def unhex(text: str) -> bytes:
     """Bytes from hexadecimal with spaces, in which `61*3` repeats a byte."""
     return b"".join(_word(word) for word in text.split())
@@ -58,4 +63,4 @@ def _word(word: str) -> bytes:
 
 def _load(file: Path) -> Any:
     content = json.loads(file.read_text())
-    return content if isinstance(content, list) or file.stem == "routes" else [content]
+    return content if isinstance(content, list) or file.parent == FOLDER else [content]

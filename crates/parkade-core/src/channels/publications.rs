@@ -10,8 +10,17 @@ use parkade_model::{Cursor, IdMap, Refusal, RequestId};
 #[derive(Debug, Default)]
 pub struct Publications {
     cursors: IdMap<RequestId, OwnMessages>,
-    /// Requests of which a message was not published, and why. Their answers must not report success.
-    faults: IdMap<RequestId, Refusal>,
+    /// Requests of which a message was not published. Their answers must not report success.
+    unpublished: IdMap<RequestId, Unpublished>,
+}
+
+/// What a request has not been told of.
+#[derive(Debug)]
+struct Unpublished {
+    /// How many messages; never 0.
+    count: u32,
+    /// Why the first one was not published.
+    refusal: Refusal,
 }
 
 /// The last messages of a request, by the number that its worker gave them. Most publish one, which allocates nothing.
@@ -38,24 +47,36 @@ impl Publications {
         own.earlier.push_back(std::mem::replace(&mut own.last, message));
     }
 
-    /// The cursor of that message, or why there is none. Whoever is told of a fault may answer what it likes.
+    /// The cursor of that message, or why there is none. Whoever is told of every message that was not published may answer what it likes.
     pub fn ask(&mut self, request: RequestId, number: u64) -> Result<Cursor, Refusal> {
         let own = self.cursors.get(&request);
-        let mut messages = own.into_iter().flat_map(|own| std::iter::once(&own.last).chain(&own.earlier));
-        match messages.find(|(known, _)| *known == number) {
+        let mut newest_first =
+            own.into_iter().flat_map(|own| std::iter::once(&own.last).chain(own.earlier.iter().rev()));
+        match newest_first.find(|(known, _)| *known == number) {
             Some((_, cursor)) => Ok(*cursor),
-            None => Err(self.faults.remove(&request).unwrap_or(Refusal::CursorUnknown)),
+            None => Err(self.tell_of_one(request).unwrap_or(Refusal::CursorUnknown)),
         }
+    }
+
+    fn tell_of_one(&mut self, request: RequestId) -> Option<Refusal> {
+        let unpublished = self.unpublished.get_mut(&request)?;
+        let refusal = unpublished.refusal;
+        unpublished.count -= 1;
+        if unpublished.count == 0 {
+            self.unpublished.remove(&request);
+        }
+        Some(refusal)
     }
 
     /// A client that gets the answer of this request would believe that its message is in the channel.
     pub fn hold_against(&mut self, request: RequestId, refusal: Refusal) {
-        self.faults.entry(request).or_insert(refusal);
+        let unpublished = self.unpublished.entry(request).or_insert(Unpublished { count: 0, refusal });
+        unpublished.count = unpublished.count.saturating_add(1);
     }
 
     /// Why a message of this request was not published.
     pub fn held_against(&self, request: RequestId) -> Option<Refusal> {
-        if self.faults.is_empty() { None } else { self.faults.get(&request).copied() }
+        if self.unpublished.is_empty() { None } else { self.unpublished.get(&request).map(|some| some.refusal) }
     }
 
     /// The request has ended.
@@ -63,8 +84,8 @@ impl Publications {
         if !self.cursors.is_empty() {
             self.cursors.remove(&request);
         }
-        if !self.faults.is_empty() {
-            self.faults.remove(&request);
+        if !self.unpublished.is_empty() {
+            self.unpublished.remove(&request);
         }
     }
 }

@@ -26,11 +26,30 @@ pub struct Code {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Starts {
     Untried,
-    /// The first start has failed: nothing has ever worked.
-    NeverWorked,
-    Works,
-    /// It had worked, but the last start failed.
-    WorksNoMore,
+    /// The first start failed, and no worker has ever loaded the application.
+    NeverLoaded,
+    Loads,
+    /// A worker has loaded the application, perhaps as new code that does not serve yet, but the last start of the code that serves failed.
+    LoadsNoMore,
+}
+
+impl Starts {
+    /// A worker has loaded the application. `serves`: its code serves.
+    fn loaded(self, serves: bool) -> Self {
+        match self {
+            Self::Untried | Self::Loads => Self::Loads,
+            Self::NeverLoaded | Self::LoadsNoMore if serves => Self::Loads,
+            Self::NeverLoaded | Self::LoadsNoMore => Self::LoadsNoMore,
+        }
+    }
+
+    /// A worker of the code that serves did not start.
+    fn failed(self) -> Self {
+        match self {
+            Self::Untried | Self::NeverLoaded => Self::NeverLoaded,
+            Self::Loads | Self::LoadsNoMore => Self::LoadsNoMore,
+        }
+    }
 }
 
 /// New code is being started next to the old.
@@ -96,7 +115,7 @@ impl Code {
 
     /// Whether the last start of a worker of requests failed.
     pub fn fails_to_start(&self) -> bool {
-        matches!(self.starts, Starts::NeverWorked | Starts::WorksNoMore)
+        matches!(self.starts, Starts::NeverLoaded | Starts::LoadsNoMore)
     }
 
     /// A worker of this generation is ready. Whether it serves.
@@ -105,9 +124,9 @@ impl Code {
             reload.declared = reload.declared.or(declared);
         }
         let serves = generation == self.serving;
+        self.starts = self.starts.loaded(serves);
         if serves {
             self.declared = self.declared.or(declared);
-            self.starts = Starts::Works;
         }
         serves
     }
@@ -117,11 +136,10 @@ impl Code {
         self.table.replace(table) != Some(table)
     }
 
-    /// A worker that serves did not start. Whether nothing has ever worked before.
+    /// A worker of the code that serves did not start. Returns whether no worker of any code has ever loaded the application.
     pub fn start_failed(&mut self) -> bool {
-        let is_first = matches!(self.starts, Starts::Untried | Starts::NeverWorked);
-        self.starts = if is_first { Starts::NeverWorked } else { Starts::WorksNoMore };
-        is_first
+        self.starts = self.starts.failed();
+        self.starts == Starts::NeverLoaded
     }
 
     /// A worker of this generation has died. Whether it belonged to the new code, whose reload fails by that.
@@ -193,7 +211,7 @@ impl Code {
     /// The new code serves, and the old workers drain. Returns the new table, if it is another one.
     fn switch(&mut self, cx: &mut Context, workers: &mut WorkerPool, reload: Reload) -> Option<TableId> {
         self.serving = reload.generation;
-        self.starts = Starts::Works;
+        self.starts = Starts::Loads;
         self.declared = reload.declared;
         cx.counts.reloads_done += 1;
         self.end_reload(cx, reload, ReloadOutcome::Done);

@@ -44,7 +44,7 @@ pub struct QueueRate {
     /// Since when requests have been queued in it for the present workers. `None`: it is empty.
     since: Option<Moment>,
     /// The starts since then, the newest last.
-    spells: VecDeque<Spell>,
+    windows: VecDeque<RateWindow>,
     /// When the last of them was given to a worker.
     last: Moment,
     answers: Answers,
@@ -59,7 +59,7 @@ struct Answers {
 
 /// A short time, and how many were given to workers in it.
 #[derive(Debug, Clone, Copy)]
-struct Spell {
+struct RateWindow {
     began: Moment,
     starts: u64,
 }
@@ -93,13 +93,13 @@ impl QueueRate {
     pub fn started(&mut self, now: Moment) {
         let Some(since) = &mut self.since else { return };
         self.last = now;
-        match self.spells.back_mut() {
-            Some(spell) if now - spell.began < QUEUE_SPELL_MIN => spell.starts += 1,
-            Some(_) | None => self.spells.push_back(Spell { began: now, starts: 1 }),
+        match self.windows.back_mut() {
+            Some(window) if now - window.began < QUEUE_SPELL_MIN => window.starts += 1,
+            Some(_) | None => self.windows.push_back(RateWindow { began: now, starts: 1 }),
         }
-        if self.spells.len() > QUEUE_SPELLS_COUNT_MAX {
-            self.spells.pop_front();
-            *since = self.spells[0].began;
+        if self.windows.len() > QUEUE_SPELLS_COUNT_MAX {
+            self.windows.pop_front();
+            *since = self.windows[0].began;
         }
     }
 
@@ -114,7 +114,7 @@ impl QueueRate {
     pub fn settled(&mut self, now: Moment, is_empty: bool) {
         if is_empty {
             self.since = None;
-            self.spells.clear();
+            self.windows.clear();
         } else {
             self.since.get_or_insert(now);
         }
@@ -122,7 +122,7 @@ impl QueueRate {
 
     fn staffed(&mut self, now: Moment) {
         self.since = self.since.map(|_| now);
-        self.spells.clear();
+        self.windows.clear();
     }
 
     /// Whether requests are queued in it.
@@ -163,9 +163,9 @@ impl QueueRate {
     fn times(&self, end: Moment, enough: u64) -> impl Iterator<Item = (Duration, u64)> {
         let mut starts = 0;
         let mut is_over = false;
-        let times = self.spells.iter().rev().map(move |spell| {
-            starts += spell.starts;
-            (end - spell.began, starts)
+        let times = self.windows.iter().rev().map(move |window| {
+            starts += window.starts;
+            (end - window.began, starts)
         });
         let times = times.skip_while(move |(_, starts)| *starts < enough);
         times.take_while(move |(seen, _)| !std::mem::replace(&mut is_over, *seen >= QUEUE_LOOK_BACK))
@@ -338,7 +338,7 @@ mod tests {
         let mut rate = QueueRate::default();
         rate.settled(at(0), false);
         (0..1_000_000).for_each(|millis| rate.started(at(millis)));
-        assert!(rate.spells.len() <= QUEUE_SPELLS_COUNT_MAX);
+        assert!(rate.windows.len() <= QUEUE_SPELLS_COUNT_MAX);
         assert!(rate.soonest(at(1_000_000), 1_000, of(1)).unwrap() <= Duration::from_millis(1_100));
     }
 }

@@ -102,15 +102,15 @@ impl Supervisor {
         }
     }
 
-    /// If the very first start fails, no client is being served yet, and the server exits to tell the operator. Workers of jobs start only after
-    /// the application has loaded once.
+    /// If the very first start fails, no client is being served yet, and the server exits to tell the operator. It never exits after a worker of any
+    /// code has loaded the application: new code may be about to serve. Workers of jobs start only after that.
     fn start_failed(&mut self, cx: &Context, dead: &Worker) {
         self.roles.of_mut(dead.role).back_off.failed_to_start(cx.now, dead.started);
         if dead.role == Role::Jobs {
             return;
         }
-        let is_first = self.code.start_failed();
-        if is_first && cx.config.exit_when_the_first_start_fails && self.service.is_open() {
+        let has_never_loaded = self.code.start_failed();
+        if has_never_loaded && cx.config.exit_when_the_first_start_fails && self.service.is_open() {
             self.service.fail(cx.now, ExitReason::ApplicationFailed);
         }
     }

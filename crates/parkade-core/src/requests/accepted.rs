@@ -21,18 +21,21 @@ pub fn route(step: &mut Step<'_>, life: Accepted, destination: Destination) -> L
             enqueue(step, life, Work::Fallback { table }, deadline)
         }
         Destination::Wait { route, wait, then, deadline } => {
-            let mut journey = leave(step, life).queued(step.cx.now);
+            let journey = leave(step, life);
+            let mut journey = step.queued(journey);
             journey.set_patience(deadline.into());
             journey.silence(step.cx);
             park(step, journey, route, wait, then)
         }
         Destination::Constant { route } => {
-            let journey = leave(step, life).queued(step.cx.now);
+            let journey = leave(step, life);
+            let journey = step.queued(journey);
             step.cx.effects.push(Effect::Http(HttpEffect::Constant { request: step.request, route }));
             step.done(journey)
         }
         Destination::Preflight => {
-            let journey = leave(step, life).queued(step.cx.now);
+            let journey = leave(step, life);
+            let journey = step.queued(journey);
             step.cx.effects.push(Effect::Http(HttpEffect::Preflight { request: step.request }));
             step.done(journey)
         }
@@ -55,7 +58,8 @@ pub fn expire(step: &mut Step<'_>, mut life: Accepted) -> Life {
 }
 
 pub fn cancel(step: &mut Step<'_>, life: Accepted, reason: Reason) -> Life {
-    let journey = leave(step, life).queued(step.cx.now);
+    let journey = leave(step, life);
+    let journey = step.queued(journey);
     step.tell_client(reason, Refusal::QueuedTooLong);
     step.cancelled(journey, reason)
 }

@@ -2,7 +2,7 @@
 
 use super::happening::Happening;
 use super::journey::Journey;
-use super::life::{Life, Parked};
+use super::life::{Life, Parked, Sequel};
 use super::step::{Step, refusal_of};
 use crate::effect::{Effect, Outcome, ServerEffect};
 use crate::waits::Watch;
@@ -23,17 +23,38 @@ pub fn end(step: &mut Step<'_>, journey: Journey, worker: WorkerId, outcome: Out
     Life::Done
 }
 
-/// It is cancelled with its request, which the worker is told, or else alone.
+/// The same, of a member of a group. If that is over now, its request goes on.
+pub fn end_member(step: &mut Step<'_>, journey: Journey, outcome: Outcome) -> Life {
+    let (request, ending, times) = (step.request, Ending::Done, journey.end(step.cx));
+    let owner = step.waits.branches.owner_of(request);
+    step.waits.branches.end(request);
+    let over = step.waits.end_member(owner, request, outcome);
+    step.cx.effects.push(Effect::Server(ServerEffect::Forget { request, ending, times }));
+    step.fleet.note_end();
+    if let Some(outcome) = over {
+        step.turn_other(owner, Happening::Woken(outcome));
+    }
+    Life::Done
+}
+
+/// It is cancelled with its request, or else alone, which the worker or the group is told.
 pub fn cancel(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
     step.waits.cancel(step.cx, step.request, life.watch, reason, None);
     life.sequel.leave(step.fleet);
-    let journey = life.journey.waited(step.cx.now);
-    if let Some(worker) = life.sequel.awaiting_worker().filter(|_| step.waits.branches.contains(step.request)) {
+    let journey = step.waited(life.journey);
+    if step.waits.branches.contains(step.request) {
         let refusal = refusal_of(reason, Refusal::DeadlinePassed).unwrap_or(Refusal::CancelledByOperator);
-        return end(step, journey, worker, Outcome::Refused { refusal });
+        return follow_alone(step, journey, life.sequel, Outcome::Refused { refusal });
     }
     let (request, ending, times) = (step.request, Ending::Cancelled(reason), journey.end(step.cx));
     step.cx.effects.push(Effect::Server(ServerEffect::Forget { request, ending, times }));
     step.fleet.note_end();
     Life::Cancelled
+}
+
+fn follow_alone(step: &mut Step<'_>, journey: Journey, sequel: Sequel, outcome: Outcome) -> Life {
+    match sequel.awaiting_worker() {
+        Some(worker) => end(step, journey, worker, outcome),
+        None => end_member(step, journey, outcome),
+    }
 }

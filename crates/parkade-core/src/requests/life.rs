@@ -77,6 +77,8 @@ pub enum Sequel {
         worker: WorkerId,
         place: Place,
     },
+    /// What comes of it counts for the group that it is a member of.
+    Member,
 }
 
 /// The name of a state, without what belongs to it.
@@ -125,6 +127,8 @@ impl Sequel {
         match self {
             Self::Answer => Then::Answer,
             Self::Call { concurrent } => Then::Call { concurrent },
+            // The outcome is needed whole.
+            Self::Member => Then::Call { concurrent: false },
             Self::Await { .. } | Self::Branch { .. } => Then::Await,
         }
     }
@@ -133,8 +137,13 @@ impl Sequel {
     pub fn awaiting_worker(self) -> Option<WorkerId> {
         match self {
             Self::Await { worker, .. } | Self::Branch { worker, .. } => Some(worker),
-            Self::Answer | Self::Call { .. } => None,
+            Self::Answer | Self::Call { .. } | Self::Member => None,
         }
+    }
+
+    /// Whether it is one of several waits of a request, which ends with it.
+    pub fn is_branch(self) -> bool {
+        matches!(self, Self::Branch { .. } | Self::Member)
     }
 
     /// The wait is over: its coroutine does not wait any more.

@@ -243,14 +243,26 @@ impl Requests {
         self.hand_back(with, Lane::Waiting);
     }
 
-    /// Cancels all requests that have not ended. Returns whether there were any.
-    pub fn cancel_all(&mut self, with: &mut Components<'_>, reason: Reason) -> bool {
-        let is_whole = |request: &RequestId| !with.waits.branches.contains(*request);
-        let left: Vec<RequestId> = self.lives.iter().map(|(request, _)| request).filter(is_whole).collect();
-        for request in &left {
+    /// An operator ends the request, or the one that this is a branch of.
+    pub fn cancel_by_operator(&mut self, with: &mut Components<'_>, request: RequestId) {
+        let request = with.waits.branches.owner_of(request);
+        self.turn(with, request, Happening::Cancelled(Reason::Operator));
+    }
+
+    /// Cancels these. Branches among them are left out: they end with their requests. Returns whether there were any others.
+    pub fn cancel_each(&mut self, with: &mut Components<'_>, mut requests: Vec<RequestId>, reason: Reason) -> bool {
+        // All before the first: the branches of a request that has ended are known no longer.
+        requests.retain(|request| !with.waits.branches.contains(*request));
+        for request in &requests {
             self.turn(with, *request, Happening::Cancelled(reason));
         }
-        !left.is_empty()
+        !requests.is_empty()
+    }
+
+    /// Cancels all requests that have not ended. Returns whether there were any.
+    pub fn cancel_all(&mut self, with: &mut Components<'_>, reason: Reason) -> bool {
+        let left = self.lives.iter().map(|(request, _)| request).collect();
+        self.cancel_each(with, left, reason)
     }
 
     /// A message is about to wake the request.
@@ -266,10 +278,8 @@ impl Requests {
     }
 
     fn hand_back(&mut self, with: &mut Components<'_>, lane: Lane) {
-        let runs: Vec<RequestId> = self.queue.lane(lane).values().collect();
-        for run in runs {
-            self.turn(with, run, Happening::Cancelled(Reason::Stopping));
-        }
+        let runs = self.queue.lane(lane).values().collect();
+        self.cancel_each(with, runs, Reason::Stopping);
     }
 
     /// A frame about a request that the worker does not hold, or that is cancelled.

@@ -10,15 +10,18 @@ use super::{admission, branch_end, routed};
 use crate::effect::{Effect, Outcome, StatementSource, WorkerEffect};
 use crate::queries::fate_unknown;
 use crate::routes::RouteId;
-use crate::waits::{Begun, Continuation, NewWait, WaitChange};
+use crate::waits::{Begun, Continuation, NewWait, WaitChange, Watch};
 use parkade_model::{Reason, Refusal, Wait};
 
 /// A wait begins. The journey has no alarm, and nobody watches for the request yet. `source`: where the statement of a query is found.
 pub fn begin(step: &mut Step<'_>, journey: Journey, sequel: Sequel, wait: Wait, source: StatementSource) -> Life {
-    if step.requests.lives.count_of(State::Parked) >= step.cx.config.parked_count_max {
+    // A wait for branches asks for nothing more than what has begun. If it were refused, its worker could only ask again.
+    let is_for_branches = matches!(wait, Wait::Branches);
+    if step.requests.lives.count_of(State::Parked) >= step.cx.config.parked_count_max && !is_for_branches {
         return go_on(step, journey, sequel, Outcome::Refused { refusal: Refusal::ParkedFull });
     }
-    step.cx.counts.parked += u64::from(!step.is_run() && !matches!(sequel, Sequel::Branch { .. }));
+    let is_first = !is_for_branches && !sequel.is_branch();
+    step.cx.counts.parked += u64::from(is_first && !step.is_run());
     let new = new_wait(step, &journey, sequel);
     let begun = step.waits.begin(step.cx, new, wait, source);
     park(step, journey, sequel, begun)
@@ -49,6 +52,10 @@ fn go_on(step: &mut Step<'_>, journey: Journey, sequel: Sequel, outcome: Outcome
 
 /// Its wait is over. A message that is the answer has been sent already.
 pub fn wake(step: &mut Step<'_>, life: Parked, outcome: Outcome) -> Life {
+    if matches!(life.watch, Watch::Group) {
+        // Nobody needs the others.
+        step.end_branches(Reason::ClientLeft);
+    }
     let continuation = step.waits.end(step.cx, (step.request, life.sequel.then()), life.watch, outcome);
     let (journey, sequel) = unpark(step, life);
     match continuation {
@@ -107,7 +114,7 @@ pub fn give_query_up(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life 
 
 /// Ends the wait, and with it the request.
 pub fn cancel(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
-    if matches!(life.sequel, Sequel::Branch { .. }) {
+    if life.sequel.is_branch() {
         return branch_end::cancel(step, life, reason);
     }
     let request = step.request;
@@ -124,7 +131,8 @@ pub fn cancel(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
     {
         step.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker, reason }));
     }
-    step.cancelled(life.journey.waited(step.cx.now), reason)
+    let journey = step.waited(life.journey);
+    step.cancelled(journey, reason)
 }
 
 fn apply(step: &mut Step<'_>, mut life: Parked, change: WaitChange) -> Life {
@@ -137,7 +145,8 @@ fn apply(step: &mut Step<'_>, mut life: Parked, change: WaitChange) -> Life {
         WaitChange::Over(outcome) => wake(step, life, outcome),
         WaitChange::Cancelled(reason) => cancel(step, life, reason),
         WaitChange::QueryUnknown(reason) => {
-            if life.sequel.awaiting_worker().is_some() || ends_query_alone(step, reason) {
+            let is_told = life.sequel.awaiting_worker().is_some() || life.sequel.is_branch();
+            if is_told || ends_query_alone(step, reason) {
                 return wake(step, life, Outcome::Refused { refusal: fate_unknown(reason) });
             }
             cancel(step, life, reason)
@@ -148,7 +157,7 @@ fn apply(step: &mut Step<'_>, mut life: Parked, change: WaitChange) -> Life {
 /// The wait is over, and watched for no longer.
 fn unpark(step: &mut Step<'_>, life: Parked) -> (Journey, Sequel) {
     life.sequel.leave(step.fleet);
-    let mut journey = life.journey.waited(step.cx.now);
+    let mut journey = step.waited(life.journey);
     journey.silence(step.cx);
     (journey, life.sequel)
 }

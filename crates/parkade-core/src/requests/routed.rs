@@ -43,7 +43,8 @@ pub fn give(step: &mut Step<'_>, mut life: Routed, worker: WorkerId) -> Life {
     if is_run && assignment.has_begun {
         life.journey.start_spell(step.cx, request);
     }
-    Life::Running(Running::new(life.journey.queued(step.cx.now), worker, assignment.place, life.work))
+    let journey = step.queued(life.journey);
+    Life::Running(Running::new(journey, worker, assignment.place, life.work))
 }
 
 pub fn refuse(step: &mut Step<'_>, life: Routed, refusal: Refusal) -> Life {
@@ -63,5 +64,6 @@ pub fn cancel(step: &mut Step<'_>, life: Routed, reason: Reason) -> Life {
     step.leave_queue(&life.work, life.place);
     life.work.release(step.waits);
     step.tell_client(reason, Refusal::QueuedTooLong);
-    step.cancelled(life.journey.queued(step.cx.now), reason)
+    let journey = step.queued(life.journey);
+    step.cancelled(journey, reason)
 }

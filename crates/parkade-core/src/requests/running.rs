@@ -16,7 +16,7 @@ use parkade_model::{PayloadId, Reason, Refusal, RequestId, Then, Wait};
 
 /// Its worker is gone and had not touched it, so it is next in line for another worker. If the server stops, a job is left to another server.
 pub fn take_back(step: &mut Step<'_>, life: Running) -> Life {
-    let journey = life.journey.ran(step.cx.now);
+    let journey = step.ran(life.journey);
     step.waits.barrier.drop_held(step.request);
     if matches!(life.work, Work::Job { .. }) && !step.fleet.is_open() {
         return step.cancelled(journey, Reason::Stopping);
@@ -129,7 +129,8 @@ pub fn cancel(step: &mut Step<'_>, mut life: Running, reason: Reason) -> Life {
         abandon(step, &mut life, reason);
     }
     life.work.release(step.waits);
-    step.cancelled(life.journey.ran(step.cx.now), reason)
+    let journey = step.ran(life.journey);
+    step.cancelled(journey, reason)
 }
 
 /// Why the request may not wait. After a head, a wait makes no sense. A run has no client that a wait could answer. If a message was not published,
@@ -159,7 +160,8 @@ fn refuse_begun(step: &mut Step<'_>, mut life: Running, refusal: Refusal) -> Lif
     step.refuse(refusal);
     abandon(step, &mut life, Reason::ClientLeft);
     life.work.release(step.waits);
-    step.done(life.journey.ran(step.cx.now))
+    let journey = step.ran(life.journey);
+    step.done(journey)
 }
 
 /// The client gets an error if nothing was sent, and a broken connection otherwise.
@@ -192,7 +194,7 @@ fn finish(step: &mut Step<'_>, life: Running) -> Life {
 fn close(step: &mut Step<'_>, life: Running) -> Journey {
     step.release(life.worker, life.place);
     life.work.release(step.waits);
-    life.journey.ran(step.cx.now)
+    step.ran(life.journey)
 }
 
 /// Whether something that the answer reports is not stored yet, or is lost.

@@ -19,6 +19,7 @@ pub fn follow(step: &mut Step<'_>, journey: Journey, sequel: Sequel, outcome: Ou
     match sequel {
         Sequel::Await { worker, .. } => resume(step, journey, worker, outcome),
         Sequel::Branch { worker, .. } => branch_end::end(step, journey, worker, outcome),
+        Sequel::Member => branch_end::end_member(step, journey, outcome),
         Sequel::Call { concurrent } if !waits::is_failure(outcome) => call(step, journey, concurrent, outcome),
         Sequel::Call { .. } | Sequel::Answer => answer(step, journey, outcome),
     }

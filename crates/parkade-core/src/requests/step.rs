@@ -7,7 +7,7 @@ use super::queue::{Line, Turn};
 use super::work::Work;
 use super::{Components, Requests};
 use crate::context::Context;
-use crate::effect::{Effect, HttpEffect, ServerEffect};
+use crate::effect::{Effect, HttpEffect, ServerEffect, Spell};
 use crate::fleet::Fleet;
 use crate::jobs::Jobs;
 use crate::structures::chain::Place;
@@ -66,6 +66,34 @@ impl Step<'_> {
         }
         if !self.jobs.run_returned(self.request) {
             self.cx.effects.push(Effect::Http(HttpEffect::Release { request: self.request }));
+        }
+    }
+
+    /// It leaves the queue, or leaves before it was queued.
+    pub fn queued(&mut self, journey: Journey) -> Journey {
+        self.tell_spell(Spell::Queued, &journey);
+        journey.queued(self.cx.now)
+    }
+
+    /// Its worker has given it back.
+    pub fn ran(&mut self, journey: Journey) -> Journey {
+        self.tell_spell(Spell::Running, &journey);
+        journey.ran(self.cx.now)
+    }
+
+    /// Its wait is over.
+    pub fn waited(&mut self, journey: Journey) -> Journey {
+        self.tell_spell(Spell::Parked, &journey);
+        journey.waited(self.cx.now)
+    }
+
+    /// A request that a worker could take at once was not queued.
+    fn tell_spell(&mut self, spell: Spell, journey: &Journey) {
+        let (since, until) = (journey.since(), self.cx.now);
+        if self.cx.config.tells_spells && (spell != Spell::Queued || since < until) {
+            // A branch waits for its request.
+            let request = self.waits.branches.owner_of(self.request);
+            self.cx.effects.push(Effect::Server(ServerEffect::Spent { request, spell, since, until }));
         }
     }
 

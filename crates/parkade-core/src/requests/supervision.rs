@@ -13,12 +13,7 @@ pub fn resolve(requests: &mut Requests, with: &mut Components<'_>, orphans: Orph
     for queue in orphans.queues {
         with.jobs.leave(queue);
     }
-    // Branches end with their requests.
-    let mut lost = orphans.lost;
-    lost.retain(|request| !with.waits.branches.contains(*request));
-    for request in lost {
-        requests.turn(with, request, Happening::Cancelled(Reason::WorkerDied));
-    }
+    requests.cancel_each(with, orphans.lost, Reason::WorkerDied);
     for request in orphans.untouched.into_iter().rev() {
         requests.turn(with, request, Happening::Returned);
     }
@@ -26,9 +21,8 @@ pub fn resolve(requests: &mut Requests, with: &mut Components<'_>, orphans: Orph
 
 /// Reviews the workers, and carries out what follows for requests.
 pub fn supervise(requests: &mut Requests, with: &mut Components<'_>) {
-    for run in with.fleet.review_workers(with.cx) {
-        requests.turn(with, run, Happening::Cancelled(Reason::Stopping));
-    }
+    let stopped = with.fleet.review_workers(with.cx);
+    requests.cancel_each(with, stopped, Reason::Stopping);
     let demand = demand(requests, with);
     match with.fleet.reconcile(with.cx, &demand) {
         Some(Consequence::NewCode(Some(table))) => requests.reroute(with, table),
@@ -70,9 +64,7 @@ fn demand(requests: &Requests, with: &Components<'_>) -> Demand {
 /// The grace is over.
 fn end_by_force(requests: &mut Requests, with: &mut Components<'_>) {
     let mut last = with.fleet.stop_runs(with.cx);
-    for run in std::mem::take(&mut last.runs) {
-        requests.turn(with, run, Happening::Cancelled(Reason::Stopping));
-    }
+    requests.cancel_each(with, std::mem::take(&mut last.runs), Reason::Stopping);
     let were_left = requests.cancel_all(with, Reason::Stopping);
     with.fleet.end_workers(with.cx, &last, were_left);
     with.waits.queries.bound_the_end(with.cx.now);

@@ -37,6 +37,9 @@ impl<K: Copy + Eq + Hash> RefCounts<K> {
 
     /// Forgets everything that nobody holds any more, in the order in which it was released.
     pub fn drop_unheld(&mut self, mut dropped: impl FnMut(K)) {
+        if self.released.is_empty() {
+            return;
+        }
         for thing in self.released.drain(..) {
             let Some(holders) = self.holders.get_mut(&thing) else { continue };
             *holders -= 1;

@@ -110,6 +110,9 @@ impl Script {
             Effect::Worker(WorkerEffect::ResumeReading { worker }) => format!("resume:{}", self.number(*worker)),
             Effect::Recurring(effect) => format!("{effect:?}"),
             Effect::Commit(effect) => self.written_of_commits(effect),
+            Effect::Server(ServerEffect::Spent { request, spell, since, until }) => {
+                format!("spent:{}:{spell:?}:{}", self.name(*request), (*until - *since).as_millis())
+            }
             Effect::Server(ServerEffect::ReleaseOutput { request }) => format!("output:{}", self.name(*request)),
             Effect::Server(ServerEffect::NotPublished { message }) => format!("unpublished:m{}", message.0),
             Effect::Server(ServerEffect::DropMessage { message }) => format!("drop:m{}", message.0),
@@ -164,6 +167,11 @@ impl Script {
             Outcome::Stored => "stored".into(),
             Outcome::Job { job, standing } => jobs::standing(job, standing),
             Outcome::File { is_whole } => format!("file:{is_whole}"),
+            Outcome::Group { request } => {
+                let (_, outcomes) = self.core.group(request).expect("it is there while it is needed");
+                let each = outcomes.into_iter().map(|(place, outcome)| format!("{place}={}", self.outcome(outcome)));
+                format!("[{}]", each.collect::<Vec<_>>().join(","))
+            }
             Outcome::Unparked => "unparked".into(),
             Outcome::Refused { refusal } => format!("{refusal:?}"),
         }

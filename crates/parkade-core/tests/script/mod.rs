@@ -3,7 +3,7 @@
 //! `ready:1` worker 1 is ready (`ready:1:concurrent`, `ready:1:sync:8` with a credit of 8, `ready:1:sync:3:b` with the routes of table b),
 //! `failed:1 exited:1 violated:1 credit:1:2 pong:1 heldup:1 leton:1 measured:1:500`, `arrive:a` (`arrive:a:/async`), `left:a operator:a`,
 //! `answer:a begin:a end:a error:a` by whoever holds a (`answer:a:2`: by worker 2), `park:a:timer:2s:answer`, `park:a:next:bids:call` (`call+async`),
-//! `park:a:next:bids@1.0:await`, `park:a:stream:bids:answer`, `publish:bids` (`publish:bids:a`: by request a, `publishnothing:a`), `wait:2s`, `reload`, `drain:30s`,
+//! `park:a:next:bids@1.0:await`, `park:a:stream:bids:answer`, `branch:a:b:timer:2s` (b is a branch of a), `park:a:all:2:call` (`first:2`), `join:a:b:timer:2s` (b is one of two waits of a), `publish:bids` (`publish:bids:a`: by request a, `publishnothing:a`), `wait:2s`, `reload`, `drain:30s`,
 //! `deaf`: `ServerEffect::LookUpRoute` is not answered from now on, but by `routed:a:/sync`.
 //!
 //! Queries: `park:a:query:alone:answer` (`alone@2s`: with a deadline; `shared@key`; `shared@key@5s`: its rows are kept; `begin`, `within`, `commit`,
@@ -171,6 +171,11 @@ impl Script {
                 Event::Measured { worker: id(worker), resident_bytes: bytes.parse().unwrap() }
             }
             ["left", name] => Event::Left { request: self.request(name) },
+            ["join", owner, name, kind, of] => {
+                let (owner, member) = (self.request(owner), self.request(name));
+                Event::Joined { owner, member, wait: wait(kind, of), payload: PayloadId(0) }
+            }
+            ["branch", owner, name, kind, of] => self.branch(owner, name, wait(kind, of)),
             ["operator", name] => Event::CancelledByOperator { request: self.request(name) },
             ["publish", channel] => self.publish(channel, None),
             ["publish", channel, name] => {
@@ -226,6 +231,14 @@ impl Script {
             }
             _ => panic!("no such frame: {verb} {rest:?}"),
         }
+    }
+
+    /// The coroutine of a request waits for one more thing.
+    fn branch(&mut self, owner: &str, name: &str, wait: Wait) -> Event {
+        let (owner, branch) = (self.request(owner), self.request(name));
+        let worker = self.holders.get(&owner).copied().unwrap_or_else(|| self.id(1));
+        self.holders.insert(branch, worker);
+        Event::Branched { worker, owner, branch, wait, payload: PayloadId(0) }
     }
 
     fn arrive(&mut self, name: &str, path: &str) {

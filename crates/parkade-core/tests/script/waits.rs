@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Cursor, DatabaseId, Errand, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait};
+use parkade_core::{
+    ChannelName, Cursor, DatabaseId, Errand, GroupEnd, GroupWait, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait,
+};
 
 use super::{duration, jobs};
 
@@ -12,6 +14,13 @@ pub(super) fn wait(kind: &str, of: &str) -> Wait {
     }
     if kind == "file" {
         return Wait::File;
+    }
+    if kind == "all" || kind == "first" {
+        let until = if kind == "all" { GroupEnd::All } else { GroupEnd::First };
+        return Wait::Group(GroupWait { until, count: of.parse().unwrap() });
+    }
+    if kind == "branches" {
+        return Wait::Branches;
     }
     if kind == "stored" {
         return Wait::Stored;

@@ -30,6 +30,7 @@ impl World {
 
     pub(crate) fn arrive(&mut self) {
         let path = if self.has_transactions && self.random.below(4) == 0 { "/async" } else { *self.one_of(&PATHS) };
+        let path = if self.has_files && self.random.below(4) == 0 { "/file" } else { path };
         let destination = self.tables.find(self.core.table(), path, self.core.config().deadline);
         let destination = self.with_cursor(destination);
         let request = self.slot();
@@ -91,7 +92,7 @@ impl World {
             self.model.histories.published(name, message, by.map(|by| by.request));
         }
         if let Some(request) = by.filter(|_| is_refused).and_then(|by| self.model.requests.get_mut(&by.request)) {
-            request.unpublished = true;
+            request.unpublished += 1;
         }
     }
 

@@ -15,7 +15,7 @@ impl Model {
         if from == Answer::Awaited {
             self.acknowledge(request);
         }
-        let is_hidden = self.request(request).unpublished && to == Answer::Ended;
+        let is_hidden = self.request(request).unpublished > 0 && to == Answer::Ended;
         assert!(!is_hidden, "answered as if its message had been published");
         self.conclude(request, from, to);
     }
@@ -37,7 +37,7 @@ impl Model {
                 assert!(request.deadline_at().is_some_and(|at| at <= now), "refused before its deadline");
             }
             Refusal::Stopping => assert!(drains, "refused without a drain"),
-            Refusal::NotPublished => assert!(request.unpublished, "refused though its messages are published"),
+            Refusal::NotPublished => assert!(request.unpublished > 0, "refused though its messages are published"),
             Refusal::StoreFull | Refusal::StoreUnavailable => {
                 assert!(request.has_failed_to_store() && !request.is_unstored(), "refused though it is stored");
                 self.seen.insert("not stored");
@@ -126,7 +126,7 @@ impl Model {
 
     pub(crate) fn forget(&mut self, id: RequestId, ending: Ending) {
         if self.request(id).owner.is_some() {
-            return self.forget_branch(id);
+            return if self.members.contains(&id) { self.forget_member(id, ending) } else { self.forget_branch(id) };
         }
         let request = self.request(id);
         match ending {
@@ -172,6 +172,10 @@ impl Model {
         self.check_history(id, &woken.waiting, outcome);
         check_outcome(&woken.waiting, outcome, woken.at, woken.drains);
         self.check_called(outcome);
+        if let Outcome::Group { request } = outcome {
+            assert_eq!(request, id, "called with the outcomes of another");
+            self.seen.insert("called with several outcomes");
+        }
         if let Outcome::Job { job, standing } = outcome {
             assert!(matches!(woken.waiting.wait, Wait::Job { job: asked, .. } if asked == job), "another job");
             let kept = self.jobs.results.contains(&job);
@@ -225,6 +229,7 @@ impl Model {
     /// Its closing frame is written, and the next begins.
     pub(crate) fn close(&mut self, now: Moment, worker: WorkerId, id: RequestId) {
         self.now = now;
+        self.group_results.remove(&id);
         self.process(worker).close(now, id);
         self.begin_what_may(worker);
     }
@@ -367,6 +372,7 @@ fn check_outcome(waiting: &Waiting, outcome: Outcome, now: Moment, drains: bool)
         Outcome::Message { cursor, gap, .. } => check_next(waiting, cursor, gap),
         Outcome::Queried { query, .. } => assert_eq!(waiting.asked.query, Some(query), "told of another query"),
         Outcome::Unparked => assert!(waiting.given_up, "nobody gave it up"),
+        Outcome::Group { .. } => assert!(matches!(waiting.wait, Wait::Group(_)), "several outcomes of one wait"),
         Outcome::History { .. }
         | Outcome::Published { .. }
         | Outcome::Refused { .. }

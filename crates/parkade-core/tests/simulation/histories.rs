@@ -88,8 +88,8 @@ impl Model {
             }
             (Outcome::Refused { refusal: Refusal::NotPublished }, Wait::Published { .. }) => {
                 let request = self.request(id);
-                assert!(request.unpublished, "refused though its messages are published");
-                request.unpublished = false;
+                assert!(request.unpublished > 0, "refused though its messages are published");
+                request.unpublished -= 1;
             }
             (Outcome::History { .. } | Outcome::Published { .. }, _) => panic!("an outcome of another wait"),
             _ => {}

@@ -228,7 +228,7 @@ impl Model {
         let is_stored = !request.is_unstored() && !request.has_failed_to_store();
         let (is_claimed_only, late) = (request.is_claimed_only(), request.deadline_at().is_some_and(|at| at <= now));
         let (running, waits) = (matches!(request.place, Place::Worker(_)), request.waiting().is_some());
-        let is_published = !request.unpublished;
+        let is_published = request.unpublished == 0;
         // It would go on, and new code has no jobs.
         let is_left = !running && !is_claimed_only;
         let run = request.run.as_mut().expect("only runs end as such");

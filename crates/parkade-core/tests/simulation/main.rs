@@ -11,7 +11,9 @@ mod cancels;
 mod clients;
 mod commits;
 mod databases;
+mod files;
 mod following;
+mod grouping;
 mod hangs;
 mod histories;
 mod job_promises;
@@ -114,7 +116,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 157] = [
+const EXPECTED: [&str; 171] = [
     "NotFound",
     "branch",
     "branch of a job",
@@ -124,6 +126,10 @@ const EXPECTED: [&str; 157] = [
     "branch ended with its request",
     "branches over in one step",
     "branches awaited",
+    "member over",
+    "member ended with its group",
+    "a member failed",
+    "called with several outcomes",
     "transaction busy",
     "ApplicationFailed",
     "BadAnswer",
@@ -272,4 +278,14 @@ const EXPECTED: [&str; 157] = [
     "killed while it committed",
     "job without a transaction",
     "a transaction with jobs is being ended",
+    "file began",
+    "file sent",
+    "file broken off",
+    "no file",
+    "left its file",
+    "left before its file was open",
+    "disk hung until the deadline",
+    "file cut short by the core",
+    "file while the server stops",
+    "late word of a file",
 ];

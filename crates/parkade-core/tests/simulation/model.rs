@@ -9,6 +9,7 @@ use parkade_core::{
 };
 
 use crate::commits::Commits;
+use crate::files::Files;
 use crate::histories::Histories;
 use crate::jobs::{Enqueued, Jobs, Run};
 use crate::pressure::Load;
@@ -26,6 +27,7 @@ pub struct Model {
     /// Messages whose bytes the shell has.
     pub messages: BTreeSet<MessageId>,
     pub histories: Histories,
+    pub files: Files,
     pub databases: Databases,
     pub jobs: Jobs,
     pub commits: Commits,
@@ -44,6 +46,10 @@ pub struct Model {
     pub publishing: Option<(ChannelName, MessageId)>,
     /// Whose branches were told nothing of their end.
     pub cut_short: Vec<RequestId>,
+    /// All that ever were members of groups.
+    pub members: BTreeSet<RequestId>,
+    /// Rows that functions will be called with, or are, by whose they are.
+    pub group_results: BTreeMap<RequestId, BTreeSet<QueryId>>,
     /// The branch that begins.
     pub branching: Option<RequestId>,
     /// Ended by an operator.
@@ -82,8 +88,8 @@ pub struct Request {
     pub holds_job: Option<JobId>,
     /// No client sent it: it is a run of a job.
     pub run: Option<Run>,
-    /// A message of it was not published: its answer may not say that all is well.
-    pub unpublished: bool,
+    /// How many messages of it were not published, of which it was not told: its answer may not say that all is well.
+    pub unpublished: u32,
     /// What a worker is asked to run for it.
     pub coroutine: bool,
     /// What it has enqueued that its answer stands for.
@@ -144,6 +150,7 @@ impl Waiting {
             | Wait::Query(_)
             | Wait::Stored
             | Wait::Branches
+            | Wait::Group(_)
             | Wait::Job { .. }
             | Wait::Visit { .. }
             | Wait::File
@@ -160,10 +167,10 @@ impl Waiting {
             | Wait::History { .. }
             | Wait::Published { .. }
             | Wait::Branches
+            | Wait::Group(_)
             | Wait::Visit { errand: Errand::Events { .. } | Errand::Cancel, .. }
-            | Wait::File
             | Wait::Access { .. } => None,
-            Wait::Stored => self.asked.until,
+            Wait::Stored | Wait::File => self.asked.until,
             Wait::Job { timeout, .. } | Wait::Visit { errand: Errand::Result { timeout }, .. } => {
                 timeout.filter(|timeout| !timeout.is_zero()).map(|timeout| self.since + timeout)
             }
@@ -191,7 +198,7 @@ impl Request {
             holds: None,
             holds_job: None,
             run: None,
-            unpublished: false,
+            unpublished: 0,
             coroutine: false,
             enqueued: BTreeMap::new(),
             visit: None,
@@ -229,7 +236,7 @@ impl Model {
             Effect::Recurring(effect) => self.apply_of_recurring(effect),
             Effect::Cancel(effect) => self.apply_of_cancels(effect),
             Effect::Commit(effect) => self.apply_of_commits(effect),
-            Effect::File(_) => unreachable!("no request of this world waits for a file"),
+            Effect::File(effect) => self.apply_of_files(*effect),
             Effect::Http(effect) => self.apply_of_clients(effect),
             Effect::Worker(effect) => self.apply_of_workers(effect),
             Effect::Server(effect) => self.apply_of_server(effect),
@@ -343,6 +350,10 @@ impl Model {
                 self.forget(*request, *ending);
                 self.forget_output(*request);
             }
+            ServerEffect::Spent { request, since, until, .. } => {
+                assert!(since <= until, "a time that ends before it begins");
+                assert!(self.requests.contains_key(request), "time of a request that is over");
+            }
             ServerEffect::ReleaseOutput { request } => self.release_output(*request),
             ServerEffect::NotPublished { message } => {
                 assert!(self.messages.contains(message), "refused after it was dropped");
@@ -376,7 +387,7 @@ impl Model {
         assert!(self.requests.is_empty(), "exit with requests left");
         assert!(self.processes.keys().all(|worker| Some(*worker) == self.dying), "exit with workers left");
         assert!(self.databases.results.is_empty() && self.databases.leases.is_empty(), "exit with things kept");
-        assert!(self.histories.is_empty(), "exit with things kept");
+        assert!(self.histories.is_empty() && self.files.is_empty(), "exit with things kept");
         assert!(self.jobs.results.is_empty(), "exit with things kept");
         let forced = self.drain_until.is_some_and(|until| until + QUERIES_END_MAX <= self.now);
         assert!(forced || self.databases.running.is_empty(), "exit with queries left");

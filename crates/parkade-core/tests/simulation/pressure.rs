@@ -25,6 +25,8 @@ pub struct Load {
     answered_at: Moment,
     /// Too much waited when it enqueued last, and the store has neither caught up nor been silent since.
     is_behind: bool,
+    /// Since when the store may be what its pipe waits for.
+    behind_since: Moment,
     /// It was let on though too much waits, and has enqueued nothing since.
     is_let_on: bool,
 }
@@ -95,9 +97,14 @@ impl World {
     }
 
     pub(crate) fn write_began(&mut self, Enqueuer { worker, bytes }: Enqueuer) {
+        let clients_behind = self.model.processes.get(&worker).is_some_and(|process| process.clients_behind);
         let load = self.model.loads.entry(worker).or_default();
         load.bytes += bytes;
         load.is_let_on = false;
+        // While clients hold it up, nobody sees that the core no longer counts it as waiting for a silent store. Then its next job begins a new wait.
+        if load.is_over() && (!load.is_behind || clients_behind) {
+            load.behind_since = self.now;
+        }
         load.is_behind |= load.is_over();
         self.tell(Event::Pressure(PressureEvent::WriteBegan { worker, bytes }));
     }
@@ -135,12 +142,14 @@ pub fn pipes_are_read_or_not(world: &World) {
     }
 }
 
-/// A store that stands still silences nobody.
+/// A store that stands still silences nobody. A worker that clients held up before waits for the store only since its job was one too many: what it
+/// had awaited before that says nothing of the store.
 pub fn nobody_is_paused_for_ever(world: &World) {
     let is_ready = |process: &&crate::process::Process| process.phase == Phase::Ready && !process.clients_behind;
     for process in world.model.processes.values().filter(is_ready) {
         let Some(since) = process.held_up.filter(|_| world.now > world.lenient_until) else { continue };
-        let since = since.max(world.model.load(process.id).answered_at);
+        let Load { answered_at, behind_since, .. } = world.model.load(process.id);
+        let since = since.max(answered_at).max(behind_since);
         assert!(world.now <= since + 2 * STORE_SILENT_MAX, "silenced by a store that stands still: {process:?}");
     }
 }

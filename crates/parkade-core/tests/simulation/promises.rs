@@ -122,6 +122,7 @@ pub fn check(world: &mut World, before: &Before) {
     let status = world.core.status(world.now);
     everybody_is_in_one_place(world, &status);
     world.model.check_branches();
+    world.model.files_are_sent_to_who_waits();
     workers_are_as_told(world, &status);
     nothing_queues_beside_an_idle_worker(world, &status);
     a_publish_reached_all(world, before);
@@ -234,6 +235,9 @@ fn a_publish_reached_all(world: &World, before: &Before) {
             Then::Answer | Then::Await => assert!(reached, "{id:?} waited, and was not told"),
             // The code that serves has no jobs any more.
             Then::Call { .. } if world.model.jobs.handed_back.contains(id) => {}
+            Then::Call { .. } if world.model.members.contains(id) => {
+                assert!(world.model.ended.contains(id), "{id:?} waited, and its group was not told");
+            }
             Then::Call { .. } => assert_eq!(woken.and_then(|woken| woken.message), Some(*message), "{id:?} waited"),
         }
     }
@@ -255,6 +259,7 @@ fn nobody_waits_on_a_channel_unknown(world: &World, status: &Status) {
             | Wait::Query(_)
             | Wait::Stored
             | Wait::Branches
+            | Wait::Group(_)
             | Wait::Job { .. }
             | Wait::Visit { .. }
             | Wait::File
@@ -289,13 +294,16 @@ fn bounds_hold(world: &World, status: &Status) {
     let calls = world.model.requests.values().filter(|request| request.woken.is_some()).count();
     let queued = status.lives.accepted + status.lives.routed;
     assert!(queued <= limits.queued_count_max + calls + coming_back + 64, "the queue has no end");
-    let is_held = |waiting: &&Waiting| waiting.wait == Wait::Stored && waiting.then == Then::Answer;
-    let held = world.model.requests.values().filter_map(|request| request.waiting()).filter(is_held).count();
-    assert!(status.lives.parked <= limits.parked_count_max + held, "too many are parked");
+    let is_free = |waiting: &&Waiting| {
+        waiting.wait == Wait::Branches || waiting.wait == Wait::Stored && waiting.then == Then::Answer
+    };
+    let free = world.model.requests.values().filter_map(|request| request.waiting()).filter(is_free).count();
+    assert!(status.lives.parked <= limits.parked_count_max + free, "too many are parked");
     assert!(status.channels_count <= limits.channels_count_max);
     assert!(status.history_bytes <= limits.history_bytes_max);
     let kept: usize = status.channels.iter().map(|channel| channel.history_count).sum();
-    assert!(status.messages_held <= kept + status.lives.routed + status.lives.running);
+    let of_groups = world.model.messages_of_groups();
+    assert!(status.messages_held <= kept + status.lives.routed + status.lives.running + of_groups);
     assert_eq!(status.messages_held, world.model.messages.len(), "messages that nobody needs are kept");
     let ghosts =
         world.model.processes.values().flat_map(|process| &process.streams).filter(|stream| stream.ghost).count();

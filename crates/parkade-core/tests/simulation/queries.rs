@@ -159,6 +159,10 @@ impl Model {
 
     /// What a request will know that begins this wait now.
     pub fn ask(&self, id: RequestId, wait: &Wait) -> Asked {
+        if *wait == Wait::File {
+            let until = self.requests[&id].deadline.map(|deadline| self.now + deadline);
+            return Asked { until, ..Asked::default() };
+        }
         let Wait::Query(wait) = wait else { return Asked::default() };
         let deadline = wait.deadline.or(self.requests[&id].deadline).filter(|deadline| !deadline.is_zero());
         let query = wait.shared.as_ref().and_then(|sharing| self.databases.shared(&sharing.key));
@@ -254,6 +258,9 @@ impl Model {
 
     /// An answer whose rows went out as they came is over.
     pub(crate) fn end_rows(&mut self, id: RequestId, whole: bool) {
+        if self.end_file(id, whole) {
+            return;
+        }
         let Some(asked) = self.request(id).waiting().map(|waiting| waiting.asked.clone()) else { return };
         let query = asked.query.filter(|_| asked.rows).expect("an answer that had begun");
         let failed = match &self.databases.ended {
@@ -269,8 +276,13 @@ impl Model {
         let waiting = self.request(id).waiting().expect("it waited").clone();
         let is_run = self.is_run(id);
         let completed = self.databases.outcome(query);
-        assert_eq!(waiting.asked.query, Some(query), "told of another query");
-        check_late(&waiting, late);
+        let is_group = matches!(waiting.wait, Wait::Group(_));
+        if is_group {
+            self.seen.insert("a member failed");
+        } else {
+            assert_eq!(waiting.asked.query, Some(query), "told of another query");
+            check_late(&waiting, late);
+        }
         assert!(
             waiting.then == Then::Answer || matches!(waiting.then, Then::Call { .. }) && (!completed || late.is_some())
         );

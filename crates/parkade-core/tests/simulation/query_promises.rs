@@ -95,7 +95,10 @@ fn a_key_has_one_execution(world: &World) {
 fn results_are_there_as_long_as_they_are_needed(world: &World, status: &Status) {
     let databases = &world.model.databases;
     let kept = databases.kept.iter().map(|kept| kept.query);
-    let needed: BTreeSet<QueryId> = kept.chain(world.model.requests.values().filter_map(|call| call.holds)).collect();
+    let of_groups = world.model.group_results.iter().filter(|(id, _)| world.model.requests.contains_key(id));
+    let of_groups = of_groups.flat_map(|(_, queries)| queries).copied();
+    let held = world.model.requests.values().filter_map(|call| call.holds);
+    let needed: BTreeSet<QueryId> = kept.chain(held).chain(of_groups).collect();
     assert_eq!(databases.results, needed, "results that nobody needs, or that somebody lacks");
     assert_eq!(status.results_held, needed.len());
 }

@@ -55,6 +55,7 @@ pub fn config(random: &mut Random, seed: u64) -> Config {
         query_grace: Duration::from_millis(if tight { 100 } else { 1000 }),
         job_databases: (0..u16::try_from(random.below(4).min(2)).unwrap()).map(DatabaseId).collect(),
         exit_when_the_first_start_fails: random.below(8) == 0,
+        tells_spells: true,
         ..Config::default()
     }
 }
@@ -114,6 +115,7 @@ pub fn routes(version: u64) -> (bool, Vec<Route>) {
         ),
         route("/job/cancel", Kind::Wait { wait: visit(Errand::Cancel), then: Then::Answer }),
         route("/query/call", Kind::Wait { wait: query(None), then: Then::Call { concurrent: false } }),
+        route("/file", Kind::Wait { wait: Wait::File, then: Then::Answer }),
     ];
     match version {
         0 => routes.reverse(),

@@ -318,6 +318,11 @@ impl World {
         let gathers =
             self.has_branches && then == Then::Await && self.random.below(if is_branched { 2 } else { 40 }) == 0;
         let wait = if gathers { Wait::Branches } else { wait };
+        if self.has_branches && matches!(then, Then::Call { .. }) && self.random.below(2) == 0 {
+            return self.parks_for_several(process, stream, then);
+        }
+        let sends_file = self.has_files && then == Then::Answer && !self.model.is_run(request);
+        let wait = if sends_file && self.random.below(2) == 0 { Wait::File } else { wait };
         let now = self.now;
         self.model.close(now, worker, request);
         if !stream.ghost {

@@ -36,6 +36,8 @@ pub struct World {
     pub(crate) has_transactions: bool,
     /// Coroutines wait for several things at a time.
     pub(crate) has_branches: bool,
+    /// Files are answers, too.
+    pub(crate) has_files: bool,
     /// What a worker that loads the code now says of its jobs.
     pub(crate) declared: DeclaredJobs,
     pub(crate) slots: Vec<u32>,
@@ -76,6 +78,8 @@ impl World {
             jobs_are_deadly: seed.is_multiple_of(4),
             has_transactions: seed % 4 == 1,
             has_branches: seed > SEEDS_WITHOUT_BRANCHES,
+            // Next to deadly jobs (4), next to transactions (5), and next to neither.
+            has_files: matches!(seed % 8, 2..=5 | 7),
             declared,
             slots: Vec::new(),
             vacant: Vec::new(),
@@ -95,6 +99,9 @@ impl World {
         }
         if self.has_transactions && self.random.below(3) > 0 {
             return self.a_transaction_goes_on();
+        }
+        if self.has_files && self.random.below(4) == 0 {
+            return self.a_disk_acts();
         }
         match self.random.below(1000) {
             0..70 if self.jobs_are_deadly => self.the_store_acts(),
@@ -165,6 +172,7 @@ impl World {
                 1..3 => self.time_passes(),
                 3 => self.a_database_acts(),
                 4 => self.the_store_acts(),
+                5 if self.has_files => self.a_disk_acts(),
                 _ => self.a_process_acts(),
             }
             assert!(self.now < over + Duration::from_secs(60) || self.model.exited.is_some(), "the drain does not end");
@@ -203,6 +211,7 @@ impl World {
                 Event::Answered { payload, .. }
                 | Event::Parked { payload, .. }
                 | Event::Branched { payload, .. }
+                | Event::Joined { payload, .. }
                 | Event::Commit(
                     CommitEvent::Enqueued { payload, .. }
                     | CommitEvent::Answered { answer: CommitAnswer::Failed(payload), .. },

@@ -10,7 +10,7 @@ use super::rows::{self, array, float_millis, instance, text};
 use super::statement::StoreStatement;
 use super::texts;
 use crate::cluster::{ClaimId, Member};
-use crate::{Allowance, Claimed, Command, JobId, Wall};
+use crate::{Allowance, Claimed, Command, Correlation, JobId, Wall};
 
 /// The first half is the same in all of them.
 #[derive(Deserialize)]
@@ -27,6 +27,8 @@ struct ClaimRow {
     attempt: Option<u32>,
     #[serde(deserialize_with = "rows::bytes")]
     arguments: Option<Bytes>,
+    request_id: Option<Box<str>>,
+    traceparent: Option<Box<str>>,
 }
 
 /// What a member's claim took and saw.
@@ -71,6 +73,7 @@ pub fn read(rows: &[u8], claim: ClaimId) -> Result<Option<ClaimResult>, serde_js
 }
 
 fn job(row: ClaimRow, claim: ClaimId) -> Option<Claimed> {
+    let correlation = Correlation::of_texts(row.request_id.as_deref(), row.traceparent.as_deref());
     Some(Claimed {
         id: row.id?,
         name: row.name?,
@@ -78,5 +81,6 @@ fn job(row: ClaimRow, claim: ClaimId) -> Option<Claimed> {
         arguments: row.arguments?,
         attempt: row.attempt?,
         claim,
+        correlation,
     })
 }

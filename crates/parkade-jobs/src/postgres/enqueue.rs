@@ -81,7 +81,7 @@ fn enqueued(waiting: &PendingCommand, clocks: &Clocks, job: JobId, wait: Option<
     Reply::Enqueued { tag: waiting.command.tag(), job, due: wait.map(|wait| clocks.after(wait)) }
 }
 
-/// `$1` to `$9`. `from`: the server that need not be notified of the new jobs.
+/// `$1` to `$11`. `from`: the server that need not be notified of the new jobs.
 pub fn columns(clock: Parameter, from: Option<InstanceId>, jobs: &[(Wall, &NewJob)]) -> Vec<Parameter> {
     let column = |of: &dyn Fn(Wall, &NewJob) -> Parameter| array(jobs.iter().map(|(now, job)| of(*now, job)));
     let wait = |now, job: &NewJob| job.due.map_or(Parameter::Null, |due| Parameter::Int(rows::pause(now, due)));
@@ -94,6 +94,8 @@ pub fn columns(clock: Parameter, from: Option<InstanceId>, jobs: &[(Wall, &NewJo
         column(&|_, job| text_or_null(job.key.as_deref())),
         column(&wait),
         column(&|_, job| blob(&job.arguments)),
+        column(&|_, job| text_or_null(job.correlation.request_id())),
+        column(&|_, job| job.correlation.trace.map_or(Parameter::Null, |parent| text(&parent.to_string()))),
         instance(from.unwrap_or(InstanceId(0))),
     ]
 }

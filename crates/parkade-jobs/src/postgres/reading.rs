@@ -11,7 +11,7 @@ use super::limits::LISTED_COUNT_MAX;
 use super::rows::{self, array, first, text_or_null, uuid};
 use super::statement::StoreStatement;
 use super::texts;
-use crate::{Command, Filter, JobCounts, JobId, JobRecord, JobState, Reply, ScheduleProgress, Tag, Wall};
+use crate::{Command, Correlation, Filter, JobCounts, JobId, JobRecord, JobState, Reply, ScheduleProgress, Tag, Wall};
 
 #[derive(Deserialize)]
 struct JobRow {
@@ -36,6 +36,8 @@ struct JobRow {
     #[serde(default, deserialize_with = "rows::bytes")]
     result: Option<Bytes>,
     error: Option<Box<str>>,
+    request_id: Option<Box<str>>,
+    traceparent: Option<Box<str>>,
 }
 
 #[derive(Deserialize)]
@@ -74,6 +76,7 @@ impl JobRow {
             ended: self.ended.map(Wall),
             result: self.result,
             error: self.error,
+            correlation: Correlation::of_texts(self.request_id.as_deref(), self.traceparent.as_deref()),
         }
     }
 }

@@ -18,6 +18,6 @@ impl StoreStatement {
     /// For the driver: rows are returned as JSON.
     pub fn query(self) -> Query {
         let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
-        Query { text: Arc::clone(self.text), parameters: self.parameters, form }
+        Query { text: Arc::clone(self.text), commented: None, parameters: self.parameters, form }
     }
 }

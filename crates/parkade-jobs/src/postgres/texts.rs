@@ -16,7 +16,7 @@ const CLOCK: &str = "clock AS MATERIALIZED (
 )";
 
 /// This server's instance is known in this database, so the jobs are here.
-const HERE: &str = "EXISTS (SELECT FROM parkade.boots WHERE boot = $10::uuid)";
+const HERE: &str = "EXISTS (SELECT FROM parkade.boots WHERE boot = $12::uuid)";
 
 texts! {
     SCHEMA = include_str!("sql/schema.sql");
@@ -34,7 +34,7 @@ UNION ALL SELECT NULL::uuid, NULL::int8 WHERE NOT {HERE}",
     PROBE = include_str!("sql/probe.sql");
     RECUR = format!(
         "WITH {CLOCK}, noted AS (
-    INSERT INTO parkade.recurring AS known (name, last) VALUES ($10::text, $11::int8)
+    INSERT INTO parkade.recurring AS known (name, last) VALUES ($12::text, $13::int8)
     ON CONFLICT (name) DO UPDATE SET last = excluded.last WHERE excluded.last > known.last
     RETURNING name
 ), {}
@@ -88,7 +88,8 @@ pub fn list_of(state: Option<JobState>) -> &'static Arc<str> {
 
 fn list(of: &str) -> String {
     format!(
-        "SELECT c.id, b.name, b.queue, b.key, b.priority, b.enqueued, c.state, c.attempt, c.due, c.started, c.ended, x.error
+        "SELECT c.id, b.name, b.queue, b.key, b.priority, b.enqueued, b.request_id, b.traceparent,
+       c.state, c.attempt, c.due, c.started, c.ended, x.error
   FROM ({of}) c JOIN parkade.bodies b ON b.id = c.id LEFT JOIN parkade.errors x ON x.id = c.id
  WHERE ($1::text IS NULL OR b.name = $1::text) AND ($2::text IS NULL OR b.queue = $2::text)
  ORDER BY c.seq DESC LIMIT $3::int8"

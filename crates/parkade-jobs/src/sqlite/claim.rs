@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::limits::{CLAIM_BYTES_MAX, CLAIM_COUNT_MAX, PROMOTED_COUNT_MAX};
 use super::ready_index::{ReadyIndex, ReadyKey, ReadyList};
@@ -14,7 +14,7 @@ use super::running::{RunningJob, RunningJobs};
 use super::schema::rank::rank;
 use super::tables::JobTables;
 use crate::cluster::ClaimId;
-use crate::{Allowance, Claimed, JobId, JobState, Reply, Tag, Wall};
+use crate::{Allowance, Claimed, Correlation, JobId, JobState, Reply, Tag, Wall};
 
 pub fn claim(tables: &mut JobTables, tag: Tag, count: u32, limited: &[Allowance]) -> Result<Reply> {
     promote(tables)?;
@@ -172,7 +172,7 @@ impl<'a> Merge<'a> {
 
 fn read(connection: &Connection, place: &ReadyPosition, claim: ClaimId) -> Result<Claimed> {
     let (_, job) = place.head;
-    let text = "SELECT id, name, attempt, arguments FROM jobs WHERE job = ?";
+    let text = "SELECT id, name, attempt, arguments, request_id, traceparent FROM jobs WHERE job = ?";
     let (mut claimed, is_beside) = connection.prepare_cached(text)?.query_row([job], |row| {
         let arguments = row.get_ref(3)?.as_blob_or_null()?;
         let claimed = Claimed {
@@ -182,6 +182,7 @@ fn read(connection: &Connection, place: &ReadyPosition, claim: ClaimId) -> Resul
             arguments: arguments.map(Bytes::copy_from_slice).unwrap_or_default(),
             attempt: row.get::<_, u32>(2)? + 1,
             claim,
+            correlation: correlation(row, 4)?,
         };
         Ok((claimed, arguments.is_some()))
     })?;
@@ -189,6 +190,12 @@ fn read(connection: &Connection, place: &ReadyPosition, claim: ClaimId) -> Resul
         claimed.arguments = body(connection, job)?;
     }
     Ok(claimed)
+}
+
+/// The two columns from this one on.
+pub fn correlation(row: &Row<'_>, from: usize) -> Result<Correlation> {
+    let text = |index| row.get_ref(index)?.as_str_or_null().map_err(rusqlite::Error::from);
+    Ok(Correlation::of_texts(text(from)?, text(from + 1)?))
 }
 
 /// Arguments that are stored in a separate row.

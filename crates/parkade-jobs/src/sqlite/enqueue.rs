@@ -30,8 +30,9 @@ fn put(tables: &mut JobTables, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
     let state = if due.is_some() { JobState::Scheduled } else { JobState::Ready };
     let rank = rank(due.unwrap_or(tables.now), new.priority);
     let is_beside = new.arguments.len() <= ARGUMENTS_BESIDE_BYTES_MAX;
-    let text = "INSERT INTO jobs (id, name, queue, state, priority, attempt, rank, due, enqueued, key, arguments) \
-                VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING";
+    let text = "INSERT INTO jobs (id, name, queue, state, priority, attempt, rank, due, enqueued, key, arguments, request_id, traceparent) \
+                VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING";
+    let traceparent = new.correlation.trace.map(|parent| parent.text());
     let inserted = tables.connection.prepare_cached(text)?.execute(params![
         new.id.bytes(),
         new.name,
@@ -43,6 +44,8 @@ fn put(tables: &mut JobTables, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
         tables.now.0,
         new.key,
         is_beside.then_some(&*new.arguments),
+        new.correlation.request_id(),
+        traceparent.as_ref().and_then(|text| std::str::from_utf8(text).ok()),
     ])?;
     if inserted == 0 {
         return there(&tables.connection, new);

@@ -11,8 +11,8 @@ use super::schema::{self, rank::ready_since};
 use super::tables::JobTables;
 use crate::{Filter, JobCounts, JobId, JobRecord, JobState, ScheduleProgress, Wall};
 
-const COLUMNS: &str =
-    "job, id, name, queue, key, priority, state, attempt, enqueued, due, started, ended, error, arguments, result";
+const COLUMNS: &str = "job, id, name, queue, key, priority, state, attempt, enqueued, due, started, ended, error, arguments, result, \
+     request_id, traceparent";
 
 pub fn find(tables: &JobTables, id: JobId) -> Result<Option<Box<JobRecord>>> {
     let text = format!("SELECT {COLUMNS} FROM jobs WHERE id = ?");
@@ -131,6 +131,7 @@ fn read(running: &RunningJobs, row: &Row<'_>) -> Result<JobRecord> {
         ended: moment(11)?,
         result: None,
         error: row.get(12)?,
+        correlation: claim::correlation(row, 15)?,
     };
     Ok(match running.of(row.get(0)?) {
         Some(run) => JobRecord { state: JobState::Running, attempt: run.attempt, started: Some(run.started), ..job },

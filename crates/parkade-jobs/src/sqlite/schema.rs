@@ -40,7 +40,7 @@ pub const fn index(state: JobState) -> &'static str {
 }
 
 /// Each step upgrades the version before it. Steps are never changed, only added.
-pub const LADDER: &[&str] = &[V1];
+pub const LADDER: &[&str] = &[V1, V2];
 
 /// `job` is the order of insertion. `rank` orders the ready jobs of a queue: when a job became ready, in ms, less half
 /// a minute for each step of priority. Arguments of more than a few bytes are in a separate row, which is never written
@@ -85,6 +85,12 @@ CREATE INDEX jobs_ready ON jobs (queue, priority, rank) WHERE state = 1;
 CREATE INDEX jobs_unknown ON jobs (name) WHERE state = 3;
 CREATE INDEX jobs_over ON jobs (ended) WHERE state = 4 OR state = 5;
 CREATE INDEX jobs_dead ON jobs (ended) WHERE state = 6;
+";
+
+/// The request that enqueued a job; NULL in jobs that version 1 stored.
+const V2: &str = "
+ALTER TABLE jobs ADD COLUMN request_id TEXT;
+ALTER TABLE jobs ADD COLUMN traceparent TEXT;
 ";
 
 pub fn version(connection: &Connection) -> Result<usize> {

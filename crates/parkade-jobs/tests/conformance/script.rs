@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use parkade_jobs::cluster::{ClaimId, ClaimNumber, InstanceId};
-use parkade_jobs::{Allowance, AttemptEnd, Command, Filter, JobId, JobState, NewJob, Reply, Tag, Wall};
+use parkade_jobs::{Allowance, AttemptEnd, Command, Correlation, Filter, JobId, JobState, NewJob, Reply, Tag, Wall};
 
 use super::Subject;
 use super::words::{self, id};
@@ -117,6 +117,11 @@ fn claimed(word: &str, claims: &Claims) -> (JobId, ClaimId) {
     (job, claim.copied().unwrap_or(NONE))
 }
 
+/// Scripts give the last digit of its trace.
+fn traceparent(digit: &str) -> String {
+    format!("00-{digit:0>32}-{digit:0>16}-01")
+}
+
 fn job<'a>(name: &str, option: impl Fn(&str) -> Option<&'a str>) -> NewJob {
     NewJob {
         id: id(name),
@@ -126,6 +131,7 @@ fn job<'a>(name: &str, option: impl Fn(&str) -> Option<&'a str>) -> NewJob {
         priority: option("priority").map_or(0, |number| number.parse().unwrap()),
         due: option("due").map(|ms| Wall(ms.parse().unwrap())),
         key: option("key").map(Into::into),
+        correlation: Correlation::of_texts(option("request"), option("trace").map(traceparent).as_deref()),
     }
 }
 

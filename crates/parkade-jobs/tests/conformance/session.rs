@@ -93,5 +93,5 @@ pub fn drop_schema() {
 
 fn query(text: &str) -> Query {
     let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
-    Query { text: text.into(), parameters: Vec::new(), form }
+    Query { text: text.into(), commented: None, parameters: Vec::new(), form }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use parkade_jobs::{Allowance, AttemptEnd, ClaimId, Claimed, Command, JobId, NewJob, Rate, Reply, Tag, Wall};
+use parkade_jobs::{
+    Allowance, AttemptEnd, ClaimId, Claimed, Command, Correlation, JobId, NewJob, Rate, Reply, Tag, Wall,
+};
 
 use super::in_postgres::{InPostgres, alone};
 use super::session::{Session, address, drop_schema};
@@ -141,6 +143,7 @@ impl Server {
                 priority: 0,
                 due: None,
                 key: None,
+                correlation: Correlation::default(),
             };
             self.begin(now, |tag| Command::Enqueue { tag, job });
         }

@@ -48,7 +48,7 @@ fn tables_of_version_1_are_brought_up_to_date_with_jobs_in_them() {
     );
 
     let mut server = Server::another();
-    assert_eq!(session.run("SELECT version FROM parkade.version"), r#"[{"version":2}]"#);
+    assert_eq!(session.run("SELECT version FROM parkade.version"), r#"[{"version":3}]"#);
     session.run("ALTER DEFAULT PRIVILEGES GRANT EXECUTE ON FUNCTIONS TO PUBLIC");
     let owner = "SELECT relowner::regrole::text AS owner FROM pg_class WHERE oid = 'parkade.rates'::regclass";
     assert_eq!(session.run(owner), r#"[{"owner":"conformance_owner"}]"#);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use parkade_jobs::{Fault, JobCounts, JobEnding, JobId, JobRecord, Reply, Wall};
+use parkade_jobs::{Correlation, Fault, JobCounts, JobEnding, JobId, JobRecord, Reply, Wall};
 
 /// A job's id is its name in the script, of at most sixteen letters.
 pub fn id(name: &str) -> JobId {
@@ -24,7 +24,7 @@ pub fn reply(reply: &Reply) -> String {
                 .map(|claimed| {
                     let asked = format!("of {}", name(claimed.id));
                     assert!(asked.starts_with(&*String::from_utf8_lossy(&claimed.arguments)), "its own arguments");
-                    format!("{}{}", name(claimed.id), claimed.attempt)
+                    format!("{}{}{}", name(claimed.id), claimed.attempt, correlation(&claimed.correlation))
                 })
                 .collect();
             words.extend(more.then(|| "more".to_owned()));
@@ -87,7 +87,13 @@ fn found(job: &JobRecord) -> String {
     if let Some(error) = &job.error {
         write!(words, " error={error}").unwrap();
     }
-    words
+    words + &correlation(&job.correlation)
+}
+
+fn correlation(correlation: &Correlation) -> String {
+    let request = correlation.request_id().map_or(String::new(), |id| format!(" request={id}"));
+    let trace = correlation.trace.map_or(String::new(), |trace| format!(" trace={}", trace.trace[15]));
+    request + &trace
 }
 
 /// Those that are not 0.

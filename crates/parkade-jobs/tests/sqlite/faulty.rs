@@ -3,7 +3,8 @@
 use parkade_jobs::cluster::{ClaimNumber, InstanceId};
 use parkade_jobs::sqlite::{Injected, SqliteStoreOptions};
 use parkade_jobs::{
-    Allowance, AttemptEnd, ClaimId, Claimed, Command, Fault, Filter, JobId, JobState, NewJob, Reply, Tag, Wall,
+    Allowance, AttemptEnd, ClaimId, Claimed, Command, Correlation, Fault, Filter, JobId, JobState, NewJob, Reply, Tag,
+    Wall,
 };
 
 use crate::owner::{Folder, Owner, options};
@@ -73,6 +74,7 @@ fn job(number: u128, queue: &str) -> NewJob {
         priority: i16::try_from(number % 3).unwrap() - 1,
         due: None,
         key: number.is_multiple_of(7).then(|| "key".into()),
+        correlation: Correlation::default(),
     }
 }
 

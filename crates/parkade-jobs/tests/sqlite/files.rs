@@ -3,7 +3,7 @@
 use std::fs;
 
 use parkade_jobs::sqlite::{OpenError, SqliteStoreOptions};
-use parkade_jobs::{Command, Fault, JobState, Reply};
+use parkade_jobs::{Command, Correlation, Fault, JobId, JobState, Reply};
 
 use crate::owner::{Folder, Owner, options};
 
@@ -77,7 +77,37 @@ fn a_newer_file_is_refused() {
     let newer = rusqlite::Connection::open(folder.file()).unwrap();
     newer.execute_batch("PRAGMA user_version = 77").unwrap();
     drop(newer);
-    assert_eq!(refusal(&folder), OpenError::Newer { file: folder.file(), version: 77, known: 1 });
+    assert_eq!(refusal(&folder), OpenError::Newer { file: folder.file(), version: 77, known: 2 });
+}
+
+#[test]
+fn a_file_of_version_1_is_upgraded_with_the_jobs_in_it() {
+    let folder = Folder::new();
+    let older = rusqlite::Connection::open(folder.file()).unwrap();
+    older.execute_batch(include_str!("schema_1.sql")).unwrap();
+    let text = "INSERT INTO jobs (id, state, queue, priority, rank, attempt, enqueued, name, arguments)
+                VALUES (?, 1, 'default', 0, 5, 0, 5, 'work', x'07')";
+    older.execute(text, [JobId::new(1).bytes()]).unwrap();
+    older.execute_batch("INSERT INTO counts VALUES ('default', 1, 1)").unwrap();
+    drop(older);
+
+    let mut owner = Owner::open(&folder, options()).unwrap();
+    let Reply::Found { job: Some(found), .. } = owner.ask(|tag| Command::Find { tag, job: JobId::new(1) }) else {
+        panic!("it is there")
+    };
+    assert_eq!(
+        (found.state, &found.arguments[..], found.correlation),
+        (JobState::Ready, &b"\x07"[..], Correlation::default())
+    );
+    owner.enqueue(2, 10);
+    let claimed = owner.claim(9);
+    assert_eq!(claimed.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2]);
+    drop(owner);
+    assert_eq!(
+        Owner::open(&folder, options()).unwrap().state(2),
+        Some(JobState::Ready),
+        "the file is of this version now"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parkade_jobs::sqlite::{Durability, OpenError, SqliteStoreOptions};
-use parkade_jobs::{AttemptEnd, ClaimId, Command, JobId, JobState, NewJob, Reply, SqliteStore, Tag, Wall};
+use parkade_jobs::{AttemptEnd, ClaimId, Command, Correlation, JobId, JobState, NewJob, Reply, SqliteStore, Tag, Wall};
 
 /// No answer is waited for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -133,6 +133,7 @@ pub fn enqueue(number: u128, bytes: usize) -> impl Fn(Tag) -> Command {
             priority: 0,
             due: None,
             key: None,
+            correlation: Correlation::default(),
         };
         Command::Enqueue { tag, job }
     }

@@ -200,9 +200,10 @@ impl Job {
         let Some(query) = statement_of(&self.work) else { return Ok(()) };
         check_count(query, &statement)?;
         let rows = RowStream::new(statement, query.form)?;
-        if means.is_pooled {
+        if means.is_pooled || query.commented.is_some() {
             self.stage = JobStage::Direct;
-            return write::at_once(&mut means.wire.out, &query.text, &query.parameters);
+            let text = query.commented.as_ref().unwrap_or(&query.text);
+            return write::at_once(&mut means.wire.out, text, &query.parameters);
         }
         for name in means.statements.take_closing() {
             write::close(&mut means.wire.out, &name);

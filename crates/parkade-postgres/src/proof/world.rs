@@ -121,7 +121,7 @@ impl World {
     /// A text is tagged with its query, so that a hit tells which query it was.
     fn query(query: QueryId, what: &str) -> Query {
         let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
-        Query { text: format!("/* q{} */ {what}", query.0).into(), parameters: vec![], form }
+        Query { text: format!("/* q{} */ {what}", query.0).into(), commented: None, parameters: vec![], form }
     }
 
     fn submit_work(&mut self, work: impl FnOnce(QueryId) -> DatabaseWork) -> QueryId {

@@ -125,6 +125,7 @@ impl Client {
 fn statement(text: &str) -> Query {
     Query {
         text: text.into(),
+        commented: None,
         parameters: vec![],
         form: RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None },
     }

@@ -57,7 +57,8 @@ fn a_row_has_a_limit() {
 fn all_rows_together_have_a_limit() {
     let mut owner = Owner::new(options());
     let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: Some(100_000) };
-    let query = owner.submit(DatabaseWork::Alone(Query { text: MANY.into(), parameters: vec![], form }));
+    let query =
+        owner.submit(DatabaseWork::Alone(Query { text: MANY.into(), commented: None, parameters: vec![], form }));
     assert_eq!(owner.answer(query), failed(FailureKind::TooLarge));
 }
 

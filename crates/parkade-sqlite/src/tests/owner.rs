@@ -127,7 +127,8 @@ impl Owner {
 
     pub fn run_as(&mut self, text: &str, shape: Shape, int8: Int8) -> Answer {
         let form = RowFormat { shape, int8, bytes_max: None };
-        let query = self.submit(DatabaseWork::Alone(Query { text: text.into(), parameters: vec![], form }));
+        let query =
+            self.submit(DatabaseWork::Alone(Query { text: text.into(), commented: None, parameters: vec![], form }));
         self.answer(query)
     }
 
@@ -214,7 +215,7 @@ impl Owner {
 
 pub fn query(text: &str, parameters: &[Parameter]) -> Query {
     let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
-    Query { text: text.into(), parameters: parameters.to_vec(), form }
+    Query { text: text.into(), commented: None, parameters: parameters.to_vec(), form }
 }
 
 pub fn refused(sqlstate: &str) -> Answer {

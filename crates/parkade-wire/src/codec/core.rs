@@ -21,7 +21,7 @@ impl Receive for FromCore {
         let typed = match kind {
             Kind::Hello => payload(bytes, 4, hello),
             Kind::Request => payload(bytes, 5, request).map(|request| FromCore::Request { stream, more, request }),
-            Kind::Run => payload(bytes, 5, run).map(|run| FromCore::Run { stream, run }),
+            Kind::Run => run(bytes).map(|run| FromCore::Run { stream, run }),
             Kind::Data => data(raw).map(|bytes| FromCore::Data { stream, more, bytes }),
             Kind::Window => payload(bytes, 1, window).map(|bytes| FromCore::Window { stream, bytes }),
             Kind::Resume => resume(bytes).and_then(|resume| follows(resume, more)),

@@ -4,8 +4,8 @@
 
 use std::ops::RangeInclusive;
 
-use bytes::{BufMut, BytesMut};
-use parkade_model::JobId;
+use bytes::{BufMut, Bytes, BytesMut};
+use parkade_model::{Correlation, JobId};
 
 use super::outcome::{length, write as outcome};
 use super::write::{array, array_of, binary, map, optional, seconds, text, unsigned};
@@ -86,23 +86,33 @@ where
     });
 }
 
-/// `RUN`: one attempt of a job. `deadline` in seconds left, `attempt` from 1; name and arguments as they were enqueued.
-pub fn run(
-    out: &mut BytesMut,
-    stream: u32,
-    id: JobId,
-    name: &str,
-    attempt: u32,
-    deadline: Option<f64>,
-    arguments: &[u8],
-) {
+/// An attempt of a job, for a worker: name, arguments and correlation as it was enqueued.
+pub struct RunParts<'a> {
+    pub id: JobId,
+    pub name: &'a str,
+    /// From 1.
+    pub attempt: u32,
+    /// Seconds left.
+    pub deadline: Option<f64>,
+    pub arguments: &'a [u8],
+    pub correlation: &'a Correlation,
+}
+
+/// `RUN`: one attempt of a job.
+pub fn run(out: &mut BytesMut, stream: u32, run: &RunParts<'_>) {
     frame(out, Kind::Run, false, stream, |out| {
-        array(out, 5);
-        binary(out, &id.bytes());
-        text(out, name);
-        unsigned(out, attempt.into());
-        optional(out, deadline, seconds);
-        binary(out, arguments);
+        let request_id = run.correlation.request_id();
+        array(out, if request_id.is_some() { 7 } else { 5 });
+        binary(out, &run.id.bytes());
+        text(out, run.name);
+        unsigned(out, run.attempt.into());
+        optional(out, run.deadline, seconds);
+        binary(out, run.arguments);
+        if let Some(request_id) = request_id {
+            text(out, request_id);
+            let traceparent = run.correlation.trace.map(|parent| parent.text());
+            optional(out, traceparent.as_ref().and_then(|bytes| std::str::from_utf8(bytes).ok()), text);
+        }
     });
 }
 
@@ -139,6 +149,17 @@ pub fn resume_await(out: &mut BytesMut, outcome: &WaitOutcome, streams: &[u32]) 
             }
         });
     }
+}
+
+/// The outcomes of several waits, as the body of a [`WaitOutcome::Group`]. Rows do not follow here, however many bytes they have.
+#[must_use]
+pub fn outcomes(all: &[WaitOutcome]) -> Bytes {
+    let mut out = BytesMut::with_capacity(8 + all.iter().map(|one| 64 + length(one)).sum::<usize>());
+    array(&mut out, all.len());
+    for one in all {
+        outcome(&mut out, one);
+    }
+    out.freeze()
 }
 
 /// `RESUME` that calls a function on new streams, each with its state: one frame for as many as fit.

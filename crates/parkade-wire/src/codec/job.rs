@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use bytes::Bytes;
 use parkade_model::JobId;
 
-use super::read::Reader;
+use super::read::{Reader, payload};
 use super::worker::text;
 use crate::error::PayloadFault;
 use crate::frame::FromWorker;
@@ -18,18 +18,30 @@ pub(super) fn enqueued(reader: &mut Reader) -> Result<Enqueued, PayloadFault> {
     Ok(Enqueued { id: id(reader)?, name: name(reader)?, arguments: arguments(reader)?, options: options(reader)? })
 }
 
-/// `[id, name, attempt, deadline, arguments]`
-pub(super) fn run(reader: &mut Reader) -> Result<RunFrame, PayloadFault> {
+/// `[id, name, attempt, deadline, arguments]`, the same with `request_id` after it, or with that and `traceparent`
+pub(super) fn run(bytes: &Bytes) -> Result<RunFrame, PayloadFault> {
+    let request_id =
+        |reader: &mut Reader| reader.optional(|reader| reader.text("a request id is text or nil").map(Into::into));
+    let traceparent =
+        |reader: &mut Reader| reader.optional(|reader| reader.text("traceparent is text or nil").map(Into::into));
+    match Reader::new(bytes).array_length()? {
+        0..=5 => payload(bytes, 5, |reader| attempt(reader, |_| Ok((None, None)))),
+        6 => payload(bytes, 6, |reader| attempt(reader, |reader| Ok((request_id(reader)?, None)))),
+        _ => payload(bytes, 7, |reader| attempt(reader, |reader| Ok((request_id(reader)?, traceparent(reader)?)))),
+    }
+}
+
+fn attempt(
+    reader: &mut Reader,
+    rest: impl FnOnce(&mut Reader) -> Result<(Option<String>, Option<String>), PayloadFault>,
+) -> Result<RunFrame, PayloadFault> {
     const ATTEMPT: &str = "an attempt is 1 or more";
-    Ok(RunFrame {
-        id: id(reader)?,
-        name: name(reader)?,
-        attempt: Some(reader.unsigned(ATTEMPT)?)
-            .filter(|attempt| *attempt > 0)
-            .ok_or(PayloadFault::payload(ATTEMPT))?,
-        deadline: reader.optional(Reader::seconds)?,
-        arguments: arguments(reader)?,
-    })
+    let (id, name) = (id(reader)?, name(reader)?);
+    let attempt = Some(reader.unsigned(ATTEMPT)?).filter(|attempt| *attempt > 0);
+    let attempt = attempt.ok_or(PayloadFault::payload(ATTEMPT))?;
+    let (deadline, arguments) = (reader.optional(Reader::seconds)?, arguments(reader)?);
+    let (request_id, traceparent) = rest(reader)?;
+    Ok(RunFrame { id, name, attempt, deadline, arguments, request_id, traceparent })
 }
 
 pub(super) fn result(reader: &mut Reader) -> Result<Bytes, PayloadFault> {

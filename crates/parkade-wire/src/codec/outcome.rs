@@ -1,5 +1,7 @@
 //! The outcome in a `RESUME`, written and read.
 
+use std::borrow::Cow;
+
 use bytes::BytesMut;
 use parkade_model::JobId;
 
@@ -20,6 +22,12 @@ pub(super) fn write(out: &mut BytesMut, outcome: &WaitOutcome) {
     match outcome {
         WaitOutcome::Elapsed => { array(out, 1); text(out, "elapsed"); }
         WaitOutcome::Unparked => { array(out, 1); text(out, "unparked"); }
+        WaitOutcome::Group { first, body } => {
+            array(out, 3);
+            text(out, "outcomes");
+            optional(out, *first, unsigned);
+            optional(out, body.as_deref(), binary);
+        }
         WaitOutcome::Timeout { cursor } => { array(out, 2); text(out, "timeout"); text(out, cursor); }
         WaitOutcome::Refused { text: why, status } => {
             array(out, 3);
@@ -97,6 +105,7 @@ pub(super) fn length(outcome: &WaitOutcome) -> usize {
         WaitOutcome::Elapsed | WaitOutcome::Unparked | WaitOutcome::Pending { .. } => 0,
         WaitOutcome::Timeout { cursor } | WaitOutcome::Published { cursor } => cursor.len(),
         WaitOutcome::Refused { text, .. } => text.len(),
+        WaitOutcome::Group { body, .. } => body.as_deref().map_or(0, <[u8]>::len),
         WaitOutcome::Message { cursor, content_type, body, event, .. } => {
             cursor.len() + content_type.len() + body.len() + event.as_deref().map_or(0, str::len)
         }
@@ -137,6 +146,7 @@ pub(super) fn read(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadF
         }
         "message" => whole.array(5, |reader| message(reader, |_| Ok(None))),
         "history" => whole.array(3, history),
+        "outcomes" => whole.array(3, group),
         "published" => {
             whole.array(2, |reader| behind_name(reader).map(|cursor| WaitOutcome::Published { cursor: cursor.into() }))
         }
@@ -203,11 +213,23 @@ fn rows(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
     let columns = columns.ok_or(PayloadFault::length("columns have at most 524,288 bytes"))?;
     let command = owned(reader)?.into();
     let count = reader.unsigned("count is an integer that is not negative")?;
+    Ok(WaitOutcome::Rows { columns, command, count, body: body(reader)? })
+}
+
+/// `None`: it follows.
+fn body(reader: &mut Reader) -> Result<Option<Cow<'static, [u8]>>, PayloadFault> {
     let body = reader.optional(|reader| reader.binary("body is bytes or nil"))?;
     if body.as_ref().is_some_and(|body| body.len() > INLINE_BODY_BYTES_MAX) {
         return Err(PayloadFault::length("a longer body follows"));
     }
-    Ok(WaitOutcome::Rows { columns, command, count, body: body.map(|body| body.to_vec().into()) })
+    Ok(body.map(|body| body.to_vec().into()))
+}
+
+/// The outcomes stay encoded.
+fn group(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
+    reader.skip(1)?;
+    let first = reader.optional(|reader| reader.unsigned("a place is an integer that is not negative"))?;
+    Ok(WaitOutcome::Group { first, body: body(reader)? })
 }
 
 fn failed(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {

@@ -1,6 +1,6 @@
 //! Reads what `PARK` and `READY` share: responses, waits and what follows them.
 
-use parkade_model::{ChannelName, ChannelNameError, Cursor};
+use parkade_model::{ChannelName, ChannelNameError, Cursor, GroupEnd};
 
 use super::job::{access, result_of};
 use super::query::{begin, end, query};
@@ -8,7 +8,8 @@ use super::read::Reader;
 use crate::error::PayloadFault;
 use crate::exchange::{Added, Headers, Response};
 use crate::limits::{
-    BRANCH_STREAM_MIN, CHANNEL_NAME_BYTES_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, STATE_BYTES_MAX,
+    BRANCH_STREAM_MIN, CHANNEL_NAME_BYTES_MAX, GROUP_COUNT_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX,
+    STATE_BYTES_MAX,
 };
 use crate::wait::{CallKind, FilesOf, ThenRequest, WaitRequest};
 
@@ -79,6 +80,9 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
         (WaitRequest::Branches, ThenRequest::Answer { .. } | ThenRequest::Call { .. } | ThenRequest::Branch { .. }) => {
             Err(PayloadFault::payload("branches are only awaited"))
         }
+        (WaitRequest::Group { .. }, ThenRequest::Answer { .. } | ThenRequest::Await | ThenRequest::Branch { .. }) => {
+            Err(PayloadFault::payload("after several waits a function is called"))
+        }
         (WaitRequest::Result { .. }, ThenRequest::Answer { response: Some(_), .. }) => {
             Err(PayloadFault::payload("a job's answer is nil"))
         }
@@ -108,6 +112,7 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
             | WaitRequest::Rollback
             | WaitRequest::Stored
             | WaitRequest::Branches
+            | WaitRequest::Group { .. }
             | WaitRequest::Result { .. }
             | WaitRequest::File { .. }
             | WaitRequest::Files(_)
@@ -138,6 +143,8 @@ pub(super) fn wait(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
         "rollback" => end(&mut whole).map(|()| WaitRequest::Rollback),
         "stored" => stored(&mut whole),
         "branches" => branches(&mut whole),
+        "all_of" => group(&mut whole, GroupEnd::All),
+        "first_of" => group(&mut whole, GroupEnd::First),
         "result" => result_of(&mut whole),
         "access" => access(&mut whole),
         "file" => file(&mut whole),
@@ -162,6 +169,49 @@ fn stored(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
 /// `["branches"]`
 fn branches(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     reader.array(1, |reader| reader.skip(1).map(|()| WaitRequest::Branches))
+}
+
+/// `["all_of", waits]`, `["first_of", waits]`
+fn group(reader: &mut Reader, until: GroupEnd) -> Result<WaitRequest, PayloadFault> {
+    reader.array(2, |reader| {
+        reader.skip(1)?;
+        let count = reader.clone().array_length()? as usize;
+        if count > GROUP_COUNT_MAX || count == 0 && until == GroupEnd::First {
+            return Err(PayloadFault::payload("there are 1 to 100 waits, of all_of also none"));
+        }
+        Ok(WaitRequest::Group { until, waits: reader.list(member)? })
+    })
+}
+
+/// One of several waits. It is none of several itself, so nothing is nested.
+fn member(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
+    let mut named = reader.clone().value()?;
+    named.array_length()?;
+    if matches!(named.text("a wait's name is text")?, "all_of" | "first_of") {
+        return Err(PayloadFault::payload("several waits are not nested"));
+    }
+    match wait(reader)? {
+        WaitRequest::Query(query) if query.options.within => {
+            Err(PayloadFault::payload("a transaction executes one statement at a time"))
+        }
+        WaitRequest::Unaccepted { why, .. } => Err(PayloadFault::payload(why)),
+        WaitRequest::Stream { .. }
+        | WaitRequest::Begin(_)
+        | WaitRequest::Commit
+        | WaitRequest::Rollback
+        | WaitRequest::Stored
+        | WaitRequest::Branches
+        | WaitRequest::Group { .. }
+        | WaitRequest::File { .. }
+        | WaitRequest::Files(_)
+        | WaitRequest::Access { .. } => Err(PayloadFault::payload("that is none of several waits")),
+        wait @ (WaitRequest::Timer { .. }
+        | WaitRequest::Next { .. }
+        | WaitRequest::History { .. }
+        | WaitRequest::Published { .. }
+        | WaitRequest::Query(_)
+        | WaitRequest::Result { .. }) => Ok(wait),
+    }
 }
 
 fn next(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_model::{Cursor, Int8, Isolation, Parameter, Shape};
+use parkade_model::{Cursor, GroupEnd, Int8, Isolation, Parameter, Shape};
 use parkade_wire::{
     Application, Begin, CallKind, CorsPolicy, FromCore, FromWorker, Headers, QueryRequest, RequestFrame, Response,
     Route, RouteKind, ThenRequest, WaitOutcome, WaitRequest,
@@ -202,6 +202,10 @@ fn wait(wait: &WaitRequest) -> Value {
         WaitRequest::Rollback => json!(["rollback", {}]),
         WaitRequest::Stored => json!(["stored"]),
         WaitRequest::Branches => json!(["branches"]),
+        WaitRequest::Group { until, waits } => {
+            let name = if *until == GroupEnd::All { "all_of" } else { "first_of" };
+            json!([name, waits.iter().map(self::wait).collect::<Vec<_>>()])
+        }
         WaitRequest::Result { job, timeout } => {
             json!(["result", hex(&job.bytes()), map(&[("timeout", seconds(*timeout))])])
         }
@@ -284,6 +288,7 @@ fn outcome(outcome: &WaitOutcome) -> Value {
     match outcome {
         WaitOutcome::Elapsed => json!(["elapsed"]),
         WaitOutcome::Unparked => json!(["unparked"]),
+        WaitOutcome::Group { first, body } => json!(["outcomes", first, body.as_deref().map(hex)]),
         WaitOutcome::Message { cursor, content_type, body, gap, event: None } => {
             json!(["message", cursor, content_type, hex(body), gap])
         }

@@ -21,7 +21,12 @@ pub fn enqueued(job: &Enqueued) -> Value {
 }
 
 pub fn run(run: &RunFrame) -> Value {
-    json!([hex(&run.id.bytes()), run.name, run.attempt, run.deadline, hex(&run.arguments)])
+    let mut told =
+        vec![hex(&run.id.bytes()), json!(run.name), json!(run.attempt), json!(run.deadline), hex(&run.arguments)];
+    if run.request_id.is_some() {
+        told.extend([json!(run.request_id), json!(run.traceparent)]);
+    }
+    Value::Array(told)
 }
 
 pub fn error(reason: ErrorReason, text: &str) -> Value {

@@ -70,6 +70,14 @@ fn server(page: &mut Page, report: &Report) {
         "Log lines that could not be written.",
         report.log.lines_dropped,
     );
+    let spans = &report.traces;
+    page.single(
+        "spans_exported_total",
+        MetricType::Counter,
+        "Spans that the collector has taken.",
+        spans.spans_exported,
+    );
+    page.single("spans_dropped_total", MetricType::Counter, "Spans that are lost.", spans.spans_dropped);
     let reloads = [("done", report.counts.reloads_done), ("aborted", report.counts.reloads_given_up)];
     page.labelled("reloads_total", MetricType::Counter, "Reloads, by outcome.", "outcome", reloads);
 }

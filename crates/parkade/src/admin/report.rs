@@ -48,6 +48,8 @@ pub struct Report {
     #[serde(default)]
     pub turns: TurnsReport,
     pub log: Log,
+    #[serde(default)]
+    pub traces: TracesReport,
     pub limits: LimitsReport,
     pub counts: Totals,
     /// Of the last minute.
@@ -172,6 +174,13 @@ pub struct Memory {
     /// Job results that are about to be delivered.
     #[serde(default)]
     pub job_results: usize,
+}
+
+/// Spans that the collector has taken, and spans that are lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracesReport {
+    pub spans_exported: u64,
+    pub spans_dropped: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

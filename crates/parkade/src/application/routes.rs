@@ -205,13 +205,12 @@ fn route_spec(
             (routing::RouteWork::Wait { wait, then: Then::Answer }, StaticRoute::Job)
         }
         RouteKind::Wait { wait: told, then } => {
-            file = Source::of(&told);
             let (wait, needed) =
                 waits::wait(told, databases).map_err(|why| BadApplication::Wait { path: path.clone(), why })?;
-            if let Some(WorkRequest::NoDatabase(why)) = &needed {
+            (query, file) = needed.parts();
+            if let Some(WorkRequest::NoDatabase(why)) = &query {
                 return Err(BadApplication::Wait { path, why: (**why).to_owned() });
             }
-            query = needed;
             let (then, standing) = match then {
                 ThenRequest::Answer { response, added } => {
                     adds = added.map(|added| route_added(&path, &added)).transpose()?;

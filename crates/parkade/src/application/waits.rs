@@ -1,42 +1,81 @@
 //! Converts waits and their outcomes between the wire and the core. No other file of this crate knows all kinds.
 
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use parkade_core::Outcome;
-use parkade_model::{Cursor, JobId, JobLookup, QueryWork, Refusal, Wait};
-use parkade_wire::{QueryEffect, QueryRequest, WaitOutcome, WaitRequest};
+use parkade_model::{Cursor, GroupEnd, GroupWait, JobId, JobLookup, QueryWork, Refusal, Wait};
+use parkade_wire::limits::INLINE_BODY_BYTES_MAX;
+use parkade_wire::{QueryEffect, QueryRequest, WaitOutcome, WaitRequest, encode};
 
 use crate::clients::{self, Messages};
 use crate::databases::Databases;
+use crate::files::Source;
 use crate::queries::{self, Queries, WorkRequest};
 use crate::seconds;
 
 /// Of a statement that is shown.
 const SHOWN_CHARACTERS_MAX: usize = 60;
 
-/// A wait for the core, and its query if it has one; or why it is invalid.
-pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, Option<WorkRequest>), String> {
+/// What a wait is about, as far as the core does not know it.
+pub enum WaitResource {
+    Nothing,
+    Work(WorkRequest),
+    File(Source),
+}
+
+impl WaitResource {
+    /// A wait is about a database or a file, never both.
+    pub fn parts(self) -> (Option<WorkRequest>, Option<Source>) {
+        match self {
+            Self::Nothing => (None, None),
+            Self::Work(work) => (Some(work), None),
+            Self::File(file) => (None, Some(file)),
+        }
+    }
+}
+
+/// A wait for the core, and what it needs besides; or why it is invalid.
+pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, WaitResource), String> {
     match told {
-        WaitRequest::Timer { after } => Ok((Wait::Timer { after }, None)),
-        WaitRequest::Next { channel, timeout, since } => Ok((Wait::Next { channel, timeout, since }, None)),
-        WaitRequest::Stream { channel, since } => Ok((Wait::Stream { channel, since }, None)),
-        WaitRequest::History { channel, count } => Ok((Wait::History { channel, count }, None)),
-        WaitRequest::Published { number } => Ok((Wait::Published { number }, None)),
-        WaitRequest::Query(query) => Ok(needs(queries::query(*query, databases))),
-        WaitRequest::Begin(begin) => Ok(needs(queries::begin(&begin, databases))),
-        WaitRequest::Commit => Ok(needs(queries::end(QueryWork::Commit))),
-        WaitRequest::Rollback => Ok(needs(queries::end(QueryWork::Rollback))),
-        WaitRequest::Stored => Ok((Wait::Stored, None)),
-        WaitRequest::Branches => Ok((Wait::Branches, None)),
-        WaitRequest::Result { job, timeout } => Ok((Wait::Job { job, timeout }, None)),
-        WaitRequest::File { .. } | WaitRequest::Files(_) => Ok((Wait::File, None)),
+        WaitRequest::Timer { after } => Ok((Wait::Timer { after }, WaitResource::Nothing)),
+        WaitRequest::Next { channel, timeout, since } => {
+            Ok((Wait::Next { channel, timeout, since }, WaitResource::Nothing))
+        }
+        WaitRequest::Stream { channel, since } => Ok((Wait::Stream { channel, since }, WaitResource::Nothing)),
+        WaitRequest::History { channel, count } => Ok((Wait::History { channel, count }, WaitResource::Nothing)),
+        WaitRequest::Published { number } => Ok((Wait::Published { number }, WaitResource::Nothing)),
+        WaitRequest::Query(query) => Ok(works(queries::query(*query, databases))),
+        WaitRequest::Begin(begin) => Ok(works(queries::begin(&begin, databases))),
+        WaitRequest::Commit => Ok(works(queries::end(QueryWork::Commit))),
+        WaitRequest::Rollback => Ok(works(queries::end(QueryWork::Rollback))),
+        WaitRequest::Stored => Ok((Wait::Stored, WaitResource::Nothing)),
+        WaitRequest::Branches => Ok((Wait::Branches, WaitResource::Nothing)),
+        WaitRequest::Group { .. } => Err("several waits at a time: only of a function that returns them".to_owned()),
+        WaitRequest::Result { job, timeout } => Ok((Wait::Job { job, timeout }, WaitResource::Nothing)),
+        WaitRequest::File { path } => Ok((Wait::File, WaitResource::File(Source::Path(Path::new(&path).into())))),
+        WaitRequest::Files(folder) => Ok((Wait::File, WaitResource::File(Source::Folder(Arc::new(*folder))))),
         WaitRequest::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
         WaitRequest::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
     }
 }
 
-fn needs((wait, query): (Wait, WorkRequest)) -> (Wait, Option<WorkRequest>) {
-    (wait, Some(query))
+fn works((wait, work): (Wait, WorkRequest)) -> (Wait, WaitResource) {
+    (wait, WaitResource::Work(work))
+}
+
+/// The waits that a request waits for as one, and how many of them there are; or why one of them is invalid.
+pub fn group(
+    until: GroupEnd,
+    waits: Vec<WaitRequest>,
+    databases: &Databases,
+) -> Result<(GroupWait, Vec<(Wait, WaitResource)>), String> {
+    let members = waits.into_iter().map(|told| wait(told, databases)).collect::<Result<Vec<_>, _>>()?;
+    let count = u32::try_from(members.len()).unwrap_or(u32::MAX);
+    Ok((GroupWait { until, count }, members))
 }
 
 /// What a route waits for, as `parkade routes` says it.
@@ -59,6 +98,7 @@ pub fn in_words(wait: &WaitRequest) -> String {
         | WaitRequest::Stored
         | WaitRequest::Published { .. }
         | WaitRequest::Branches
+        | WaitRequest::Group { .. }
         | WaitRequest::Access { .. } => "only for a coroutine".into(),
         WaitRequest::Unaccepted { name, why } => format!("{name}, which cannot be served ({why})"),
     }
@@ -78,16 +118,17 @@ fn statement(query: &QueryRequest) -> String {
 }
 
 /// The wait, with the client's cursor if the application gave none, or only said where a client begins that has none.
-pub fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
+pub fn with_cursor(wait: Wait, cursor: impl FnOnce() -> Option<Cursor>) -> Wait {
     match wait {
-        Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: position(since, cursor) },
-        Wait::Stream { channel, since } => Wait::Stream { channel, since: position(since, cursor) },
+        Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: position(since, cursor()) },
+        Wait::Stream { channel, since } => Wait::Stream { channel, since: position(since, cursor()) },
         Wait::Timer { .. }
         | Wait::History { .. }
         | Wait::Published { .. }
         | Wait::Query(_)
         | Wait::Stored
         | Wait::Branches
+        | Wait::Group(_)
         | Wait::Job { .. }
         | Wait::Visit { .. }
         | Wait::File
@@ -95,22 +136,22 @@ pub fn with_cursor(wait: Wait, cursor: Option<Cursor>) -> Wait {
     }
 }
 
-/// The wait, as short as its client prefers (RFC 7240, section 4.3), and whether that preference was honoured: nobody
-/// waits longer than the application says.
-pub fn preferred(wait: Wait, patience: Option<f64>) -> (Wait, bool) {
+/// The wait, as short as its client prefers (RFC 7240, section 4.3), and the seconds of that preference if it was
+/// honoured: nobody waits longer than the application says.
+pub fn preferred(wait: Wait, patience: impl FnOnce() -> Option<f64>) -> (Wait, Option<f64>) {
     let shorter = |timeout: Option<Duration>| {
-        let preferred =
-            patience.map(seconds::duration).filter(|preferred| timeout.is_none_or(|most| *preferred <= most));
-        (preferred.or(timeout), preferred.is_some())
+        let fits = |seconds: &f64| timeout.is_none_or(|most| seconds::duration(*seconds) <= most);
+        let preferred = patience().filter(fits);
+        (preferred.map(seconds::duration).or(timeout), preferred)
     };
     match wait {
         Wait::Next { channel, timeout, since } => {
-            let (timeout, is_honoured) = shorter(timeout);
-            (Wait::Next { channel, timeout, since }, is_honoured)
+            let (timeout, preferred) = shorter(timeout);
+            (Wait::Next { channel, timeout, since }, preferred)
         }
         Wait::Job { job, timeout } => {
-            let (timeout, is_honoured) = shorter(timeout);
-            (Wait::Job { job, timeout }, is_honoured)
+            let (timeout, preferred) = shorter(timeout);
+            (Wait::Job { job, timeout }, preferred)
         }
         Wait::Timer { .. }
         | Wait::Stream { .. }
@@ -119,9 +160,10 @@ pub fn preferred(wait: Wait, patience: Option<f64>) -> (Wait, bool) {
         | Wait::Query(_)
         | Wait::Stored
         | Wait::Branches
+        | Wait::Group(_)
         | Wait::Visit { .. }
         | Wait::File
-        | Wait::Access { .. } => (wait, false),
+        | Wait::Access { .. } => (wait, None),
     }
 }
 
@@ -161,8 +203,9 @@ pub fn wire_outcome<'a>(
         Outcome::Refused { refusal: Refusal::NoTransaction } => Some(no_transaction()),
         Outcome::Refused { refusal: Refusal::TransactionBusy } => Some(transaction_busy()),
         Outcome::Job { job: id, standing } => Some(job(id, standing)),
-        // A coroutine awaits the first, and each request gets its own outcome; the other is told to nobody.
-        Outcome::Stored | Outcome::File { .. } => None,
+        // A coroutine awaits the first, and each request gets its own outcome; the second is told to nobody, and the
+        // third is put together by `group_outcome`.
+        Outcome::Stored | Outcome::File { .. } | Outcome::Group { .. } => None,
         Outcome::Elapsed => Some(WaitOutcome::Elapsed),
         Outcome::Unparked => Some(WaitOutcome::Unparked),
         Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),
@@ -174,6 +217,31 @@ pub fn wire_outcome<'a>(
             Some(WaitOutcome::Refused { text: text.into(), status })
         }
     }
+}
+
+/// The outcome of several waits for a worker, with what follows it if that is too long for its frame. `rows`: those that an outcome would be followed
+/// by on its own. `None` if data of one of them is gone.
+pub fn group_outcome<'a>(
+    (until, outcomes): (GroupEnd, Vec<(usize, Outcome)>),
+    wire: impl Fn(Outcome) -> Option<WaitOutcome<'a>>,
+    rows: impl Fn(Outcome) -> Option<Bytes>,
+) -> Option<(WaitOutcome<'static>, Option<Bytes>)> {
+    let first = outcomes.first().filter(|_| until == GroupEnd::First).map(|(place, _)| *place as u64);
+    let each_rows: Vec<_> = outcomes.iter().map(|(_, outcome)| rows(*outcome)).collect();
+    let whole = |((_, outcome), rows): (&(usize, Outcome), _)| {
+        Some(match (wire(*outcome)?, rows) {
+            (WaitOutcome::Rows { columns, command, count, body: None }, Some(rows)) => {
+                WaitOutcome::Rows { columns, command, count, body: Some(Cow::Borrowed(rows)) }
+            }
+            (outcome, _) => outcome,
+        })
+    };
+    let all = outcomes.iter().zip(each_rows.iter().map(Option::as_deref)).map(whole).collect::<Option<Vec<_>>>()?;
+    let body = encode::outcomes(&all);
+    if body.len() > INLINE_BODY_BYTES_MAX {
+        return Some((WaitOutcome::Group { first, body: None }, Some(body)));
+    }
+    Some((WaitOutcome::Group { first, body: Some(body.to_vec().into()) }, None))
 }
 
 /// The query was abandoned, and its effect is not known yet.
@@ -256,11 +324,12 @@ mod tests {
             (None, Some(300.0), Some(300), true),
             (Some(0), Some(1.0), Some(0), false),
         ] {
-            let expected = (next(waits), is_honoured);
-            assert_eq!(preferred(next(said), preferred_by_client), expected, "{said:?} {preferred_by_client:?}");
+            let expected = (next(waits), preferred_by_client.filter(|_| is_honoured));
+            let told = preferred(next(said), || preferred_by_client);
+            assert_eq!(told, expected, "{said:?} {preferred_by_client:?}");
         }
         let timer = Wait::Timer { after: Duration::from_secs(9) };
-        assert_eq!(preferred(timer.clone(), Some(1.0)), (timer, false));
+        assert_eq!(preferred(timer.clone(), || Some(1.0)), (timer, None));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_files::Asked;
-use parkade_model::{Cursor, JobId, RequestId, Then};
+use parkade_files::{Asked, Conditions, Encodings};
+use parkade_model::{Correlation, Cursor, JobId, RequestId, Then, TraceParent};
 use parkade_wire::Response;
 use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
@@ -47,6 +47,9 @@ pub struct Exchange {
     /// The route in the statistics; for a run of a job, [`RouteNumber::JOB`].
     pub route_number: RouteNumber,
     deferred: Deferred,
+    /// In which encodings its client accepts a file, once its head is gone. Nearly every client accepts some, so this is
+    /// not among the wishes.
+    accepts: Encodings,
     /// Its relation to jobs; most requests have none.
     pub jobs: Option<Box<WithJobs>>,
     /// What is added to its response.
@@ -54,7 +57,7 @@ pub struct Exchange {
 }
 
 /// There may be a million parked requests.
-const _: () = assert!(size_of::<Exchange>() <= 80);
+const _: () = assert!(size_of::<Exchange>() <= 88);
 
 /// How many deferred responses refer to an exchange, and in the highest bit whether its request is over: then only
 /// they still refer to it.
@@ -122,6 +125,8 @@ pub struct WithJobs {
     pub asks: JobAsked,
     /// The state of the job that it waits for.
     pub pending: Option<Pending>,
+    /// Of a run of a job: the request that enqueued it.
+    enqueued_by: Option<Correlation>,
 }
 
 /// The state of a job that has not ended.
@@ -192,8 +197,10 @@ pub struct Arrival {
     /// Set if the application decides whether the client may access a job: the worker gets this instead of the
     /// parameters and the body.
     pub guarded_job: Option<Box<GuardedJob>>,
-    /// The id that it brought along.
-    pub given_id: Option<Box<str>>,
+    /// The id and the trace that it brought along, or its own span if that is recorded.
+    pub correlation: Option<Rc<Correlation>>,
+    /// What its worker gets as `traceparent`, if its span is recorded.
+    pub traceparent: Option<[u8; TraceParent::LENGTH]>,
 }
 
 /// What a request's headers say about waits. They may be needed after everything else of the request is gone.
@@ -205,8 +212,8 @@ pub struct Wishes {
     pub patience: Option<f64>,
     /// Whether the application decides if its client may access a job.
     pub is_about_job: bool,
-    /// What it says of a file that may answer it.
-    pub asked: Asked,
+    /// Its conditions about a file that may answer it.
+    pub conditions: Option<Box<Conditions>>,
 }
 
 /// How to continue when a wait is over, or the file that is the answer.
@@ -227,7 +234,7 @@ pub struct Note {
     pub bytes: u64,
     pub version: &'static str,
     pub referrer: Option<Box<[u8]>>,
-    pub given_id: Option<Box<str>>,
+    pub correlation: Option<Rc<Correlation>>,
     representation: Representation,
 }
 
@@ -237,9 +244,10 @@ impl Exchange {
         Self { arrival: Some(Box::new(arrival)), note, route_number, ..Self::default() }
     }
 
-    /// What is kept for a run of a job: no client waits.
-    pub fn of_run() -> Self {
-        Self { route_number: RouteNumber::JOB, ..Self::default() }
+    /// What is kept for a run of a job: no client waits. `correlation`: the request that enqueued it.
+    pub fn of_run(correlation: Correlation) -> Self {
+        let jobs = WithJobs { enqueued_by: Some(correlation), ..WithJobs::default() };
+        Self { route_number: RouteNumber::JOB, jobs: Some(Box::new(jobs)), ..Self::default() }
     }
 
     pub fn is_run(&self) -> bool {
@@ -268,13 +276,19 @@ impl Exchange {
         self.arrival.as_ref().map_or_else(is_kept, |arrival| arrival.guarded_job.is_some())
     }
 
+    /// The id and the trace that the request brought along; of a run, those of the request that enqueued the job.
+    pub fn correlation(&self) -> Option<&Correlation> {
+        match (&self.arrival, &self.note, &self.jobs) {
+            (Some(arrival), _, _) => arrival.correlation.as_deref(),
+            (None, Some(note), _) => note.correlation.as_deref(),
+            (None, None, Some(jobs)) => jobs.enqueued_by.as_ref(),
+            (None, None, None) => None,
+        }
+    }
+
     /// The id that the request brought along.
     pub fn given_id(&self) -> Option<&str> {
-        match (&self.arrival, &self.note) {
-            (Some(arrival), _) => arrival.given_id.as_deref(),
-            (None, Some(note)) => note.given_id.as_deref(),
-            (None, None) => None,
-        }
+        self.correlation()?.request_id()
     }
 
     /// Records for the metrics and the access log that a response has begun or continued, with this many bytes of a
@@ -302,7 +316,7 @@ impl Exchange {
     pub fn take_arrival(&mut self) -> Option<Box<Arrival>> {
         let arrival = self.arrival.take()?;
         let representation = arrival.head.representation();
-        if representation != Representation::default() || arrival.given_id.is_some() {
+        if representation != Representation::default() || arrival.correlation.is_some() {
             self.note.get_or_insert_with(|| Box::new(arrival.note())).representation = representation;
         }
         Some(arrival)
@@ -310,31 +324,41 @@ impl Exchange {
 
     /// What it says of a file that answers it.
     pub fn asked(&self) -> Asked {
-        match (&self.arrival, &self.wishes) {
-            (Some(arrival), _) => Asked::of(arrival.head.method(), arrival.head.fields()),
-            (None, Some(wishes)) => wishes.asked.clone(),
-            (None, None) => Asked::default(),
+        match &self.arrival {
+            Some(arrival) => arrival.asked(),
+            None => Asked {
+                accepts: self.accepts,
+                given: self.wishes.as_ref().and_then(|wishes| wishes.conditions.clone()),
+            },
         }
     }
 
     /// The file that is its answer.
     pub fn wanted(&self, source: &Source) -> WantedFile {
-        source.wanted(self.arrival.as_ref().map(|arrival| arrival.head.path()), self.asked())
+        let target = self.arrival.as_ref().map(|arrival| (arrival.head.path(), arrival.head.query()));
+        source.wanted(target, self.asked())
     }
 
     /// No worker will get the request again: its head and body are dropped. A coroutine may begin another wait, and a
     /// function may answer with a file.
     pub fn forget_arrival(&mut self, then: Then) {
-        let wishes = match then {
-            Then::Answer => Wishes::default(),
-            Then::Call { .. } => Wishes { asked: self.asked(), ..Wishes::default() },
-            Then::Await if self.arrival.is_none() => return,
-            Then::Await => {
-                let (cursor, patience, is_about_job) = (self.cursor(), self.patience(), self.is_about_job());
-                Wishes { cursor, patience, is_about_job, asked: self.asked() }
+        let Some(arrival) = self.take_arrival() else {
+            if then == Then::Answer {
+                self.wishes = None;
             }
+            return;
         };
-        self.take_arrival();
+        let asked = match then {
+            Then::Answer => return,
+            Then::Call { .. } | Then::Await => arrival.asked(),
+        };
+        self.accepts = asked.accepts;
+        let mut wishes = Wishes { conditions: asked.given, ..Wishes::default() };
+        if then == Then::Await {
+            wishes.cursor = arrival.cursor();
+            wishes.patience = arrival.patience();
+            wishes.is_about_job = arrival.guarded_job.is_some();
+        }
         // Most requests have none.
         self.wishes = (wishes != Wishes::default()).then(|| Box::new(wishes));
     }
@@ -364,6 +388,11 @@ impl Arrival {
         })
     }
 
+    /// What it says of a file that answers it.
+    fn asked(&self) -> Asked {
+        Asked::of(self.head.method(), self.head.fields())
+    }
+
     /// The request as its worker gets it. `client`: the text of its address; `id`: its id; `route`: the index of its route.
     pub fn parts<'a>(
         &'a self,
@@ -378,7 +407,7 @@ impl Arrival {
             method: self.head.method(),
             path: self.head.path(),
             query: self.head.query(),
-            headers: self.head.fields(),
+            headers: self.headers(),
             client,
             scheme: if self.origin.is_https { "https" } else { "http" },
             version: self.head.version.as_str(),
@@ -387,6 +416,13 @@ impl Arrival {
             body: None,
             more: false,
         }
+    }
+
+    /// The headers as its worker gets them.
+    fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let own = self.traceparent.as_ref();
+        let others = self.head.fields().filter(move |(name, _)| own.is_none() || *name != "traceparent");
+        others.chain(own.map(|text| ("traceparent", &text[..])))
     }
 
     /// Its body as its worker gets it.
@@ -399,8 +435,8 @@ impl Arrival {
         let user_agent = self.head.field("user-agent").map(|agent| agent.as_bytes().into());
         let (method, representation) = (self.head.method().into(), Representation::default());
         let referrer = self.head.field("referer").map(|referrer| referrer.as_bytes().into());
-        let (version, given_id) = (self.head.version.as_str(), self.given_id.clone());
-        Note { origin: self.origin, method, path, user_agent, bytes: 0, version, referrer, given_id, representation }
+        let (version, correlation) = (self.head.version.as_str(), self.correlation.clone());
+        Note { origin: self.origin, method, path, user_agent, bytes: 0, version, referrer, correlation, representation }
     }
 }
 

@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use parkade_core::{Effect, HttpEffect, Moment, RouteId, ServerEffect, Times};
-use parkade_model::{Cursor, Ending, MessageId, RequestId, Then};
+use parkade_model::{Correlation, Cursor, Ending, MessageId, RequestId, RequestIdText, Then};
 
 use crate::files::WantedFile;
 use crate::http::answer::{HeaderField, Prepared};
@@ -42,7 +42,7 @@ use response::{ClientResponse, sent};
 
 pub use messages::{Messages, NewMessage};
 pub use refusal::{explain, is_about_a_query};
-pub use request_id::{IdText, given as given_id};
+pub use request_id::{IdText, given as given_correlation};
 
 /// The shortest time after which clients of streams that end come back; the core says over which time they spread.
 const RETRY_MILLISECONDS_MIN: u64 = 1_000;
@@ -110,18 +110,31 @@ impl Clients {
         request: RequestId,
         buffer: &'a mut IdText,
     ) -> Option<(&'a Arrival, &'a str, &'a str)> {
-        let arrival = self.exchanges.peek(request)?.arrival.as_ref()?;
-        let id = self.ids.of(request, arrival.given_id.as_deref(), buffer);
+        let exchange = self.exchanges.peek(request)?;
+        let arrival = exchange.arrival.as_ref()?;
+        let id = self.ids.of(request, exchange.given_id(), buffer);
         Some((arrival, self.text.of(arrival.origin.client), id))
     }
 
-    /// The id of a request that has not ended, or has just ended. A run of a job has none.
+    /// The id of a request that has not ended, or has just ended. A run of a job has that of the request that enqueued
+    /// the job.
     pub fn id(&self, request: RequestId) -> Option<String> {
-        let given = match self.exchanges.peek(request) {
-            Some(exchange) => (!exchange.is_run()).then(|| exchange.given_id())?,
-            None => self.recently_ended.find(request)?.given_id.as_deref(),
+        let (given, route) = if let Some(exchange) = self.exchanges.peek(request) {
+            (exchange.given_id(), exchange.route_number)
+        } else {
+            let ended = self.recently_ended.find(request)?;
+            (ended.given_id.as_ref().map(RequestIdText::as_str), ended.route)
         };
-        Some(self.ids.of(request, given, &mut IdText::default()).to_owned())
+        let has_own = route != RouteNumber::JOB;
+        (has_own || given.is_some()).then(|| self.ids.of(request, given, &mut IdText::default()).to_owned())
+    }
+
+    /// What a job that this request or run enqueues is given of it.
+    pub fn correlation(&self, request: RequestId) -> Correlation {
+        match self.exchanges.peek(request).and_then(Exchange::correlation) {
+            Some(known) => known.clone(),
+            None => Correlation { request_id: Some(RequestIdText::Hex(self.ids.text(request))), trace: None },
+        }
     }
 
     /// Whatever answers this request, this is added to it.
@@ -305,17 +318,23 @@ impl Clients {
     /// The request is over: it is logged, and its data dropped.
     pub fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
         self.http.forget(request);
-        if let Some(exchange) = self.exchanges.remove(request).filter(|exchange| !exchange.is_run()) {
+        let Some(exchange) = self.exchanges.remove(request) else { return };
+        if !exchange.is_run() {
             self.log.ended((request, &exchange), &self.ids, ending, times);
-            let given_id = exchange.given_id().map(Into::into);
-            self.recently_ended.note(Ended { request, route: exchange.route_number, given_id });
         }
+        let given_id = exchange.correlation().and_then(|correlation| correlation.request_id.clone());
+        self.recently_ended.note(Ended { request, route: exchange.route_number, given_id });
     }
 
     /// The route of a request that has not ended, or has just ended: method and pattern.
     pub fn route(&self, request: RequestId, names: &[RouteName]) -> Option<String> {
+        names.name(self.route_number(request)?)
+    }
+
+    /// The route of a request that has not ended, or has just ended, in the statistics.
+    pub fn route_number(&self, request: RequestId) -> Option<RouteNumber> {
         let open = self.exchanges.peek(request).map(|exchange| exchange.route_number);
-        names.name(open.or_else(|| Some(self.recently_ended.find(request)?.route))?)
+        open.or_else(|| Some(self.recently_ended.find(request)?.route))
     }
 
     /// A request as the log names it: by its method and path, or by its route if these are no longer known, and its id.

@@ -1,6 +1,6 @@
 //! Requests that have just ended: what a worker logged about one may come after its end.
 
-use parkade_model::RequestId;
+use parkade_model::{RequestId, RequestIdText};
 
 use crate::statistics::RouteNumber;
 
@@ -17,8 +17,8 @@ pub struct RecentlyEnded {
 pub struct Ended {
     pub request: RequestId,
     pub route: RouteNumber,
-    /// The id that it brought along.
-    pub given_id: Option<Box<str>>,
+    /// The id that it brought along, or that of the request that enqueued the job of this run.
+    pub given_id: Option<RequestIdText>,
 }
 
 impl RecentlyEnded {

@@ -161,7 +161,7 @@ impl<'c> ClientResponse<'c> {
             sent(self.http.piece(self.request, &response.body).map(|_| ()));
         }
         if let Some(exchange) = self.exchanges.of(self.request) {
-            exchange.arrival = None;
+            exchange.take_arrival();
         }
     }
 

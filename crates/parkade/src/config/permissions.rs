@@ -8,7 +8,7 @@ pub struct Mode(u32);
 
 /// A group of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Group(u32);
+pub struct SocketGroup(u32);
 
 const HOW_TO_WRITE_A_MODE: &str = "write it in octal as 600 (the server's user alone), 660 (its group too) or 666 \
                                    (everybody); the owner has 6 or 7";
@@ -22,7 +22,7 @@ impl Mode {
     }
 }
 
-impl Group {
+impl SocketGroup {
     pub fn number(self) -> u32 {
         self.0
     }
@@ -42,7 +42,7 @@ impl FromStr for Mode {
     }
 }
 
-impl FromStr for Group {
+impl FromStr for SocketGroup {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -73,9 +73,9 @@ mod tests {
 
     #[test]
     fn a_group_has_a_name_or_a_number() {
-        assert_eq!("root".parse(), Ok(Group(0)));
-        assert_eq!("33".parse(), Ok(Group(33)));
-        assert!("no-such-group".parse::<Group>().unwrap_err().contains("no such group"));
-        assert!("4294967295".parse::<Group>().is_err());
+        assert_eq!("root".parse(), Ok(SocketGroup(0)));
+        assert_eq!("33".parse(), Ok(SocketGroup(33)));
+        assert!("no-such-group".parse::<SocketGroup>().unwrap_err().contains("no such group"));
+        assert!("4294967295".parse::<SocketGroup>().is_err());
     }
 }

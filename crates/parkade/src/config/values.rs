@@ -155,6 +155,13 @@ pub fn percent(text: &str) -> Result<u8, String> {
     number.filter(|percent| *percent <= 100).ok_or_else(|| "write a share between 0% and 100%".into())
 }
 
+pub fn ratio(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok();
+    number
+        .filter(|ratio| (0.0..=1.0).contains(ratio))
+        .ok_or_else(|| "write a number between 0 and 1, such as 0.05".into())
+}
+
 fn split_unit(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

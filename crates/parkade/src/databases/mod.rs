@@ -148,11 +148,14 @@ impl Databases {
         self.names.get(usize::from(database.0)).map_or("", |name| name)
     }
 
+    pub fn is_postgres(&self, database: DatabaseId) -> bool {
+        matches!(self.all.get(usize::from(database.0)), Some(Database::Postgres { .. }))
+    }
+
     /// Those that are PostgreSQL.
     pub fn of_postgres(&self) -> Vec<DatabaseId> {
-        let numbered = (0..).zip(&self.all);
-        let of_postgres = numbered.filter(|(_, database)| matches!(database, Database::Postgres { .. }));
-        of_postgres.map(|(number, _)| DatabaseId(number)).collect()
+        let numbered = (0..).map(DatabaseId).take(self.all.len());
+        numbered.filter(|number| self.is_postgres(*number)).collect()
     }
 
     /// Channels on which PostgreSQL's notifications are published.

@@ -13,12 +13,16 @@ pub const UNTAKEN_BYTES_MAX: usize = 2 * PIECE_BYTES;
 /// do not respond. Then: others wait in the order in which they came, until their deadline.
 pub const THREADS_MAX: usize = 16;
 
+/// Requests in the queue for a thread that have ended, beyond as many as have not: while a disk hangs, clients may come
+/// and leave. Then: they are removed, which costs little for each because there are so many.
+pub const STALE_COUNT_MAX: usize = 64;
+
 /// Files that are open because their clients have not taken all of them. With [`UNTAKEN_BYTES_MAX`] this bounds their
 /// memory: 256 MiB. Then: 503 with `Retry-After`.
 pub const OPEN_FILES_MAX: usize = 2_048;
 
 /// The same, as a share of the descriptors that the process may have: most are for connections.
-pub const DESCRIPTORS_SHARE: u64 = 16;
+pub const DESCRIPTORS_SHARE: u64 = 32;
 
 /// Attempts to read a small file that changes while it is read. Then: it is sent as the last attempt has read it.
 pub const ATTEMPTS_MAX: u32 = 3;

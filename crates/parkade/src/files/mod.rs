@@ -6,19 +6,21 @@
 mod limits;
 mod open_file;
 mod opening;
+mod threads;
+mod transfer;
 mod wanted;
 
 use std::collections::{HashMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parkade_model::{Refusal, RequestId};
-use tokio::sync::mpsc;
 
-use limits::{DESCRIPTORS_SHARE, OPEN_FILES_MAX, PIECE_BYTES, THREADS_MAX, UNTAKEN_BYTES_MAX};
+use limits::{DESCRIPTORS_SHARE, OPEN_FILES_MAX, STALE_COUNT_MAX, THREADS_MAX};
 use open_file::{KeptFile, OpenFileBudget};
 use opening::{FileRefused, OpenedFile};
+use threads::Threads;
+use transfer::{FileOpening, Piece, Sending, Transfer};
 
 pub use opening::FileFields;
 pub use wanted::{Source, WantedFile};
@@ -70,36 +72,6 @@ pub enum FileEvent {
     },
 }
 
-/// A file on its way to a client.
-#[derive(Debug)]
-struct Transfer {
-    /// `None`: it is being opened.
-    file: Option<Arc<KeptFile>>,
-    /// Where the next piece begins, and how much is left.
-    next: u64,
-    left: u64,
-    /// What the client has not taken, and what is being read.
-    untaken: usize,
-    is_reading: bool,
-}
-
-#[derive(Debug)]
-enum FileTask {
-    Open {
-        request: RequestId,
-        wanted: WantedFile,
-        is_head: bool,
-    },
-    /// The next piece of the transfer.
-    Read {
-        request: RequestId,
-    },
-    /// The last holder of a file closes it, and that may take long, too.
-    Close {
-        file: Arc<KeptFile>,
-    },
-}
-
 #[derive(Debug)]
 enum Done {
     Opened { request: RequestId, opened: Result<OpenedFile, FileRefused> },
@@ -110,117 +82,110 @@ enum Done {
 #[derive(Debug)]
 pub struct Files {
     transfers: HashMap<RequestId, Transfer>,
-    /// Tasks for which no thread is free.
-    queue: VecDeque<FileTask>,
-    /// Threads at work.
-    busy_count: usize,
+    /// Those that wait for a thread, each once, and some that are over: while a disk hangs, they are not waited for.
+    queue: VecDeque<RequestId>,
+    /// Files to close, which makes room for others: the last holder closes a file, and that may take long, too.
+    closing: Vec<Arc<KeptFile>>,
+    threads: Threads<Done>,
     places: OpenFileBudget,
-    sender: mpsc::UnboundedSender<Done>,
-    /// At most one for each thread.
-    done: mpsc::UnboundedReceiver<Done>,
-    /// Taken by `ready`, for `turn`.
-    first: Option<Done>,
 }
 
 impl Files {
     pub fn new(open_files_max: usize) -> Self {
-        let (sender, done) = mpsc::unbounded_channel();
-        let (transfers, queue, places) = (HashMap::new(), VecDeque::new(), OpenFileBudget::new(open_files_max));
-        Self { transfers, queue, busy_count: 0, places, sender, done, first: None }
+        Self {
+            transfers: HashMap::new(),
+            queue: VecDeque::new(),
+            closing: Vec::new(),
+            threads: Threads::new(),
+            places: OpenFileBudget::new(open_files_max),
+        }
     }
 
     /// The file is the answer of this request. `is_head`: its client wants no content.
     pub fn send(&mut self, request: RequestId, wanted: WantedFile, is_head: bool) {
-        let opening = Transfer { file: None, next: 0, left: 0, untaken: 0, is_reading: false };
-        self.transfers.insert(request, opening);
-        self.begin(FileTask::Open { request, wanted, is_head });
+        self.transfers.insert(request, Transfer::Opening(Some(FileOpening { wanted, is_head })));
+        self.queue.push_back(request);
+        self.dispatch();
     }
 
     /// Nobody wants it any more. Its file is closed at once.
     pub fn stop(&mut self, request: RequestId) {
-        if let Some(file) = self.transfers.remove(&request).and_then(|transfer| transfer.file) {
-            self.begin(FileTask::Close { file });
+        if let Some(Transfer::Sending(sending)) = self.transfers.remove(&request) {
+            self.close(sending.file());
+        }
+        if self.queue.len() > 2 * self.transfers.len() + STALE_COUNT_MAX {
+            self.queue.retain(|request| self.transfers.contains_key(request));
         }
     }
 
-    /// Whether bytes of a file are on their way to this client.
-    pub fn is_sending(&self, request: RequestId) -> bool {
-        !self.transfers.is_empty() && self.transfers.contains_key(&request)
-    }
-
-    /// Its client has taken this many bytes.
-    pub fn taken(&mut self, request: RequestId, bytes: usize) {
-        if let Some(transfer) = self.transfers.get_mut(&request) {
-            transfer.untaken = transfer.untaken.saturating_sub(bytes);
-            self.read_on(request);
+    /// The client has taken this many bytes. Returns whether they are those of a file.
+    pub fn taken(&mut self, request: RequestId, bytes: usize) -> bool {
+        if self.transfers.is_empty() {
+            return false;
         }
+        match self.transfers.get_mut(&request) {
+            None => return false,
+            Some(Transfer::Opening(_)) => {}
+            Some(Transfer::Sending(sending)) => {
+                sending.taken(bytes);
+                if let Some(piece) = sending.begin_piece() {
+                    self.read(request, piece);
+                }
+            }
+        }
+        true
     }
 
     /// Waits until a thread has done something. Cancel safe.
     pub async fn ready(&mut self) {
-        if self.first.is_none() {
-            self.first = self.done.recv().await;
-        }
+        self.threads.ready().await;
     }
 
-    /// Takes what threads have done.
+    /// Takes what threads have done, once for each at most: meanwhile they go on.
     pub fn turn(&mut self, events: &mut Vec<FileEvent>) {
-        while let Some(done) = self.first.take().or_else(|| self.done.try_recv().ok()) {
-            self.busy_count -= 1;
+        for _ in 0..THREADS_MAX {
+            let Some(done) = self.threads.done() else { return };
             match done {
                 Done::Opened { request, opened } => self.opened(request, opened, events),
                 Done::Read { request, bytes } => self.has_read(request, bytes, events),
                 Done::Closed => {}
             }
-            while self.busy_count < THREADS_MAX
-                && let Some(task) = self.queue.pop_front()
-            {
-                self.start(task);
-            }
+            self.dispatch();
         }
     }
 
     fn opened(&mut self, request: RequestId, opened: Result<OpenedFile, FileRefused>, events: &mut Vec<FileEvent>) {
-        let is_wanted = self.transfers.contains_key(&request);
-        match opened {
+        let Some(transfer) = self.transfers.get_mut(&request) else {
+            // The request has ended meanwhile.
+            if let Ok(OpenedFile::Begun { file, .. }) = opened {
+                self.close(Arc::new(file));
+            }
+            return;
+        };
+        let event = match opened {
             Ok(OpenedFile::Begun { status, fields, first, file, next, left }) => {
-                let file = Arc::new(file);
-                let Some(transfer) = self.transfers.get_mut(&request) else {
-                    return self.begin(FileTask::Close { file });
-                };
-                *transfer = Transfer { file: Some(file), next, left, untaken: first.len(), is_reading: false };
-                events.push(FileEvent::Begun { request, status, fields, first });
+                *transfer = Transfer::Sending(Sending::new(file, next, left, first.len()));
+                return events.push(FileEvent::Begun { request, status, fields, first });
             }
-            Ok(OpenedFile::Whole { status, fields, body }) if is_wanted => {
-                self.transfers.remove(&request);
-                events.push(FileEvent::Whole { request, status, fields, body });
-            }
-            Ok(OpenedFile::Failed { status, fields }) if is_wanted => {
-                self.transfers.remove(&request);
-                events.push(FileEvent::Failed { request, status, fields });
-            }
-            Err(FileRefused { refusal, why }) if is_wanted => {
-                self.transfers.remove(&request);
-                events.push(FileEvent::Refused { request, refusal, why });
-            }
-            Ok(OpenedFile::Whole { .. } | OpenedFile::Failed { .. }) | Err(_) => {}
-        }
+            Ok(OpenedFile::Whole { status, fields, body }) => FileEvent::Whole { request, status, fields, body },
+            Ok(OpenedFile::Failed { status, fields }) => FileEvent::Failed { request, status, fields },
+            Err(FileRefused { refusal, why }) => FileEvent::Refused { request, refusal, why },
+        };
+        self.transfers.remove(&request);
+        events.push(event);
     }
 
     fn has_read(&mut self, request: RequestId, bytes: Result<Bytes, String>, events: &mut Vec<FileEvent>) {
-        let Some(transfer) = self.transfers.get_mut(&request) else { return };
-        transfer.is_reading = false;
+        let Some(Transfer::Sending(sending)) = self.transfers.get_mut(&request) else { return };
         match bytes {
             Ok(bytes) => {
-                transfer.next += bytes.len() as u64;
-                transfer.left -= bytes.len() as u64;
-                let is_last = transfer.left == 0;
-                events.push(FileEvent::Piece { request, bytes, is_last });
+                let is_last = sending.has_read(bytes.len());
                 if is_last {
                     self.stop(request);
-                } else {
-                    self.read_on(request);
+                } else if let Some(piece) = sending.begin_piece() {
+                    self.read(request, piece);
                 }
+                events.push(FileEvent::Piece { request, bytes, is_last });
             }
             Err(why) => {
                 self.stop(request);
@@ -229,65 +194,96 @@ impl Files {
         }
     }
 
-    /// Reads the next piece, if its client has taken enough.
-    fn read_on(&mut self, request: RequestId) {
-        let Some(transfer) = self.transfers.get_mut(&request) else { return };
-        let piece = piece_of(transfer.left);
-        let is_idle = transfer.file.is_some() && !transfer.is_reading && piece > 0;
-        if is_idle && transfer.untaken + piece <= UNTAKEN_BYTES_MAX {
-            transfer.is_reading = true;
-            transfer.untaken += piece;
-            self.begin(FileTask::Read { request });
-        }
-    }
-
-    fn begin(&mut self, task: FileTask) {
-        if self.busy_count < THREADS_MAX {
-            self.start(task);
-        } else if let FileTask::Close { .. } = task {
-            // It makes room for others.
-            self.queue.push_front(task);
+    /// Reads this piece, unless others have waited for longer: then it is read in its turn.
+    fn read(&mut self, request: RequestId, piece: Piece) {
+        if self.threads.is_free() && self.queue.is_empty() {
+            self.threads.run(move || Done::Read { request, bytes: piece.read() });
         } else {
-            self.queue.push_back(task);
+            self.queue.push_back(request);
         }
     }
 
-    /// A task of a request that has ended meanwhile is dropped.
-    fn start(&mut self, task: FileTask) {
-        match task {
-            FileTask::Open { request, wanted, is_head } if self.transfers.contains_key(&request) => {
+    fn close(&mut self, file: Arc<KeptFile>) {
+        self.closing.push(file);
+        self.dispatch();
+    }
+
+    /// Gives the free threads what is to be done.
+    fn dispatch(&mut self) {
+        while self.threads.is_free() {
+            if let Some(file) = self.closing.pop() {
+                self.threads.run(move || {
+                    drop(file);
+                    Done::Closed
+                });
+            } else if let Some(request) = self.queue.pop_front() {
+                self.start(request);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Opens its file, or reads its next piece, unless the request has ended.
+    fn start(&mut self, request: RequestId) {
+        match self.transfers.get_mut(&request) {
+            Some(Transfer::Opening(opening)) => {
+                let Some(opening) = opening.take() else { return };
                 let places = self.places.clone();
-                self.run(move || {
-                    let opened = catch_unwind(AssertUnwindSafe(|| opening::open(&wanted, is_head, &places)));
-                    Done::Opened { request, opened: opened.unwrap_or_else(|_| Err(FileRefused::by_a_bug())) }
-                });
+                self.threads.run(move || Done::Opened { request, opened: opening.open(&places) });
             }
-            FileTask::Read { request } => {
-                let Some(Transfer { file: Some(file), next, left, .. }) = self.transfers.get(&request) else { return };
-                let (file, next, length) = (Arc::clone(file), *next, piece_of(*left));
-                self.run(move || {
-                    let bytes = catch_unwind(AssertUnwindSafe(|| file.read(next, length)));
-                    Done::Read { request, bytes: bytes.unwrap_or_else(|_| Err("a bug in parkade".to_owned())) }
-                });
+            Some(Transfer::Sending(sending)) => {
+                let piece = sending.piece();
+                self.threads.run(move || Done::Read { request, bytes: piece.read() });
             }
-            FileTask::Close { file } => self.run(move || {
-                drop(file);
-                Done::Closed
-            }),
-            FileTask::Open { .. } => {}
+            None => {}
         }
-    }
-
-    fn run(&mut self, task: impl FnOnce() -> Done + Send + 'static) {
-        self.busy_count += 1;
-        let sender = self.sender.clone();
-        tokio::task::spawn_blocking(move || {
-            // When the server has ended nobody listens.
-            let _ = sender.send(task());
-        });
     }
 }
 
-fn piece_of(left: u64) -> usize {
-    usize::try_from(left).map_or(PIECE_BYTES, |left| left.min(PIECE_BYTES))
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Mutex;
+
+    use parkade_files::Asked;
+
+    use super::*;
+
+    fn id(slot: u32) -> RequestId {
+        RequestId { slot, generation: 0 }
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_hangs_costs_nothing_for_requests_that_are_over() {
+        let mut files = Files::new(8);
+        let (release, gate) = std::sync::mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        for _ in 0..THREADS_MAX {
+            let gate = Arc::clone(&gate);
+            files.threads.run(move || {
+                let _ = gate.lock().unwrap().recv();
+                Done::Closed
+            });
+        }
+        let source = Source::Path(Path::new("Cargo.toml").into());
+        let wanted = || source.wanted(None, Asked::default());
+        files.send(id(0), wanted(), false);
+        for slot in 1..10_000 {
+            files.send(id(slot), wanted(), false);
+            files.stop(id(slot));
+            assert!(
+                files.queue.len() <= 2 * files.transfers.len() + STALE_COUNT_MAX,
+                "{} are queued",
+                files.queue.len()
+            );
+        }
+        drop(release);
+        let mut events = Vec::new();
+        while events.is_empty() {
+            files.ready().await;
+            files.turn(&mut events);
+        }
+        assert!(matches!(&events[..], [FileEvent::Whole { request, .. }] if *request == id(0)), "{events:?}");
+    }
 }

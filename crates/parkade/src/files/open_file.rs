@@ -1,6 +1,6 @@
 //! Open files: only regular ones, counted, and read only while they are what they were.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -32,11 +32,11 @@ pub enum Found {
     Other,
 }
 
-/// The file is no longer what it was when the answer began.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadFault {
+    /// The file is no longer what it was when it was opened. With what was read, unless the file is too short for it.
     #[error("it was changed while it was sent")]
-    Changed,
+    Changed(Option<Bytes>),
     #[error("{0}")]
     Io(#[from] io::Error),
 }
@@ -44,41 +44,50 @@ pub enum ReadFault {
 impl OpenFile {
     /// Any file of this machine.
     pub fn open(path: &Path) -> io::Result<Found> {
-        // A file that is none is not opened, where that can be seen before.
-        if !path.metadata()?.is_file() {
-            return found(None, path.is_dir());
+        let kind = path.metadata()?.file_type();
+        if !kind.is_file() {
+            return Ok(Found::no_file(kind.is_dir()));
         }
-        let file = OpenOptions::new().read(true).custom_flags(flags()).open(path)?;
-        found(Some(file), false)
+        Found::of(OpenOptions::new().read(true).custom_flags(flags()).open(path)?)
     }
 
     /// A file of this folder. No link leads out of it: the system sees to that (`RESOLVE_BENEATH`), or else cap-std, step
     /// by step.
     pub fn open_beneath(folder: &Dir, path: &str) -> io::Result<Found> {
-        let metadata = folder.metadata(path)?;
-        if !metadata.is_file() {
-            return found(None, metadata.is_dir());
+        let kind = folder.metadata(path)?.file_type();
+        if !kind.is_file() {
+            return Ok(Found::no_file(kind.is_dir()));
         }
         let mut options = cap_std::fs::OpenOptions::new();
-        let file = folder.open_with(path, options.read(true).custom_flags(flags()))?;
-        found(Some(file.into_std()), false)
+        Found::of(folder.open_with(path, options.read(true).custom_flags(flags()))?.into_std())
     }
 
     /// Exactly these bytes, in one piece.
     pub fn read(&self, at: u64, length: usize) -> Result<Bytes, ReadFault> {
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, at).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => ReadFault::Changed,
+            io::ErrorKind::UnexpectedEof => ReadFault::Changed(None),
             _ => ReadFault::Io(error),
         })?;
-        if facts(&self.file)? == self.facts { Ok(bytes.into()) } else { Err(ReadFault::Changed) }
+        let is_same = facts(&self.file.metadata()?)? == self.facts;
+        if is_same { Ok(bytes.into()) } else { Err(ReadFault::Changed(Some(bytes.into()))) }
+    }
+}
+
+impl Found {
+    /// What was opened is looked at again: another file may have taken the place of the one that was there.
+    fn of(file: File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Ok(Self::Other);
+        }
+        let facts = facts(&metadata)?;
+        Ok(Self::File(OpenFile { file, facts }))
     }
 
-    /// The same, of a file that is always changed meanwhile.
-    pub fn read_anyway(&self, at: u64, length: usize) -> io::Result<Bytes> {
-        let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, at)?;
-        Ok(bytes.into())
+    /// It is not opened: a device may do something then.
+    fn no_file(is_folder: bool) -> Self {
+        if is_folder { Self::Folder } else { Self::Other }
     }
 }
 
@@ -87,18 +96,7 @@ fn flags() -> i32 {
     i32::try_from(FLAGS.bits()).unwrap_or_default()
 }
 
-/// What was opened is looked at again: another file may have taken its place.
-fn found(file: Option<File>, is_folder: bool) -> io::Result<Found> {
-    let Some(file) = file else { return Ok(if is_folder { Found::Folder } else { Found::Other }) };
-    if !file.metadata()?.is_file() {
-        return Ok(Found::Other);
-    }
-    let facts = facts(&file)?;
-    Ok(Found::File(OpenFile { file, facts }))
-}
-
-fn facts(file: &File) -> io::Result<FileFacts> {
-    let metadata = file.metadata()?;
+fn facts(metadata: &Metadata) -> io::Result<FileFacts> {
     Ok(FileFacts { length: metadata.len(), modified: metadata.modified()? })
 }
 

@@ -93,11 +93,11 @@ fn begin(
     };
     let piece = usize::try_from(length).map_or(PIECE_BYTES, |length| length.min(PIECE_BYTES));
     let bytes = match file.read(first, piece) {
-        Err(ReadFault::Changed) if !is_last_attempt => return Ok(None),
-        Err(ReadFault::Changed) => file.read_anyway(first, piece).map_err(|error| unreadable(wanted, &error)),
-        Err(ReadFault::Io(error)) => Err(unreadable(wanted, &error)),
-        Ok(bytes) => Ok(bytes),
-    }?;
+        Err(ReadFault::Changed(_)) if !is_last_attempt => return Ok(None),
+        Ok(bytes) | Err(ReadFault::Changed(Some(bytes))) => bytes,
+        Err(ReadFault::Changed(None)) => return Err(unreadable(wanted, &io::ErrorKind::UnexpectedEof.into())),
+        Err(ReadFault::Io(error)) => return Err(unreadable(wanted, &error)),
+    };
     let left = length - piece as u64;
     if left == 0 {
         return Ok(Some(OpenedFile::Whole { status, fields, body: bytes }));
@@ -119,13 +119,14 @@ fn choose(wanted: &WantedFile) -> Result<Choice, FileRefused> {
             Err(error) => Err(unreadable(wanted, &error)),
         },
         Source::Folder(folder) => match wanted.location(folder) {
-            Some(location) => choose_of(folder, &location, wanted.asked.accepts),
+            Some(location) => choose_of(folder, &location, wanted),
             None => Err(missing()),
         },
     }
 }
 
-fn choose_of(folder: &FilesOf, location: &FileLocation, accepts: Encodings) -> Result<Choice, FileRefused> {
+fn choose_of(folder: &FilesOf, location: &FileLocation, wanted: &WantedFile) -> Result<Choice, FileRefused> {
+    let accepts = wanted.asked.accepts;
     let root = Dir::open_ambient_dir(&folder.folder, ambient_authority()).map_err(|error| match full(&error) {
         Some(refused) => refused,
         None => FileRefused {
@@ -150,7 +151,7 @@ fn choose_of(folder: &FilesOf, location: &FileLocation, accepts: Encodings) -> R
             Found::File(file) if location.is_folder => {
                 Ok(Choice::File(compressed(folder, accepts, &root, &index, file)))
             }
-            Found::File(_) => Ok(Choice::Redirect(location.with_slash())),
+            Found::File(_) => Ok(Choice::Redirect(location.with_slash(&wanted.query))),
             Found::Folder | Found::Other => Err(missing()),
         },
         (Found::File(_) | Found::Folder | Found::Other, _) => Err(missing()),
@@ -201,7 +202,11 @@ fn path_of(wanted: &WantedFile) -> String {
 fn refused_of(folder: &FilesOf, path: &str, error: &io::Error) -> FileRefused {
     let is_denied = error.raw_os_error() == Some(rustix::io::Errno::ACCESS.raw_os_error());
     let is_broken = error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error());
-    let why = (is_denied || is_broken).then(|| format!("{path} of the folder {}: {error}", folder.folder));
+    // What cap-std says itself is that a link has led out of the folder.
+    let leads_out = error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
+    let reason = if leads_out { "a link leads out of it".to_owned() } else { error.to_string() };
+    let why =
+        (is_denied || is_broken || leads_out).then(|| format!("{path} of the folder {}: {reason}", folder.folder));
     let refusal = if is_broken { Refusal::FileUnreadable } else { Refusal::FileMissing };
     full(error).unwrap_or(FileRefused { refusal, why })
 }

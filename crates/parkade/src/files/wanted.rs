@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parkade_files::{Asked, FileLocation, LocationRules};
-use parkade_wire::{FilesOf, WaitRequest};
+use parkade_wire::FilesOf;
 
 /// Which file, as the application says it: the same for all requests of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,26 +21,22 @@ pub struct WantedFile {
     pub source: Source,
     /// For a folder: the path of a request, as sent.
     pub path: Box<str>,
+    /// What follows `?` in its target, as sent.
+    pub query: Box<str>,
     pub asked: Asked,
 }
 
 impl Source {
-    /// `None`: it is another kind of wait.
-    pub fn of(wait: &WaitRequest) -> Option<Self> {
-        match wait {
-            WaitRequest::File { path } => Some(Self::Path(Path::new(path).into())),
-            WaitRequest::Files(folder) => Some(Self::Folder(Arc::new((**folder).clone()))),
-            _ => None,
-        }
-    }
-
-    /// `path`: that of the request that waits, if it is still known.
-    pub fn wanted(&self, path: Option<&str>, asked: Asked) -> WantedFile {
-        let path = match self {
-            Self::Path(_) => None,
-            Self::Folder(folder) => folder.path.as_deref().or(path),
+    /// `target`: the path and the query of the request that waits, if they are still known.
+    pub fn wanted(&self, target: Option<(&str, &str)>, asked: Asked) -> WantedFile {
+        let (path, query) = match self {
+            Self::Path(_) => ("", ""),
+            Self::Folder(folder) => {
+                let (path, query) = target.unwrap_or_default();
+                (folder.path.as_deref().unwrap_or(path), query)
+            }
         };
-        WantedFile { source: self.clone(), path: path.unwrap_or_default().into(), asked }
+        WantedFile { source: self.clone(), path: path.into(), query: query.into(), asked }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::byte_set;
 use super::limits::{ADDED_COUNT_MAX, FIELD_COUNT_MAX, NAME_BYTES_MAX};
 
 /// A field of a response: name and value as the application gave them.
@@ -188,16 +189,8 @@ fn reason(status: u16) -> &'static str {
 }
 
 /// The bytes of a field name (RFC 9110, section 5.6.2).
-static TOKEN: [bool; 256] = {
-    let mut table = [false; 256];
-    let allowed = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let mut at = 0;
-    while at < allowed.len() {
-        table[allowed[at] as usize] = true;
-        at += 1;
-    }
-    table
-};
+static TOKEN: [bool; 256] =
+    byte_set::of(b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
 
 /// A response that many requests get: serialised once for connections that stay open and once for those that close.
 #[derive(Debug)]

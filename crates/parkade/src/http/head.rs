@@ -6,8 +6,6 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use bytes::Bytes;
-
 use super::answer::is_token;
 use super::fault::RequestFault;
 use super::limits::{HEADER_SLOTS, METHOD_BYTES_MAX, REQUEST_OVERHEAD_BYTES};
@@ -41,16 +39,48 @@ pub enum Framing {
 }
 
 /// A part of the head's bytes.
-type Span = Range<u32>;
+type HeadPart = Range<u32>;
+
+/// The bytes of a head. Nearly all are text, which is checked once and not each time that a part is read.
+#[derive(Debug)]
+enum RawHead {
+    Text(Box<str>),
+    Bytes(Box<[u8]>),
+}
+
+impl RawHead {
+    fn new(bytes: Vec<u8>) -> Self {
+        match String::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.into()),
+            Err(error) => Self::Bytes(error.into_bytes().into()),
+        }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// A part that is text, as everything but the values of fields is.
+    fn text(&self, span: &HeadPart) -> &str {
+        let range = span.start as usize..span.end as usize;
+        match self {
+            Self::Text(text) => text.get(range).unwrap_or(""),
+            Self::Bytes(bytes) => std::str::from_utf8(&bytes[range]).unwrap_or(""),
+        }
+    }
+}
 
 /// A head that may become a request. Names are lower case; a name with an underscore is not among them.
 #[derive(Debug)]
 pub struct Head {
-    raw: Bytes,
-    method: Span,
-    path: Span,
-    query: Span,
-    fields: Vec<(Span, Span)>,
+    raw: RawHead,
+    method: HeadPart,
+    path: HeadPart,
+    query: HeadPart,
+    fields: Vec<(HeadPart, HeadPart)>,
     pub version: Version,
     pub framing: Framing,
     pub keep_alive: bool,
@@ -101,16 +131,16 @@ impl Head {
 
     /// The memory that it and the request take while they are kept. Its path counts twice, because its parameters are copies.
     pub fn held_bytes(&self) -> usize {
-        let fields = self.fields.capacity() * size_of::<(Span, Span)>();
-        self.raw.len() + self.path.len() + fields + REQUEST_OVERHEAD_BYTES
+        let fields = self.fields.capacity() * size_of::<(HeadPart, HeadPart)>();
+        self.raw.as_bytes().len() + self.path.len() + fields + REQUEST_OVERHEAD_BYTES
     }
 
-    fn bytes(&self, span: &Span) -> &[u8] {
-        &self.raw[span.start as usize..span.end as usize]
+    fn bytes(&self, span: &HeadPart) -> &[u8] {
+        &self.raw.as_bytes()[span.start as usize..span.end as usize]
     }
 
-    fn text(&self, span: &Span) -> &str {
-        std::str::from_utf8(self.bytes(span)).unwrap_or("")
+    fn text(&self, span: &HeadPart) -> &str {
+        self.raw.text(span)
     }
 }
 
@@ -184,7 +214,7 @@ pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, RequestFault> 
 
     let mut owned = raw.to_vec();
     let mut fields = Vec::with_capacity(request.headers.len());
-    for header in request.headers.iter().filter(|header| !header.name.contains('_')) {
+    for header in request.headers.iter().filter(|header| !has_underscore(header.name)) {
         let name = span(raw, header.name.as_bytes());
         owned[name.start as usize..name.end as usize].make_ascii_lowercase();
         fields.push((name, span(raw, header.value)));
@@ -202,11 +232,17 @@ pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, RequestFault> 
             parsed.connection_keep_alive && !parsed.connection_close
         },
         expects_continue: parsed.expects_continue && version == Version::Http11,
-        raw: owned.into(),
+        raw: RawHead::new(owned),
     })
 }
 
-fn span(raw: &[u8], part: &[u8]) -> Span {
+/// Applications cannot tell such a name from one with a hyphen.
+fn has_underscore(name: &str) -> bool {
+    // For a few bytes, this is quicker than a search in a text.
+    name.bytes().any(|byte| byte == b'_')
+}
+
+fn span(raw: &[u8], part: &[u8]) -> HeadPart {
     let start = (part.as_ptr() as usize).wrapping_sub(raw.as_ptr() as usize);
     if part.is_empty() || start > raw.len() {
         return 0..0;
@@ -216,7 +252,7 @@ fn span(raw: &[u8], part: &[u8]) -> Span {
 }
 
 /// The path of `http://host` is `/`, although there is no such byte; any slash of the head serves.
-fn root_span(raw: &[u8], path: &str) -> Span {
+fn root_span(raw: &[u8], path: &str) -> HeadPart {
     let own = span(raw, path.as_bytes());
     if own.end > own.start {
         return own;
@@ -303,7 +339,7 @@ fn framing(version: Version, parsed: &ParsedHeaders<'_>) -> Result<Framing, Requ
 pub struct HeadBuilder<'a> {
     raw: Vec<u8>,
     head: Head,
-    shared: Vec<(&'a [u8], Span)>,
+    shared: Vec<(&'a [u8], HeadPart)>,
 }
 
 impl<'a> HeadBuilder<'a> {
@@ -316,7 +352,7 @@ impl<'a> HeadBuilder<'a> {
             raw: Vec::with_capacity(256),
             shared: Vec::new(),
             head: Head {
-                raw: Bytes::new(),
+                raw: RawHead::Bytes(Box::default()),
                 method: 0..0,
                 path: 0..0,
                 query: 0..0,
@@ -334,7 +370,7 @@ impl<'a> HeadBuilder<'a> {
     }
 
     pub fn field(&mut self, name: &'a str, value: &'a [u8]) {
-        if !name.contains('_') {
+        if !has_underscore(name) {
             let name = self.put_once(name.as_bytes());
             let value = self.put_once(value);
             self.head.fields.push((name, value));
@@ -342,13 +378,12 @@ impl<'a> HeadBuilder<'a> {
     }
 
     pub fn finish(mut self) -> Head {
-        self.raw.shrink_to_fit();
-        self.head.raw = self.raw.into();
+        self.head.raw = RawHead::new(self.raw);
         self.head
     }
 
     /// The same place for the same bytes in memory.
-    fn put_once(&mut self, bytes: &'a [u8]) -> Span {
+    fn put_once(&mut self, bytes: &'a [u8]) -> HeadPart {
         if let Some((_, span)) = self.shared.iter().find(|(known, _)| std::ptr::eq(*known, bytes)) {
             return span.clone();
         }
@@ -357,7 +392,7 @@ impl<'a> HeadBuilder<'a> {
         span
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Span {
+    fn put(&mut self, bytes: &[u8]) -> HeadPart {
         let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let start = narrow(self.raw.len());
         self.raw.extend_from_slice(bytes);

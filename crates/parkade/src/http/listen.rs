@@ -9,7 +9,7 @@ use mio::net::{TcpListener, UnixListener};
 use socket2::{Domain, Protocol, Socket as Socket2, TcpKeepalive, Type};
 
 use super::socket::{ClientSocket, Peer};
-use crate::config::{Group, Mode};
+use crate::config::{Mode, SocketGroup};
 use crate::platform;
 use crate::unix_socket::{self, SocketFile};
 
@@ -59,7 +59,7 @@ impl HttpListener {
     }
 
     /// At a socket file: see [`unix_socket::listen`].
-    pub fn unix(path: &Path, mode: Mode, group: Option<Group>) -> io::Result<Self> {
+    pub fn unix(path: &Path, mode: Mode, group: Option<SocketGroup>) -> io::Result<Self> {
         let (socket, file) = unix_socket::listen(path, mode, group, BACKLOG)?;
         Ok(Self::Unix { listener: UnixListener::from_std(socket.into()), file: Some(file) })
     }

@@ -4,6 +4,7 @@ mod acceptor;
 pub mod answer;
 mod body;
 pub mod budget;
+mod byte_set;
 mod connection;
 pub mod fault;
 pub mod forwarded;

@@ -1,5 +1,6 @@
 //! The request target: its path and its query, as sent.
 
+use super::byte_set;
 use super::fault::RequestFault;
 
 /// Where the parts are in a target.
@@ -30,8 +31,15 @@ impl<'a> RequestTarget<'a> {
             };
         }
         let (authority, rest) = if raw.starts_with('/') { (None, raw) } else { absolute(raw)? };
-        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (path, query) = match memchr::memchr(b'?', rest.as_bytes()) {
+            Some(mark) => (&rest[..mark], &rest[mark + 1..]),
+            None => (rest, ""),
+        };
         let path = if path.is_empty() { "/" } else { path };
+        // Most paths have nothing that could be a dot segment or NUL.
+        if memchr::memchr3(b'%', b'\\', b'.', path.as_bytes()).is_none() {
+            return Ok(Self { authority, path, query });
+        }
         // No file name contains NUL, and programs written in C stop there.
         if names_nul(path) {
             return Err(RequestFault::BadTarget);
@@ -48,7 +56,6 @@ fn names_nul(path: &str) -> bool {
 /// percent-encoding, and next to an encoded slash or a backslash. Clients resolve such segments before they send a
 /// request (RFC 3986, section 5.2.4; browsers also the encoded ones).
 fn has_dot_segment(path: &str) -> bool {
-    // Most paths have neither.
     if !path.contains("/.") && memchr::memchr2(b'%', b'\\', path.as_bytes()).is_none() {
         return false;
     }
@@ -74,7 +81,7 @@ pub fn is_authority(text: &str) -> bool {
             Some((address, after)) if address.parse::<std::net::Ipv6Addr>().is_ok() => ("v6", after),
             _ => return false,
         },
-        None => text.find(':').map_or((text, ""), |colon| text.split_at(colon)),
+        None => memchr::memchr(b':', text.as_bytes()).map_or((text, ""), |colon| text.split_at(colon)),
     };
     let digits = match port.strip_prefix(':') {
         Some(digits) => digits,
@@ -82,11 +89,13 @@ pub fn is_authority(text: &str) -> bool {
         None => return false,
     };
     let port_is_one = digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let host_is_one = !host.is_empty()
-        && host.len() <= 255
-        && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte));
+    let host_is_one = !host.is_empty() && host.len() <= 255 && host.bytes().all(|byte| HOST[usize::from(byte)]);
     port_is_one && host_is_one
 }
+
+/// The bytes of a host's name (RFC 3986, section 3.2.2).
+static HOST: [bool; 256] =
+    byte_set::of(b"-._~!$&'()*+,;=%0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
 
 #[cfg(test)]
 mod tests {

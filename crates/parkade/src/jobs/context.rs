@@ -4,11 +4,13 @@ use parkade_core::{Core, Event, Moment, RequestId};
 
 use crate::clients::{Clients, Messages};
 use crate::clock::Clock;
+use crate::traces::Traces;
 
 pub struct JobContext<'a> {
     pub core: &'a Core,
     pub clients: &'a mut Clients,
     pub messages: &'a mut Messages,
+    pub traces: &'a mut Traces,
     pub clock: Clock,
     /// When the current batch of inputs was read.
     pub now: Moment,

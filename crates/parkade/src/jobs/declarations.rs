@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::{DeclaredJobs, JobCaller, JobPolicy};
 use parkade_jobs::NewJob;
-use parkade_model::{JobId, Wall};
+use parkade_model::{Correlation, JobId, Wall};
 use parkade_wire::{Application, CallKind, Enqueued, JobAccess, RouteKind};
 
 use super::timetable::{RecurringEntry, Timetables};
@@ -170,7 +170,7 @@ impl Declarations {
 
     /// A job for the store. Options that were not given are those of the application's function. `store_time`: the
     /// time by the store's clock.
-    pub fn new_job(&self, job: Enqueued, store_time: Wall) -> NewJob {
+    pub fn new_job(&self, job: Enqueued, correlation: Option<Correlation>, store_time: Wall) -> NewJob {
         let (queue, priority) = self.defaults(&job.name);
         let options = job.options;
         NewJob {
@@ -182,6 +182,7 @@ impl Declarations {
             priority: options.priority.unwrap_or(priority),
             due: due(options.delay, options.at, store_time),
             key: options.key.map(Into::into),
+            correlation: correlation.unwrap_or_else(|| Correlation::of_job(job.id)),
         }
     }
 }

@@ -27,7 +27,7 @@ use parkade_core::{
     QueueId, RecurringEffect, RecurringEvent, RequestId, StoreFault, Verdict, WorkerId,
 };
 use parkade_jobs::{AttemptEnd, Claimed, Command, Fault, NewJob, Reply, Wall};
-use parkade_model::{JobId, PayloadId};
+use parkade_model::{Correlation, JobId, PayloadId};
 use parkade_wire::{Application, Enqueued};
 use tokio::time::Instant;
 
@@ -260,7 +260,8 @@ impl Jobs {
             }
             return;
         }
-        let job = self.new_job(job);
+        let correlation = request.map(|(request, _)| cx.clients.correlation(request));
+        let job = self.new_job(job, correlation);
         self.enqueue_for_worker(cx, worker, request, job);
     }
 
@@ -278,8 +279,9 @@ impl Jobs {
         cx.tell(Event::Pressure(PressureEvent::WriteBegan { worker, bytes }));
     }
 
-    pub fn new_job(&self, job: Enqueued) -> NewJob {
-        self.declarations.new_job(job, self.store.time())
+    /// `correlation`: that of the request that enqueues it, if there is one.
+    pub fn new_job(&self, job: Enqueued, correlation: Option<Correlation>) -> NewJob {
+        self.declarations.new_job(job, correlation, self.store.time())
     }
 
     // Runs.
@@ -304,12 +306,13 @@ impl Jobs {
         cx.tell(Event::JobsClaimed { jobs, more, next: next.map(until) });
     }
 
-    fn begin_run(&mut self, cx: &mut JobContext<'_>, job: Claimed) -> ClaimedJob {
+    fn begin_run(&mut self, cx: &mut JobContext<'_>, mut job: Claimed) -> ClaimedJob {
         let request = cx.clients.http.insert_clientless();
+        cx.traces.job_claimed(request, &mut job, cx.now);
         let queue = self.queues.number(&job.queue);
         let policy = self.declarations.policy(&job.name);
         let claimed = ClaimedJob { request, job: job.id, attempt: job.attempt, queue, policy };
-        cx.clients.exchanges.insert(request, Exchange::of_run());
+        cx.clients.exchanges.insert(request, Exchange::of_run(job.correlation.clone()));
         self.runs.begin(request, job, policy.and_then(|policy| policy.deadline));
         claimed
     }
@@ -449,7 +452,7 @@ impl Jobs {
         }
         match ask {
             JobAsk::Enqueue(job) | JobAsk::EnqueueKnown(job) => {
-                let job = self.new_job(*job);
+                let job = self.new_job(*job, None);
                 self.store.enqueue(Question::Enqueue { id: job.id, request: None, by: Enqueuer::Operator(back) }, job);
             }
             JobAsk::Cancel(job) => {

@@ -2,7 +2,7 @@
 
 use parkade_core::{Event, RecurringEffect, RecurringEvent, RecurringJob};
 use parkade_jobs::{Command, NewJob, Reply};
-use parkade_model::{JobId, Wall};
+use parkade_model::{Correlation, JobId, Wall};
 
 use super::context::JobContext;
 use super::declarations::Declarations;
@@ -52,14 +52,16 @@ impl RecurringJobs {
 
 fn next_job(entry: &RecurringEntry, declarations: &Declarations) -> NewJob {
     let (queue, priority) = declarations.defaults(&entry.job);
+    let id = JobId::new(minted());
     NewJob {
-        id: JobId::new(minted()),
+        id,
         name: entry.job.clone(),
         queue,
         arguments: entry.arguments.clone(),
         priority,
         due: None,
         key: entry.key.clone(),
+        correlation: Correlation::of_job(id),
     }
 }
 

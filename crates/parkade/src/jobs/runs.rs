@@ -7,13 +7,14 @@ use bytes::Bytes;
 use parkade_core::{Failure, Moment, RequestId, Verdict};
 use parkade_jobs::{AttemptEnd, ClaimId, Claimed};
 use parkade_model::{JobId, Wall};
+use parkade_wire::encode::RunParts;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::clients;
 use crate::statistics::{RunOutcome, RunStatistics};
 use crate::store::wall;
-use crate::upstream::RunParts;
+use crate::traces::TracedRunEnd;
 
 /// How much of an error's text is kept; the log has all of it.
 const ERROR_BYTES_MAX: usize = 4096;
@@ -84,6 +85,7 @@ impl Runs {
             attempt: run.job.attempt,
             deadline: run.deadline.map(|deadline| deadline.as_secs_f64()),
             arguments: &run.job.arguments,
+            correlation: &run.job.correlation,
         })
     }
 
@@ -113,6 +115,13 @@ impl Runs {
         self.running.values().find(|run| run.job.id == job).map(RunData::state)
     }
 
+    /// How the run ends, for its span.
+    pub fn ending(&self, request: RequestId, verdict: Verdict) -> TracedRunEnd<'_> {
+        let error = self.running.get(&request).and_then(|run| run.error.as_deref());
+        let has_failed = !matches!(verdict, Verdict::Completed | Verdict::HandedBack | Verdict::Cancelled);
+        TracedRunEnd { outcome: outcome(verdict).words(), error: has_failed.then_some(error.unwrap_or_default()) }
+    }
+
     /// The run is over: what the store is to record. `is_declared`: whether the application declares a job.
     pub fn end(
         &mut self,
@@ -122,26 +131,27 @@ impl Runs {
         is_declared: impl FnOnce(&str) -> bool,
     ) -> Option<AttemptRecord> {
         let run = self.running.remove(&request)?;
-        let Claimed { id: job, attempt, claim, name, .. } = run.job;
+        let Claimed { id: job, attempt, claim, name, correlation, .. } = run.job;
+        let request_id = correlation.request_id();
         let took = run.began.map(|began| now.since(began));
         self.statistics.record(is_declared(&name).then_some(&*name), outcome(verdict), took);
         let end = match verdict {
             Verdict::Completed => AttemptEnd::Completed { result: run.result.unwrap_or_default() },
             Verdict::Retry { after, why } => {
                 let error = error(why, run.error);
-                tracing::warn!(job = %job, name = &*name, attempt, ?after, "a job failed and will be retried: {error}");
+                tracing::warn!(job = %job, name = &*name, request_id, attempt, ?after, "a job failed and will be retried: {error}");
                 let after = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
                 AttemptEnd::Retry { due: Wall(wall().0.saturating_add(after)), error }
             }
             Verdict::Dead { why } => {
                 let error = error(why, run.error);
-                tracing::error!(job = %job, name = &*name, attempt, "a job failed for good; `parkade jobs retry {job}` runs it again: {error}");
+                tracing::error!(job = %job, name = &*name, request_id, attempt, "a job failed for good; `parkade jobs retry {job}` runs it again: {error}");
                 AttemptEnd::Dead { error }
             }
             Verdict::Cancelled => AttemptEnd::Cancelled,
             Verdict::HandedBack => AttemptEnd::HandedBack,
             Verdict::Unknown => {
-                tracing::error!(job = %job, name = &*name, "the application has no job of this name; it is kept until there is one");
+                tracing::error!(job = %job, name = &*name, request_id, "the application has no job of this name; it is kept until there is one");
                 AttemptEnd::Unknown
             }
         };

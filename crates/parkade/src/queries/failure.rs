@@ -38,7 +38,14 @@ pub fn late(reason: Reason, end: &QueryEnd) -> Explanation {
 /// A query that failed by itself.
 pub fn failed(failure: &QueryFailure) -> Explanation {
     let (status, fault, detail, retry_after) = row(failure);
-    let reason = match failure.kind {
+    let reason = kind_word(failure.kind);
+    let effect = certain(failure.certainty);
+    Explanation { status, fault, detail: detail.into(), retry_after, reason, effect }
+}
+
+/// Why it failed, in a word or two (`PROTOCOL.md`, *The outcome of a query*).
+pub fn kind_word(kind: FailureKind) -> &'static str {
+    match kind {
         FailureKind::Refused => "refused",
         FailureKind::ParameterCount => "parameters",
         FailureKind::DuplicateColumns => "columns",
@@ -51,9 +58,7 @@ pub fn failed(failure: &QueryFailure) -> Explanation {
         FailureKind::Lost => "lost",
         FailureKind::NoDatabase => "unknown database",
         FailureKind::NoTransaction => "no transaction",
-    };
-    let effect = certain(failure.certainty);
-    Explanation { status, fault, detail: detail.into(), retry_after, reason, effect }
+    }
 }
 
 /// A query that was cancelled although this request still waited: by the last of other requests that shared it.

@@ -6,6 +6,7 @@ mod request;
 mod result;
 mod running;
 mod shared_key;
+mod sql_comment;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,17 +14,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_core::{Moment, Outcome};
-use parkade_model::{DatabaseId, LeaseId, QueryId, QueryWork, Reason, RequestId, Shape};
+use parkade_model::{DatabaseId, LeaseId, QueryId, QueryWork, Reason, RequestId, Shape, TraceParent};
 use parkade_sql::{DatabaseWork, FailureKind, QueryEnd, QueryFailure};
 use parkade_wire::WaitOutcome;
 use parkade_wire::limits::INLINE_BODY_BYTES_MAX;
 
 use crate::admin::report::QueryTimes;
+use crate::config::SqlComments;
 use result::QueryResult;
 use running::{Running, Sink};
 
+pub use failure::kind_word;
 pub use request::{WorkRequest, begin, end, query};
 pub use result::QueryAnswer;
+pub use sql_comment::QueryOrigin;
 
 /// All rows together that functions, coroutines and requests with a shared query wait for. Then: 503 with
 /// `Retry-After`.
@@ -44,6 +48,7 @@ pub struct Queries {
     times: QueryTimes,
     /// The maximum size of one collected result.
     result_bytes_max: usize,
+    sql_comments: SqlComments,
     /// Responses include the statement that failed and the database's message: for developers.
     shows_failures: bool,
 }
@@ -87,7 +92,7 @@ pub enum Rows {
 
 impl Queries {
     /// `result_bytes_max`: the maximum size of one collected result. `shows_failures`: clients are developers.
-    pub fn new(result_bytes_max: usize, shows_failures: bool) -> Self {
+    pub fn new(result_bytes_max: usize, sql_comments: SqlComments, shows_failures: bool) -> Self {
         Self {
             running: HashMap::new(),
             results: HashMap::new(),
@@ -96,14 +101,30 @@ impl Queries {
             warned: None,
             times: QueryTimes::default(),
             result_bytes_max,
+            sql_comments,
             shows_failures,
         }
     }
 
-    /// The work of a database for a query that begins; or how the query ends without a database.
-    pub fn start(&mut self, start: &Start, asked: WorkRequest, now: Moment) -> Result<DatabaseWork, QueryFailure> {
+    /// Whether statements for PostgreSQL get a comment.
+    pub fn has_comments(&self) -> bool {
+        self.sql_comments != SqlComments::Off
+    }
+
+    /// The work of a database for a query that begins; or how the query ends without a database. `by`: who asks, for
+    /// the comment of its statement.
+    pub fn start(
+        &mut self,
+        start: &Start,
+        mut asked: WorkRequest,
+        by: Option<(QueryOrigin<'_>, Option<TraceParent>)>,
+        now: Moment,
+    ) -> Result<DatabaseWork, QueryFailure> {
         let Start { query, request, database, work, lease, collect } = *start;
         let text = asked.text(work);
+        if let (WorkRequest::Statement(query), Some((asker, trace))) = (&mut asked, by) {
+            sql_comment::add(query, self.sql_comments, asker, trace);
+        }
         let bytes_max = collect.then_some(self.result_bytes_max);
         let work = asked.work(work, lease, bytes_max);
         let sink =

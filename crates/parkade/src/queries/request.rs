@@ -36,7 +36,7 @@ pub fn query(told: QueryRequest, databases: &Databases) -> (Wait, WorkRequest) {
         Err(why) => return no_database(why),
     };
     let form = RowFormat { shape: options.shape, int8: options.int8, bytes_max: None };
-    let query = Query { text: told.text, parameters: told.parameters, form };
+    let query = Query { text: told.text, commented: None, parameters: told.parameters, form };
     let shared =
         options.shared.map(|key| Sharing { key: shared_key(database, &key, &query), ttl: duration(options.ttl) });
     let work = if options.within { QueryWork::Within } else { QueryWork::Alone };
@@ -86,6 +86,14 @@ impl WorkRequest {
                 return Err(QueryFailure::new(FailureKind::Unsupported, why));
             }
         })
+    }
+
+    /// How many values its statement has besides its text.
+    pub fn parameters_count(&self) -> usize {
+        match self {
+            Self::Statement(query) => query.parameters.len(),
+            Self::Begin(_) | Self::End | Self::NoDatabase(_) => 0,
+        }
     }
 
     /// The text of the query on the status page and in logs.

@@ -75,7 +75,7 @@ mod tests {
 
     fn query(text: &str, parameters: Vec<Parameter>) -> Query {
         let form = RowFormat { shape: Shape::Rows, int8: Int8::Number, bytes_max: None };
-        Query { text: text.into(), parameters, form }
+        Query { text: text.into(), commented: None, parameters, form }
     }
 
     fn text(text: &str) -> Parameter {

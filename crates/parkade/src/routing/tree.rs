@@ -56,8 +56,8 @@ impl RouteNode {
         let Some(path) = path else {
             return if self.routes.is_empty() { None } else { accept(&self.routes) };
         };
-        let (raw, rest) = match path.split_once('/') {
-            Some((raw, rest)) => (raw, Some(rest)),
+        let (raw, rest) = match memchr::memchr(b'/', path.as_bytes()) {
+            Some(slash) => (&path[..slash], Some(&path[slash + 1..])),
             None => (path, None),
         };
         let text = decode(raw);

@@ -14,8 +14,11 @@ use super::{Server, file_answers};
 use crate::application::{Routes, StaticRoute, waits};
 use crate::clients::exchange::{Exchange, Kept};
 use crate::clients::{Clients, IdText};
+use crate::databases::Databases;
 use crate::jobs;
-use crate::queries::{Start, WorkRequest};
+use crate::queries::{QueryOrigin, Start, WorkRequest};
+use crate::statistics::NamedRoutes as _;
+use crate::traces::QueryDescription;
 
 impl Server {
     pub(super) fn act(&mut self, effect: Effect) {
@@ -219,7 +222,9 @@ impl Server {
             CommitEffect::Begin { commit: query, request, lease, database } => {
                 let (work, lease) = (QueryWork::Commit, Some(lease));
                 let start = Start { query, request, database, work, lease, collect: true };
-                if let Err(failure) = self.queries.start(&start, WorkRequest::End, self.now) {
+                let (owner, asked) = (self.core.owner_of(request), WorkRequest::End);
+                self.traces.query(owner, query, self.now, || described(&self.databases, &start, &asked));
+                if let Err(failure) = self.queries.start(&start, asked, None, self.now) {
                     self.databases.end_without(query, QueryEnd::Failed(failure));
                 }
             }
@@ -269,7 +274,10 @@ impl Server {
     fn act_on_store(&mut self, effect: StoreEffect) {
         match effect {
             StoreEffect::ClaimJobs { count, limited } => self.with_jobs(|jobs, cx| jobs.claim(cx, count, &limited)),
-            StoreEffect::EndRun { request, verdict } => self.jobs.end_run(request, verdict, self.now),
+            StoreEffect::EndRun { request, verdict } => {
+                self.traces.run_ends(request, &self.jobs.runs.ending(request, verdict));
+                self.jobs.end_run(request, verdict, self.now);
+            }
             StoreEffect::NoteAgain { request } => self.jobs.record_again(request),
             StoreEffect::LookUpJob { request, job, asker } => self.jobs.look_up(request, job, asker),
             // It may have been needed again while this effect was put off.
@@ -281,7 +289,9 @@ impl Server {
     fn act_on_server(&mut self, effect: ServerEffect) {
         match effect {
             ServerEffect::LookUpRoute { request, table } => self.look_up_route(request, table),
+            ServerEffect::Spent { request, spell, since, until } => self.traces.spent(request, spell, since, until),
             ServerEffect::Forget { request, ending, times } => {
+                self.traces.ended(request, ending, (&self.clients, &self.routes), self.now);
                 self.queries.stop_flow(request);
                 self.held_output.forget(request);
                 self.clients.forget(request, ending, times);
@@ -312,9 +322,16 @@ impl Server {
     }
 
     pub(super) fn call(&mut self, worker: WorkerId, outcome: Outcome, requests: &[RequestId]) {
-        let behind = self.queries.rows_after(outcome);
         let job = |job, lookup| self.jobs.observers.results.wire_outcome(job, lookup);
-        let Some(outcome) = waits::wire_outcome(outcome, &self.messages, &self.queries, job) else { return };
+        let wire = |outcome| waits::wire_outcome(outcome, &self.messages, &self.queries, job);
+        let rows = |outcome| self.queries.rows_after(outcome);
+        let told = match outcome {
+            Outcome::Group { request } => {
+                self.core.group(request).and_then(|group| waits::group_outcome(group, wire, rows))
+            }
+            outcome => wire(outcome).map(|told| (told, rows(outcome))),
+        };
+        let Some((outcome, behind)) = told else { return };
         let (exchanges, routes) = (&self.clients.exchanges, &self.routes);
         let functions =
             requests.iter().filter_map(|request| Some((*request, function(exchanges.peek(*request)?, routes)?)));
@@ -334,11 +351,34 @@ impl Server {
             return tracing::error!("a bug in parkade: the core began a query that no request asked for");
         };
         let Start { query, database, .. } = *start;
-        let work = match self.queries.start(start, request, self.now) {
+        let names = self.routes.names();
+        let owner = self.core.owner_of(start.request);
+        let is_postgres = self.databases.is_postgres(database);
+        let own = self.traces.query(owner, query, self.now, || described(&self.databases, start, &request));
+        let by = (self.queries.has_comments() && is_postgres).then(|| {
+            let route = self.clients.route_number(owner).and_then(|number| names.pattern(number));
+            let asker = match (self.jobs.runs.job(owner), route) {
+                (Some((name, _)), _) => QueryOrigin::Job(name),
+                (None, Some(pattern)) => QueryOrigin::Route(pattern),
+                (None, None) => QueryOrigin::Unknown,
+            };
+            (asker, own.or_else(|| self.clients.correlation(owner).trace))
+        });
+        let work = match self.queries.start(start, request, by, self.now) {
             Ok(work) => work,
             Err(failure) => return self.databases.end_without(query, QueryEnd::Failed(failure)),
         };
         self.databases.submit(database, self.clock.at(self.now), query, work);
+    }
+}
+
+/// A query for its span.
+fn described<'a>(databases: &'a Databases, start: &Start, asked: &WorkRequest) -> QueryDescription<'a> {
+    QueryDescription {
+        system: if databases.is_postgres(start.database) { "postgresql" } else { "sqlite" },
+        database: databases.name(start.database),
+        text: asked.text(start.work),
+        parameters: asked.parameters_count(),
     }
 }
 

@@ -148,6 +148,7 @@ impl EventLoop {
             }
         }
         self.farewell(&mut inputs).await?;
+        self.server.traces.pass_on(self.server.clock);
         Ok(self.server.exit.unwrap_or(ExitReason::Drained))
     }
 
@@ -192,6 +193,7 @@ impl EventLoop {
             }
             Woken::Measure => {
                 self.measure();
+                self.server.traces.pass_on(self.server.clock);
                 Part::Sweep
             }
         };

@@ -4,9 +4,10 @@
 //! effects concern.
 
 use std::num::NonZeroU64;
+use std::rc::Rc;
 
 use parkade_core::{
-    CommitAnswer, CommitEvent, Core, Destination, Event, Manner, PressureEvent, Publisher, WorkerError,
+    CommitAnswer, CommitEvent, Core, Destination, Event, Manner, PressureEvent, Publisher, State, WorkerError,
 };
 use parkade_model::{ChannelName, Cursor, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
 use parkade_sql::QueryEvent;
@@ -16,11 +17,11 @@ use super::casualties::Casualties;
 use super::payloads::Payload;
 use super::{Server, held_output};
 use crate::admin::PublishRefused;
-use crate::application::{self, Routes, surroundings, waits, worker_error};
-use crate::clients::exchange::{Arrival, Exchange, JobAsked, Kept};
+use crate::application::waits::{self, WaitResource};
+use crate::application::{self, Routes, surroundings, worker_error};
+use crate::clients::exchange::{Arrival, Exchange, Exchanges, JobAsked, Kept};
 use crate::clients::{NewMessage, publishing};
 use crate::databases::DatabaseEvent;
-use crate::files::Source;
 use crate::http::HttpEvent;
 use crate::http::answer::BadAnswer;
 use crate::jobs::{self, WaitingWorker};
@@ -35,7 +36,12 @@ impl Server {
             HttpEvent::Arrived { request, head, body, origin, share } => {
                 let found = self.routes.find(&self.core, head.method(), head.path());
                 let route_number = self.routes.number(&found.destination, head.method());
-                let given_id = crate::clients::given_id(&head, origin.is_trusted);
+                let mut correlation = crate::clients::given_correlation(&head, origin.is_trusted);
+                let own = self.traces.arrived(request, correlation.as_deref(), (&head, &origin), self.now);
+                let traceparent = own.as_ref().and_then(|own| Some(own.trace?.text()));
+                if let Some(own) = own {
+                    correlation = Some(Rc::new(own));
+                }
                 let arrival = Arrival {
                     head,
                     body,
@@ -45,7 +51,8 @@ impl Server {
                     allow: found.allow,
                     deadline: None,
                     guarded_job: None,
-                    given_id,
+                    correlation,
+                    traceparent,
                 };
                 let is_shown = self.loading.takes(&arrival.head);
                 self.clients.arrived(request, route_number, arrival);
@@ -127,7 +134,8 @@ impl Server {
             WorkerEvent::Enqueued { worker, request, job } if job.options.within => {
                 // Without a request there is no transaction: both have ended.
                 let Some(request) = request else { return };
-                let job = self.jobs.new_job(*job);
+                let correlation = self.clients.correlation(request);
+                let job = self.jobs.new_job(*job, Some(correlation));
                 let (id, bytes) = (job.id, job.arguments.len());
                 self.tell_with(Payload::Job(Box::new(job)), |payload| {
                     Event::Commit(CommitEvent::Enqueued { worker, request, job: id, bytes, payload })
@@ -162,7 +170,7 @@ impl Server {
             WorkerEvent::Branched { worker, request, stream, wait } => {
                 self.worker_branched(worker, request, stream, wait);
             }
-            WorkerEvent::BranchUnparked { worker, stream } => {
+            WorkerEvent::BranchUnparked { worker, stream, .. } => {
                 if let Some(request) = self.upstream.branch_on(worker, stream) {
                     self.tell(Event::Unparked { worker, request });
                 }
@@ -324,23 +332,25 @@ impl Server {
             self.bad_answer(worker, request, fault, false);
             return;
         }
-        let wait = match wait {
-            WaitRequest::Result { job, timeout } => {
-                WaitRequest::Result { job: self.clients.exchanges.stored_as(request, job), timeout }
-            }
-            wait => wait,
-        };
-        let file = Source::of(&wait);
+        let wait = as_stored(&self.clients.exchanges, request, wait);
+        let mut members = Vec::new();
         let known = match wait {
+            WaitRequest::Group { until, waits } => {
+                let waits = waits.into_iter().map(|wait| as_stored(&self.clients.exchanges, request, wait)).collect();
+                waits::group(until, waits, &self.databases).map(|(group, each)| {
+                    members = each;
+                    (Wait::Group(group), WaitResource::Nothing)
+                })
+            }
             WaitRequest::Access { granted }
                 if self.clients.exchanges.peek(request).is_some_and(Exchange::is_about_job) =>
             {
-                Ok((Wait::Access { granted }, None))
+                Ok((Wait::Access { granted }, WaitResource::Nothing))
             }
             wait => waits::wait(wait, &self.databases),
         };
-        let (wait, query) = match known {
-            Ok(known) => known,
+        let (wait, (query, file)) = match known {
+            Ok((wait, needed)) => (wait, needed.parts()),
             Err(why) => {
                 let what = self.describe(request);
                 tracing::error!(worker = worker.0, request = what, "invalid wait returned by the application: {why}");
@@ -357,10 +367,7 @@ impl Server {
         let file = file.and_then(|file| Some(Kept::File(exchange?.wanted(&file))));
         let kept = kept.or(file);
         let wait = match (then, self.clients.exchanges.of(request)) {
-            (Then::Answer, Some(exchange)) => {
-                let (cursor, patience) = (exchange.cursor(), exchange.patience());
-                as_its_client_wants(exchange, wait, cursor, patience)
-            }
+            (Then::Answer, Some(exchange)) => as_its_client_wants(exchange, wait),
             _ => wait,
         };
         // A request that joins a shared query does not need its own.
@@ -368,6 +375,21 @@ impl Server {
         if let Some(exchange) = self.clients.exchanges.of(request) {
             // It must not keep its head and body in memory while it waits.
             exchange.forget_arrival(then);
+        }
+        // Each of the waits that it is parked for as one needs an id like a request.
+        for (wait, needed) in members {
+            // The server may be full, or one of them is over already, and that was enough.
+            if self.core.state(request) != Some(State::Parked) {
+                break;
+            }
+            let (owner, member) = (request, self.clients.http.insert_clientless());
+            let (query, _) = needed.parts();
+            self.tell_with(Payload::Park { kept: None, query }, |payload| Event::Joined {
+                owner,
+                member,
+                wait,
+                payload,
+            });
         }
     }
 
@@ -377,20 +399,17 @@ impl Server {
         if !self.upstream.branch(worker, stream, branch) {
             return self.clients.http.forget(branch);
         }
-        let wait = match wait {
-            WaitRequest::Result { job, timeout } => {
-                WaitRequest::Result { job: self.clients.exchanges.stored_as(owner, job), timeout }
+        match waits::wait(as_stored(&self.clients.exchanges, owner, wait), &self.databases) {
+            Ok((wait, needed)) => {
+                let (query, _) = needed.parts();
+                self.tell_with(Payload::Park { kept: None, query }, |payload| Event::Branched {
+                    worker,
+                    owner,
+                    branch,
+                    wait,
+                    payload,
+                });
             }
-            wait => wait,
-        };
-        match waits::wait(wait, &self.databases) {
-            Ok((wait, query)) => self.tell_with(Payload::Park { kept: None, query }, |payload| Event::Branched {
-                worker,
-                owner,
-                branch,
-                wait,
-                payload,
-            }),
             Err(why) => {
                 let what = self.describe(owner);
                 tracing::error!(worker = worker.0, request = what, "invalid wait by the application: {why}");
@@ -467,7 +486,10 @@ impl Server {
 
     fn hear_query(&mut self, event: QueryEvent) {
         match event {
-            QueryEvent::Started { query } => self.queries.started(query, self.now),
+            QueryEvent::Started { query } => {
+                self.queries.started(query, self.now);
+                self.traces.query_began(query, self.now);
+            }
             QueryEvent::Piece { query, bytes } => {
                 let count = bytes.len();
                 match self.queries.take(query, bytes) {
@@ -484,6 +506,7 @@ impl Server {
                 }
             }
             QueryEvent::Ended { query, end } => {
+                self.traces.query_ended(query, &end, self.now);
                 if let Some(failed) = self.queries.failed(query, &end) {
                     let (request, database) = (self.describe(failed.request), self.databases.name(failed.database));
                     self.queries.log_failure(&failed, &end, (&request, database), self.now);
@@ -495,10 +518,19 @@ impl Server {
     }
 }
 
+/// A job that the request has enqueued may have been there already, with another id.
+fn as_stored(exchanges: &Exchanges, request: RequestId, wait: WaitRequest) -> WaitRequest {
+    match wait {
+        WaitRequest::Result { job, timeout } => WaitRequest::Result { job: exchanges.stored_as(request, job), timeout },
+        wait => wait,
+    }
+}
+
 /// A wait whose outcome is the response: from the client's cursor on, and as short as the client prefers.
-fn as_its_client_wants(exchange: &mut Exchange, wait: Wait, cursor: Option<Cursor>, patience: Option<f64>) -> Wait {
-    let (wait, is_honoured) = waits::preferred(waits::with_cursor(wait, cursor), patience);
-    if let Some(seconds) = patience.filter(|_| is_honoured) {
+fn as_its_client_wants(exchange: &mut Exchange, wait: Wait) -> Wait {
+    let wait = waits::with_cursor(wait, || exchange.cursor());
+    let (wait, preferred) = waits::preferred(wait, || exchange.patience());
+    if let Some(seconds) = preferred {
         exchange.note_preference(seconds);
     }
     wait
@@ -519,15 +551,14 @@ fn directed(
         Destination::Wait { route, wait, then, deadline } => {
             exchange.route = routes.hold(route);
             // The core parks it at once, and no worker will get it, so nothing else of it is kept.
-            let (cursor, patience) = (exchange.cursor(), exchange.patience());
             if let Some(file) = routes.file(route) {
                 exchange.kept = Some(Box::new(Kept::File(exchange.wanted(file))));
             }
-            exchange.forget_arrival(then);
             let wait = match then {
-                Then::Answer => as_its_client_wants(exchange, wait, cursor, patience),
-                Then::Call { .. } | Then::Await => waits::with_cursor(wait, cursor),
+                Then::Answer => as_its_client_wants(exchange, wait),
+                Then::Call { .. } | Then::Await => waits::with_cursor(wait, || exchange.cursor()),
             };
+            exchange.forget_arrival(then);
             Destination::Wait { route, wait, then, deadline }
         }
         Destination::Handler { deadline, .. } => {

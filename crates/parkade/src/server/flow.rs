@@ -39,11 +39,13 @@ impl Flow<'_> {
 
     /// The source of the response may send this many more bytes.
     fn grant(&mut self, request: RequestId, bytes: usize) {
-        match self.queries.flowing_to(request) {
-            _ if bytes == 0 => {}
-            Some((query, database)) => self.databases.taken(database, query, bytes),
-            None if self.files.is_sending(request) => self.files.taken(request, bytes),
-            None => self.upstream.grant(request, bytes),
+        if bytes == 0 {
+            return;
+        }
+        if let Some((query, database)) = self.queries.flowing_to(request) {
+            self.databases.taken(database, query, bytes);
+        } else if !self.files.taken(request, bytes) {
+            self.upstream.grant(request, bytes);
         }
     }
 }

@@ -22,11 +22,25 @@ pub fn output(event: &WorkerEvent) -> Option<(WorkerId, RequestId, Output)> {
         WorkerEvent::Data { worker, request, more: false, .. } => Some((*worker, *request, Output::End)),
         WorkerEvent::Parked { wait, .. } if waits::is_for_the_store(wait) => None,
         WorkerEvent::Parked { worker, request, .. } => Some((*worker, *request, Output::Wait)),
-        WorkerEvent::Unparked { worker, request } | WorkerEvent::Branched { worker, request, .. } => {
-            Some((*worker, *request, Output::AboutWait))
-        }
+        WorkerEvent::Unparked { worker, request }
+        | WorkerEvent::Branched { worker, request, .. }
+        | WorkerEvent::BranchUnparked { worker, request, .. } => Some((*worker, *request, Output::AboutWait)),
         WorkerEvent::Errored { worker, request, .. } => Some((*worker, *request, Output::Error)),
-        _ => None,
+        WorkerEvent::Ready { .. }
+        | WorkerEvent::Failed { .. }
+        | WorkerEvent::Unstarted { .. }
+        | WorkerEvent::Violated { .. }
+        | WorkerEvent::Exited { .. }
+        | WorkerEvent::Logged { .. }
+        | WorkerEvent::Response { more: false, .. }
+        | WorkerEvent::Began { .. }
+        | WorkerEvent::Closed { .. }
+        | WorkerEvent::Published { .. }
+        | WorkerEvent::Enqueued { .. }
+        | WorkerEvent::Returned { .. }
+        | WorkerEvent::Progressed { .. }
+        | WorkerEvent::Credit { .. }
+        | WorkerEvent::Pong { .. } => None,
     }
 }
 

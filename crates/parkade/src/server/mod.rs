@@ -22,6 +22,7 @@ use parkade_model::PayloadId;
 use crate::application::Routes;
 use crate::clients::{Clients, Messages};
 use crate::clock::Clock;
+use crate::config::SqlComments;
 use crate::databases::Databases;
 use crate::files::Files;
 use crate::http::Http;
@@ -29,6 +30,7 @@ use crate::jobs::{JobContext, Jobs, TransactionJobs};
 use crate::loading::Loading;
 use crate::log::AccessLog;
 use crate::queries::Queries;
+use crate::traces::Traces;
 use crate::upstream::Upstream;
 use backlog::Backlog;
 use casualties::Casualties;
@@ -55,6 +57,7 @@ pub struct Server {
     backlog: Backlog,
     held_output: HeldOutput,
     loading: Loading,
+    traces: Traces,
     /// Reused for the effects of each event.
     effects: Vec<Effect>,
     clock: Clock,
@@ -77,7 +80,9 @@ pub struct Parts {
     pub files: Files,
     /// The maximum size of a result that a worker gets, or that several requests share.
     pub result_bytes_max: usize,
+    pub sql_comments: SqlComments,
     pub access_log: Option<AccessLog>,
+    pub traces: Traces,
     pub about: About,
 }
 
@@ -90,7 +95,7 @@ impl Server {
             databases: parts.databases,
             jobs: parts.jobs,
             transaction_jobs: TransactionJobs::default(),
-            queries: Queries::new(parts.result_bytes_max, parts.about.is_dev),
+            queries: Queries::new(parts.result_bytes_max, parts.sql_comments, parts.about.is_dev),
             files: parts.files,
             messages: Messages::default(),
             routes: Routes::default(),
@@ -98,6 +103,7 @@ impl Server {
             backlog: Backlog::default(),
             held_output: HeldOutput::default(),
             loading: Loading::new(parts.about.is_dev),
+            traces: parts.traces,
             effects: Vec::new(),
             clock: Clock::start(),
             now: Moment::default(),
@@ -169,8 +175,8 @@ impl Server {
     /// Has jobs handle something, and tells the core what follows.
     fn with_jobs<T>(&mut self, handle: impl FnOnce(&mut Jobs, &mut JobContext<'_>) -> T) -> T {
         let mut events = Vec::new();
-        let Self { core, clients, messages, clock, now, .. } = self;
-        let mut cx = JobContext { core, clients, messages, clock: *clock, now: *now, events: &mut events };
+        let Self { core, clients, messages, traces, clock, now, .. } = self;
+        let mut cx = JobContext { core, clients, messages, traces, clock: *clock, now: *now, events: &mut events };
         let handled = handle(&mut self.jobs, &mut cx);
         for event in events {
             self.tell(event);

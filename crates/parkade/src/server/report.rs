@@ -68,6 +68,7 @@ pub fn report(server: &Server, turns: &Turns) -> Report {
         parked_bytes: clients.exchanges.kept_bytes(),
         request_bytes: clients.http.request_bytes(),
         log_lines_dropped: about.dropped.lines(),
+        spans: server.traces.counts(),
         worker_pids: pids,
         rates: clients.log.recent().rates(),
         ended: clients.log.counts().clone(),

@@ -74,6 +74,8 @@ const _: () = assert!(ROUTES_COUNT_MAX < RouteNumber::JOB.0 as usize);
 pub trait NamedRoutes {
     /// Method and pattern; `None` for what is not a route.
     fn name(&self, number: RouteNumber) -> Option<String>;
+    /// The pattern only; `None` also for routes beyond the bound.
+    fn pattern(&self, number: RouteNumber) -> Option<&str>;
 }
 
 impl NamedRoutes for [RouteName] {
@@ -82,6 +84,11 @@ impl NamedRoutes for [RouteName] {
             return None;
         }
         self.get(usize::from(number.0)).map(|RouteName { method, pattern, .. }| format!("{method} {pattern}"))
+    }
+
+    fn pattern(&self, number: RouteNumber) -> Option<&str> {
+        let is_route = ![RouteNumber::UNMATCHED, RouteNumber::OTHER].contains(&number);
+        self.get(usize::from(number.0)).filter(|_| is_route).map(|name| &*name.pattern)
     }
 }
 

@@ -38,8 +38,8 @@ pub enum WorkerEvent {
     /// `PARK` with `branch`: the coroutine of a request waits for one more thing. [`branch`](super::Upstream::branch)
     /// gives that an id.
     Branched { worker: WorkerId, request: RequestId, stream: u32, wait: WaitRequest },
-    /// `UNPARK` of a branch.
-    BranchUnparked { worker: WorkerId, stream: u32 },
+    /// `UNPARK` of a branch of the request.
+    BranchUnparked { worker: WorkerId, request: RequestId, stream: u32 },
     /// `UNPARK`: [`resume`](super::Upstream::resume) has to follow, unless it or a [`cancel`](super::Upstream::cancel)
     /// was sent already.
     Unparked { worker: WorkerId, request: RequestId },

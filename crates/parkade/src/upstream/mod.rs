@@ -16,9 +16,9 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_model::{JobId, Reason, RequestId, WorkerId};
+use parkade_model::{Reason, RequestId, WorkerId};
 use parkade_wire::WaitOutcome;
-use parkade_wire::encode::RequestParts;
+use parkade_wire::encode::{RequestParts, RunParts};
 
 use crate::share::Share;
 use process::Processes;
@@ -28,16 +28,6 @@ pub use process::Launch;
 
 pub struct Upstream {
     processes: Processes,
-}
-
-/// An attempt of a job, for a worker.
-pub struct RunParts<'a> {
-    pub id: JobId,
-    pub name: &'a str,
-    pub attempt: u32,
-    /// Seconds.
-    pub deadline: Option<f64>,
-    pub arguments: &'a [u8],
 }
 
 impl Upstream {

@@ -22,6 +22,8 @@ from ._sql.rows import Row, Rows
 from ._sql.transactions import Transaction, transaction
 from ._waits.channel import BEGINNING, Channel, channel
 from ._waits.files import File
+from ._waits.first import First
+from ._waits.groups import all_of, first_of
 from ._waits.message import History, Message
 from ._waits.wait import Wait, after
 from .errors import (
@@ -44,6 +46,7 @@ from .errors import (
     WaitError,
 )
 from .jobs._access import StoredJob
+from .jobs._handle import Handle
 
 __all__ = [
     "BEGINNING",
@@ -55,7 +58,9 @@ __all__ = [
     "Discard",
     "Fields",
     "File",
+    "First",
     "HTTPError",
+    "Handle",
     "Header",
     "Headers",
     "History",
@@ -89,7 +94,9 @@ __all__ = [
     "Wait",
     "WaitError",
     "after",
+    "all_of",
     "channel",
+    "first_of",
     "html",
     "jobs",
     "query",

@@ -6,6 +6,8 @@ import os
 import time
 from typing import TypeAlias
 
+import msgspec
+
 from ._limits import PROGRESS_TEXT_MAX
 from ._link import port
 from ._wire import payloads as p
@@ -17,20 +19,23 @@ Progress: TypeAlias = float | None
 
 class JobState(Array, frozen=True):
     """What a wait of a job carries to the worker that continues it. `left`: the seconds left of its deadline; time
-    in a wait does not count.
+    in a wait does not count. The last two are missing in what an older worker has carried.
     """
 
     id: bytes
     name: str
     attempt: int
     left: float | None
+    request_id: str | None = None
+    traceparent: str | None = None
 
 
 class Job:
     """One attempt of a job. A job's function gets it as a parameter that is annotated `Job`, or is named `job` without
     a type of its own.
 
-    `id` is a UUID as text, `name` the job's, `attempt` 1 the first time.
+    `id` is a UUID as text, `name` the job's, `attempt` 1 the first time; `request_id` and `traceparent` lead back to
+    the request that enqueued it.
     """
 
     __slots__ = ("_state", "_stream", "_until")
@@ -54,6 +59,20 @@ class Job:
     def attempt(self) -> int:
         """1 the first time."""
         return self._state.attempt
+
+    @property
+    def request_id(self) -> str | None:
+        """The `id` of the request that enqueued the job, or that enqueued the job that did; an id of its own if none
+        did. It is in the log records of the job. None: it was stored by an older server.
+        """
+        return self._state.request_id
+
+    @property
+    def traceparent(self) -> str | None:
+        """The trace that the job belongs to, as in the header of that name (W3C Trace Context), for what it calls;
+        None: it belongs to none.
+        """
+        return self._state.traceparent
 
     @property
     def deadline(self) -> float | None:
@@ -88,7 +107,7 @@ class Job:
         """What a wait carries."""
         if self._until is None:
             return self._state
-        return JobState(self._state.id, self._state.name, self._state.attempt, self.deadline)
+        return msgspec.structs.replace(self._state, left=self.deadline)
 
     def __repr__(self) -> str:
         return f"<Job {self.name} {self.id} attempt {self.attempt}>"
@@ -96,7 +115,7 @@ class Job:
 
 def job_of_run(run: p.Run, stream: int) -> Job:
     """The job of an attempt that begins."""
-    return Job(JobState(run.id, run.name, run.attempt, run.deadline), stream)
+    return Job(JobState(run.id, run.name, run.attempt, run.deadline, run.request_id, run.traceparent), stream)
 
 
 def new_id() -> bytes:

@@ -9,6 +9,7 @@ EVENT_NAME_MAX = 200  # bytes of an event's name; then: ValueError
 MESSAGE_MAX = 524_288  # bytes of a published message; then: ValueError
 JOB_NAME_MAX = 200  # bytes of a job's name, its queue's, its key; then: ValueError, SignatureError
 PATH_MAX = 65_536  # bytes of the path of a file, a folder or a request
+CLIENT_NAME_MAX = 4_096  # bytes of a file's name from a client: Linux opens no longer path; then: 404
 JOB_VALUE_MAX = 524_288  # bytes of a job's arguments, and of its result; then: ValueError, the attempt fails
 # Bytes of a result that goes with a wait. The rest of the state is the job itself. Then: the attempt fails.
 JOB_KEPT_MAX = INLINE_MAX - 1_024
@@ -56,6 +57,10 @@ JSON_DEPTH_MAX = 200  # levels of arrays and objects in a body; then: 400
 # Enough to correct a form at once; to find them costs a few times what it takes to read the body.
 FAULTS_MAX = 20  # faults of a body that are named; then: the first ones
 FAULT_DEPTH_MAX = 4  # records in records that are searched for more than their first fault, since each is read again
+# To read a part again takes 1 to 5 µs. Then: the faults that were found so far, or the first one.
+FAULT_PARTS_MAX = 10_000  # parts of a body, wrong or not, that are read again
+# pydantic takes 1 µs and 600 bytes to describe one, which two bytes of a body can cause. Then: only how many they are.
+MODEL_FAULTS_MAX = 1_000
 FAULT_VALUE_MAX = 1_000  # bytes of a wrong value that is shown to whoever sent it; then: null
 # To make an int of text takes the square of its length: CPython refuses more than 4,300 digits, from 3.10.7 on.
 DIGITS_MAX = 4_000  # of an int or a float; of a Decimal before and after its point; then: 422

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,6 +15,8 @@ from parkade import (
     App,
     Cookie,
     Cors,
+    File,
+    First,
     Header,
     History,
     Job,
@@ -20,16 +24,24 @@ from parkade import (
     Query,
     Request,
     Response,
+    Router,
     Row,
     Rows,
     Status,
+    StoredJob,
+    Upload,
     Wait,
     after,
+    all_of,
     channel,
+    first_of,
     query,
+    redirect,
     transaction,
 )
-from parkade.jobs import Handle, connect
+from parkade import Handle as ParkadeHandle
+from parkade.jobs import Handle, JobFunction, JobWithOptions, connect
+from parkade.testing import Client
 
 app = App()
 
@@ -51,6 +63,11 @@ async def waits() -> None:
     assert_type(await channel("c").history(count=2), History)
     assert_type((await channel("c").history()).json(Sale), list[Sale])
     assert_type(await channel("c").publish(1, event="typing"), str)
+    assert_type(await all_of(after(1, "x"), query("a").value(int)), tuple[str, int | None])
+    assert_type(await all_of(*(query("a") for _ in range(9))), tuple[Rows, ...])
+    won = await first_of(channel("c").next(), after(1))
+    assert_type(won, First[Message | None])
+    assert_type((won.index, won.value), tuple[int, Message | None])
     message = await channel("c").next()
     if message is not None:
         assert_type(message.json(Sale), Sale)
@@ -66,6 +83,22 @@ async def queries() -> None:
     assert_type(await query("a").one(Sale).shared("key", ttl=1), Sale | None)
     async with transaction() as t:
         assert_type(await t.query("a").one(Sale), Sale | None)
+
+
+def show_all(found: tuple[Rows, int | None], title: str) -> str:
+    return f"{title} {found}"
+
+
+def show_first(first: First[Rows | int | None]) -> str:
+    return f"{first.index} {first.value}"
+
+
+def all_of_several() -> Wait:
+    return all_of(query("a"), query("b").value(int)).then(show_all, title="x")
+
+
+def first_of_several() -> Wait:
+    return first_of(query("a"), query("b").value(int)).then(show_first)
 
 
 def render(message: Message | None, title: str, size: int = 1) -> Response:
@@ -200,3 +233,98 @@ app.get("/seen", Response(channel("news").stream(since=BEGINNING)).set_cookie("s
 app.get("/open", "open", cors=Cors(origins="*", methods=["GET"]))
 app.cors(origins=["https://a.example"], credentials=True, max_age=60)
 app.headers({"x-frame-options": "DENY"})
+
+
+# Several waits
+
+
+async def several() -> None:
+    found, sale = await asyncio.gather(query("a"), query("b").one(Sale))
+    assert_type(found, Rows)
+    assert_type(sale, Sale | None)
+    done: Wait[Message | None] = channel("c").next()
+    found_later: Query[list[Sale]] = query("a").rows(Sale)
+    print(await done, await found_later)
+
+
+# Routers, hooks, error handlers
+
+orders = Router("/orders", name="orders")
+
+
+@orders.before
+def only_known(request: Request) -> Response | None:
+    return None if "authorization" in request.headers else Status(401)
+
+
+@orders.after
+async def counted(request: Request, response: Response) -> None:
+    response.headers["x-path"] = request.path
+
+
+@orders.error(KeyError)
+def missing(request: Request, error: KeyError) -> Response:
+    return Response(str(error), 404)
+
+
+@orders.on_start
+async def begin() -> None: ...
+
+
+@orders.get("/{id:int}")
+async def order(id: int) -> Response | Wait[Row | None]:
+    return redirect(orders.path("order", id=id)) if id < 0 else query("a", id).one()
+
+
+@orders.get("/lines")
+def lines() -> Iterator[str]:
+    yield "one"
+
+
+@orders.get("/more-lines")
+async def more_lines() -> AsyncIterator[bytes]:
+    yield b"two"
+
+
+@orders.post("/files")
+def upload(file: Upload, sheets: list[Upload]) -> dict[str, int]:
+    return {file.filename: len(sheets)}
+
+
+@orders.get("/file")
+def one_file() -> File:
+    return File("a.txt", filename="b.txt")
+
+
+app.include(orders, prefix="/v1")
+
+
+def may_see(request: Request, job: StoredJob) -> bool:
+    return bool(job.arguments["file"] == request.cookies.get("file"))
+
+
+@app.job(access=may_see)
+def rendered(file: str) -> Wait[str]:
+    return query("a").value().then(text_of, file=file)
+
+
+def text_of(value: Any, file: str) -> str:
+    return f"{value} {file}"
+
+
+app.files("/static", "static", max_age=60)
+later_job: JobWithOptions[[str], str] = rendered.options(delay=1)
+every_job: list[JobFunction[..., Any]] = [rendered, sweep]
+assert_type(rendered.enqueue("a"), ParkadeHandle[str])
+
+
+# Tests
+
+
+def tested() -> None:
+    with Client(app) as client:
+        response = client.get("/then", params={"n": "1"}, headers={"x-a": "1"})
+        assert_type(response.status, int)
+        assert_type(response.text, str)
+        client.post("/x", json={"a": 1}, files={"a": ("a.txt", b"")}, client="127.0.0.2")
+        client.advance(2)

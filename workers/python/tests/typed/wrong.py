@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from parkade import App, Job, Message, Request, Rows, Wait, after, channel, query
+from parkade import App, Job, Message, Request, Rows, Wait, after, all_of, channel, query
 from parkade.jobs import Handle
+from parkade.testing import Client
 
 app = App()
 
@@ -30,6 +31,7 @@ def with_request(message: Message | None, request: Request, title: str) -> objec
 
 def then() -> None:
     channel("c").next().then(render, titel="x")  # E: [call-overload] reportCallIssue
+    all_of(channel("c").next(), query("a")).then(render, title="x")  # E: [call-overload] reportCallIssue
     channel("c").next().then(render)  # E: [call-overload] reportCallIssue
     channel("c").next().then(render, title=1)  # E: [call-overload] reportCallIssue
     channel("c").next().then(with_request, size=1)  # E: [call-overload] reportCallIssue
@@ -88,3 +90,8 @@ app.job(retries="5")  # E: [call-overload] reportArgumentType
 app.headers({"x-a": 1})  # E: [arg-type] reportArgumentType
 app.cors(credentials=True)  # E: [call-arg] reportCallIssue
 after(1).headers({"x-a": "1"}, status="201")  # E: [arg-type] reportArgumentType
+
+
+def tested(client: Client) -> None:
+    client.get("/", parms={"a": 1})  # E: [call-arg] reportCallIssue
+    client.post("/", content=5)  # E: [arg-type] reportArgumentType

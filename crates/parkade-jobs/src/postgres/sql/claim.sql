@@ -86,6 +86,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
                     FROM per_queue q)) AS next
       FROM clock
 )
-SELECT head.now, head.is_held, head.more, head.is_full, head.next, p.id, b.name, p.queue, p.attempt + 1 AS attempt, b.arguments
+SELECT head.now, head.is_held, head.more, head.is_full, head.next, p.id, b.name, p.queue, p.attempt + 1 AS attempt, b.arguments,
+       b.request_id, b.traceparent
   FROM head LEFT JOIN picked p ON true LEFT JOIN parkade.bodies b ON b.id = p.id
  ORDER BY p.rank, p.seq

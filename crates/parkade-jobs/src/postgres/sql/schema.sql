@@ -13,10 +13,10 @@ BEGIN
         INSERT INTO parkade.version VALUES (0);
     END IF;
     SELECT version INTO STRICT found FROM parkade.version;
-    IF found > 2 THEN
+    IF found > 3 THEN
         RAISE EXCEPTION USING
             ERRCODE = 'PKJ01',
-            MESSAGE = format('the jobs in this database were written by a newer parkade (version %s of their tables, this one knows 2): install that one, or give another database', found);
+            MESSAGE = format('the jobs in this database were written by a newer parkade (version %s of their tables, this one knows 3): install that one, or give another database', found);
     END IF;
     IF found < 1 THEN
         -- Jobs as they were enqueued; a row never changes. `seq` is the order of insertion. Times are milliseconds since 1970.
@@ -158,6 +158,11 @@ BEGIN
         -- The rights on the tables decide who may use it.
         GRANT EXECUTE ON FUNCTION parkade.room TO PUBLIC;
         UPDATE parkade.version SET version = 2;
+    END IF;
+    IF found < 3 THEN
+        -- The request that enqueued a job. NULL in jobs of servers that do not know these columns.
+        ALTER TABLE parkade.bodies ADD COLUMN request_id text COLLATE "C", ADD COLUMN traceparent text COLLATE "C";
+        UPDATE parkade.version SET version = 3;
     END IF;
 END
 $parkade$

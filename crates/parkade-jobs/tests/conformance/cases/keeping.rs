@@ -24,6 +24,21 @@ pub const CASES: &[Case] = &[
         ",
     ),
     (
+        "the request that enqueued it is known in each attempt, and afterwards",
+        PLAIN,
+        "
+        0 enqueue a request=mine-1 trace=7 => a
+        0 enqueue b => b
+        0 recur r 7 c request=other => yes
+        1 claim 9 => a1 request=mine-1 trace=7 b1 c1 request=other
+        2 end a1 retry 3 oops => goes-on due=3
+        2 find b => running work default attempt=1 enqueued=0 started=1
+        3 claim 9 => a2 request=mine-1 trace=7
+        4 end a2 completed fine => completed fine
+        4 find a => completed work default attempt=2 enqueued=0 due=3 started=3 ended=4 result=fine error=oops request=mine-1 trace=7
+        ",
+    ),
+    (
         "an unknown, a dead and a cancelled one: the first still has its key, the others not",
         PLAIN,
         "

@@ -177,6 +177,7 @@ async fn the_status_has_the_shape_that_others_read() {
         "turns": { "long": 0, "longest": 0.0, "busy": 0, "busiest": 0.0 },
         "memory": { "resident_bytes": null, "parked_bytes": 0, "request_bytes": 0, "result_bytes": 0, "job_results": 0 },
         "log": { "lines_dropped": 0 },
+        "traces": { "spans_exported": 0, "spans_dropped": 0 },
         "limits": {
             "connections": 0, "queued": 0, "running": 0, "parked": 0, "channels": 0, "history_bytes": 0, "body_bytes": 0,
             "deadline": null,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
-use parkade_model::Wall;
+use parkade_model::{Correlation, Wall};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -33,6 +33,7 @@ fn job_that_is(state: JobState) -> JobRecord {
         ended: None,
         result: (state == JobState::Completed).then(|| Bytes::from_static(b"\x81\xa5pages\x03")),
         error: None,
+        correlation: Correlation::of_texts(Some("mine-1"), None),
     }
 }
 
@@ -121,6 +122,7 @@ async fn a_job_is_shown_with_what_can_be_read_of_it() {
     let told = json!({
         "id": ID, "name": "write_log", "queue": "default", "key": null, "priority": 0, "state": "completed", "attempt": 1,
         "enqueued": 1.5, "due": null, "started": 2.0, "ended": null, "error": null,
+        "request_id": "mine-1", "traceparent": null,
         "arguments": "kwGQgA==", "arguments_shown": [1, [], {}], "result": "gaVwYWdlcwM=", "shown": { "pages": 3 },
     });
     check(&format!("GET /jobs/{ID}"), vec![shown(JobState::Completed)], 200, told).await;

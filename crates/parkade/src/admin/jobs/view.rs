@@ -28,6 +28,9 @@ pub struct JobView {
     pub ended: Option<f64>,
     /// Why the last attempt failed.
     pub error: Option<String>,
+    /// Of the request that enqueued it, and its trace.
+    pub request_id: Option<String>,
+    pub traceparent: Option<String>,
     /// Only workers understand it: MessagePack in Base64. It is left out in a list, as are the next three.
     pub arguments: Option<String>,
     /// The same as JSON, if possible.
@@ -59,6 +62,8 @@ impl JobView {
             started: job.started.map(seconds),
             ended: job.ended.map(seconds),
             error: job.error.map(Into::into),
+            request_id: job.correlation.request_id().map(Into::into),
+            traceparent: job.correlation.trace.map(|parent| parent.to_string()),
             arguments: None,
             arguments_shown: None,
             result: None,

@@ -583,6 +583,7 @@ async function showJob(id) {
   const entries = [
     ["id", make("span", { class: "mono" }, job.id)],
     ["history", history],
+    ["request", job.request_id ? make("span", { class: "mono" }, job.request_id) : null],
     ["priority", job.priority ? String(job.priority) : null],
     ["call", job.arguments_shown ? make("pre", { tabindex: 0 }, callOf(job)) : null],
     ["result", job.shown !== null ? make("pre", { tabindex: 0 }, JSON.stringify(job.shown, null, 1)) : null],

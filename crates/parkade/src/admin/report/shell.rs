@@ -9,7 +9,7 @@ use parkade_model::WorkerId;
 
 use super::{
     ChannelReport, ChannelsReport, Code, Connections, DatabaseReport, JobsReport, LimitsReport, LivesReport, Log,
-    Memory, QueryTimes, Report, Totals, TurnsReport, WaitReport, WorkerReport,
+    Memory, QueryTimes, Report, Totals, TracesReport, TurnsReport, WaitReport, WorkerReport,
 };
 use crate::platform;
 use crate::statistics::{EndedRequests, Rates, RouteName, RunStatistics};
@@ -29,6 +29,8 @@ pub struct Shell {
     pub parked_bytes: usize,
     pub request_bytes: usize,
     pub log_lines_dropped: u64,
+    /// Spans that were sent, and spans that were lost.
+    pub spans: (u64, u64),
     pub worker_pids: HashMap<WorkerId, u32>,
     pub rates: Rates,
     pub ended: EndedRequests,
@@ -106,6 +108,7 @@ impl Shell {
                 job_results: status.job_results_held,
             },
             log: Log { lines_dropped: self.log_lines_dropped },
+            traces: TracesReport { spans_exported: self.spans.0, spans_dropped: self.spans.1 },
             limits: LimitsReport {
                 connections: self.connections_count_max,
                 body_bytes: self.body_bytes_max,

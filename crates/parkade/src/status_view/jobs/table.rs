@@ -60,6 +60,8 @@ pub fn whole(job: &JobView, now: f64) -> String {
         ("due", moment(job.due)),
         ("started", moment(job.started)),
         ("ended", moment(job.ended)),
+        ("request", job.request_id.clone()),
+        ("traceparent", job.traceparent.clone()),
         ("arguments", value(arguments.as_deref(), job.arguments.as_ref())),
         ("result", value(job.shown.as_ref().map(|raw| raw.get()), job.result.as_ref())),
     ];
@@ -131,6 +133,7 @@ mod tests {
         let job = job(&serde_json::json!({
             "state": "dead", "key": "x", "arguments": "kwGR…", "arguments_shown": [1, ["a b", 7], { "line": [true] }],
             "result": "xyz", "error": "one\ntwo", "ended": 1_000_000_001.5,
+            "request_id": "mine-1",
         }));
         let expected = "\
 id            0192f3a4-5b6c-7d8e-9f01-23456789abcd
@@ -142,6 +145,7 @@ state         dead
 attempt       0
 enqueued      Sun, 09 Sep 2001 01:46:40 GMT   3.0 s ago
 ended         Sun, 09 Sep 2001 01:46:41 GMT   1.5 s ago
+request       mine-1
 arguments     \"a b\" 7 line=[true]
 result        xyz (MessagePack in Base64)
 error         one

@@ -21,10 +21,10 @@ use bytes::{Bytes, BytesMut};
 use mio::Token;
 use parkade_model::{IdMap, Reason, RequestId, WorkerId};
 use parkade_wire::WaitOutcome;
-use parkade_wire::encode::{self, RequestParts};
+use parkade_wire::encode::{self, RequestParts, RunParts};
 use tokio::time::{Instant, timeout_at};
 
-use super::{RunParts, WorkerEvent};
+use super::WorkerEvent;
 use crate::poll::PollSet;
 use crate::share::Share;
 use places::Places;

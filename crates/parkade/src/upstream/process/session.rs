@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use bytes::{Bytes, BytesMut};
 use parkade_model::{IdMap, Reason, RequestId, WorkerId};
-use parkade_wire::encode::{self, RequestParts};
+use parkade_wire::encode::{self, RequestParts, RunParts};
 use parkade_wire::limits::{BRANCH_STREAM_MIN, DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
     Branches, CancelReason, Conversation, Decoder, FromWorker, Offer, Opener, ProtocolRule, SendWindow, Stream,
@@ -17,7 +17,7 @@ use parkade_wire::{
 
 use super::limits;
 use super::places::{Place, Places};
-use crate::upstream::{RunParts, WorkerEvent};
+use crate::upstream::WorkerEvent;
 
 /// Versions of the protocol that this core speaks.
 const VERSIONS: RangeInclusive<u32> = 1..=1;
@@ -188,7 +188,7 @@ impl Session {
         run: &RunParts<'_>,
     ) -> Result<(), Exhausted> {
         let stream = self.open(places, request, Opener::Run, None)?;
-        encode::run(out, stream, run.id, run.name, run.attempt, run.deadline, run.arguments);
+        encode::run(out, stream, run);
         Ok(())
     }
 
@@ -385,8 +385,9 @@ impl Session {
             FromWorker::Window { stream, bytes } => self.window(stream, bytes, &frame)?,
             FromWorker::Park { then: ThenRequest::Branch { of }, .. } => self.branched(frame, of, audience)?,
             FromWorker::Unpark { stream } if stream >= BRANCH_STREAM_MIN => {
-                if self.branches.contains(stream) {
-                    audience.events.push(WorkerEvent::BranchUnparked { worker, stream });
+                let parent = self.branches.parent(stream).and_then(|parent| self.streams.get(&parent));
+                if let Some(request) = wanted(parent) {
+                    audience.events.push(WorkerEvent::BranchUnparked { worker, request, stream });
                 }
             }
             FromWorker::Response { .. }
@@ -453,6 +454,7 @@ impl Session {
     /// A message is published whatever becomes of its request. If publishing fails, the request gets the error, if it
     /// still exists.
     fn published(&self, frame: FromWorker, audience: &mut Audience) -> Result<(), Violation> {
+        self.branches.check_writes(&frame)?;
         let open = self.streams.get(&frame.stream());
         if frame.stream() != 0 && open.is_none() {
             absent(&frame, self.opened)?;
@@ -467,6 +469,7 @@ impl Session {
     /// A job is enqueued whatever becomes of its request. The request waits for it only while its worker holds the
     /// request.
     fn enqueued(&self, frame: FromWorker, audience: &mut Audience) -> Result<(), Violation> {
+        self.branches.check_writes(&frame)?;
         let open = self.streams.get(&frame.stream());
         if frame.stream() != 0 && open.is_none() {
             return absent(&frame, self.opened);

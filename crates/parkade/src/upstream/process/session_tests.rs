@@ -1,7 +1,7 @@
 //! The sessions of `protocol/vectors/sessions`, and what they leave out: the resulting events, and how bodies are sent.
 
 use bytes::BufMut;
-use parkade_model::{JobId, RequestId};
+use parkade_model::{Correlation, JobId, RequestId};
 use parkade_wire::limits::WINDOW_BYTES;
 use parkade_wire::{EncodedColumns, ErrorReason, FromCore, Response};
 use serde_json::Value;
@@ -82,7 +82,8 @@ impl Link {
     }
 
     fn runs(&mut self, stream: u32) {
-        let parts = RunParts { id: JobId::new(0), name: "x", attempt: 1, deadline: None, arguments: &[] };
+        let correlation = &Correlation::default();
+        let parts = RunParts { id: JobId::new(0), name: "x", attempt: 1, deadline: None, arguments: &[], correlation };
         self.session.run(&mut self.out, &mut self.places, request(stream), &parts).unwrap();
     }
 
@@ -136,6 +137,7 @@ impl Link {
                     attempt: run.attempt,
                     deadline: run.deadline,
                     arguments: &run.arguments,
+                    correlation: &Correlation::default(),
                 };
                 self.session.run(&mut self.out, &mut self.places, request(stream), &parts).unwrap();
             }

@@ -16,6 +16,7 @@ from .._routing.routes import Route
 from .._waits.wait import Wait
 from .._wire import payloads as p
 from .failures import Failures
+from .forgotten import forgotten
 from .results import Results
 
 
@@ -43,6 +44,7 @@ class Compiler:
 
     def _plain(self, route: Route, call: Call) -> Run:
         answer, park, fail = self._results.answer, self._results.park, self._failures.answer
+        note = forgotten(route)
 
         def run(raw: p.Request) -> Answer:
             try:
@@ -51,6 +53,8 @@ class Compiler:
                     return TEXT_HEAD + encode_string(result)
                 if isinstance(result, Wait):
                     return park(result, raw, None)
+                if result is None and note is not None:
+                    note()
                 return answer(result, 200, raw, None)
             except FAULTS as error:
                 return fail(error, raw, route.request(raw))
@@ -59,6 +63,7 @@ class Compiler:
 
     def _plain_hooked(self, route: Route, call: Call) -> Run:
         before, answer, fail = self._before, self._results.answer, self._failures.answer
+        note = forgotten(route)
 
         def run(raw: p.Request) -> Answer:
             request = route.request(raw)
@@ -66,7 +71,10 @@ class Compiler:
                 for hook in before:
                     if (early := hook.function(request)) is not None:
                         return answer(early, 200, raw, request)
-                return answer(call(raw, request), 200, raw, request)
+                result = call(raw, request)
+                if result is None and note is not None:
+                    note()
+                return answer(result, 200, raw, request)
             except FAULTS as error:
                 return fail(error, raw, request)
 
@@ -74,12 +82,15 @@ class Compiler:
 
     def _async(self, route: Route, call: Call, awaited: bool) -> Run:
         answer, fail = self._results.answer_async, self._failures.answer_async
+        note = forgotten(route)
 
         async def run(raw: p.Request) -> Answer:
             try:
                 result = await call(raw, None) if awaited else call(raw, None)
                 if type(result) is str and len(result) <= SHORT_TEXT:
                     return TEXT_HEAD + encode_string(result)
+                if result is None and note is not None:
+                    note()
                 return await answer(result, 200, raw, None)
             except FAULTS as error:
                 return await fail(error, raw, route.request(raw))
@@ -88,6 +99,7 @@ class Compiler:
 
     def _async_hooked(self, route: Route, call: Call, awaited: bool) -> Run:
         before, answer, fail = self._before, self._results.answer_async, self._failures.answer_async
+        note = forgotten(route)
 
         async def run(raw: p.Request) -> Answer:
             request = route.request(raw)
@@ -96,6 +108,8 @@ class Compiler:
                     if (early := await settle(hook, hook.function(request))) is not None:
                         return await answer(early, 200, raw, request)
                 result = await call(raw, request) if awaited else call(raw, request)
+                if result is None and note is not None:
+                    note()
                 return await answer(result, 200, raw, request)
             except FAULTS as error:
                 return await fail(error, raw, request)
@@ -105,7 +119,7 @@ class Compiler:
 
 def _constant(route: Route) -> Call:
     target = route.target
-    if isinstance(target, Wait) and isinstance(target.wait, p.Files):
+    if isinstance(target, Wait) and isinstance(target._wait, p.Files):
         return lambda raw, request: route.answer_of_target(raw)
     return lambda raw, request: target
 

@@ -14,6 +14,7 @@ from .._waits.functions import Function, decode_state, find
 from .._wire import payloads as p
 from ..jobs._runs import attempt, attempt_async, failure
 from ..jobs._values import value_of
+from .forgotten import note_function
 from .scopes import Scope, Scopes
 
 _Prepare: TypeAlias = Callable[[], Callable[[], Any]]
@@ -31,7 +32,7 @@ class Continuations:
 
     def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming | Plain | Deferred:
         """See `Application` in `_link.answers`."""
-        request = job = None
+        raw = request = job = None
         scope = self._scopes.outermost
         try:
             kept = decode_state(state)
@@ -47,7 +48,7 @@ class Continuations:
                     f"{function} is an async def, and this application has no other: write App(concurrent=True)"
                 )
         except FAULTS as error:
-            return scope.failures.usual_answer(error, request) if job is None else failure(job, error)
+            return failure(job, error) if job is not None else _failed(scope, error, raw, request)
 
         def prepare() -> Callable[[], Any]:
             arguments = {name: found.decoders[name](value) for name, value in values.items()}
@@ -64,32 +65,43 @@ class Continuations:
             return Plain(partial(attempt, job, call))
         if found.asynchronous:
             # An older version of the code may have parked it as a plain function: then the core waits for BEGAN.
-            return Deferred(partial(_call_async, scope, prepare, raw, request))
+            return Deferred(partial(_call_async, found, scope, prepare, raw, request))
         if scope.asynchronous:
             return Deferred(
-                partial(_call_async, scope, partial(_prepared_in_thread, prepare), raw, request), occupies=True
+                partial(_call_async, found, scope, partial(_prepared_in_thread, prepare), raw, request), occupies=True
             )
-        return Plain(partial(_call, scope, prepare, raw, request))
+        return Plain(partial(_call, found, scope, prepare, raw, request))
 
 
-def _call(scope: Scope, prepare: _Prepare, raw: p.Request | None, request: Request | None) -> Answer:
+def _failed(
+    scope: Scope, error: BaseException, raw: p.Request | None, request: Request | None
+) -> Answer | Plain | Deferred:
+    """The answer where there is no function to call."""
+    if request is None:  # error handlers and hooks have nothing to look at
+        return scope.failures.usual_answer(error, None)
+    if scope.asynchronous:
+        return Deferred(partial(scope.failures.answer_async, error, raw, request))
+    return Plain(partial(scope.failures.answer, error, raw, request))
+
+
+def _call(found: Function, scope: Scope, prepare: _Prepare, raw: p.Request | None, request: Request | None) -> Answer:
     try:
-        call = prepare()
-    except FAULTS as error:
-        return scope.failures.usual_answer(error, request)
-    try:
-        return scope.results.answer(call(), 200, raw, request)
+        result = prepare()()
+        if result is None:
+            note_function(found)
+        return scope.results.answer(result, 200, raw, request)
     except FAULTS as error:
         return scope.failures.answer(error, raw, request)
 
 
-async def _call_async(scope: Scope, prepare: _Prepare, raw: p.Request | None, request: Request | None) -> Answer:
+async def _call_async(
+    found: Function, scope: Scope, prepare: _Prepare, raw: p.Request | None, request: Request | None
+) -> Answer:
     try:
-        call = prepare()
-    except FAULTS as error:
-        return scope.failures.usual_answer(error, request)
-    try:
-        return await scope.results.answer_async(await call(), 200, raw, request)
+        result = await prepare()()
+        if result is None:
+            note_function(found)
+        return await scope.results.answer_async(result, 200, raw, request)
     except FAULTS as error:
         return await scope.failures.answer_async(error, raw, request)
 

@@ -1,56 +1,52 @@
-"""Under `parkade dev`: notes that a handler returned None and is not annotated so, as when `return` is forgotten."""
+"""Notes that a handler, or a function after a wait, returned None and is not annotated so: perhaps by mistake."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
-import types
+from collections.abc import Callable
 from typing import Any
 
-from .._link.answers import Answer
 from .._log import log_warning
-from .._requests.request import Request
-from .._routing.parameters import Call
 from .._routing.routes import Route
 from .._validation.annotations import hints_of, members
-from .._wire import payloads as p
+from .._waits.functions import Function
 
 
-def noting(route: Route) -> Route:
-    """The route, with a handler that is noted when it first returns None; as it is, if its annotation admits None."""
-    if route.call is None or _admits_none(route.target):
-        return route
-    return dataclasses.replace(route, call=_noting(route, route.call))
+def forgotten(route: Route) -> Callable[[], None] | None:
+    """What to call when the handler of a route has returned None: it logs that once. None if the annotation of the
+    handler admits it, so that nothing is to be noted.
+    """
+    if route.call is None:
+        return None
+    return _noting(f"{route.methods[0]} {route.pattern.path}: {route.name}", route.target)
 
 
-def _noting(route: Route, call: Call) -> Call:
-    noted = False
-
-    def check(result: Any) -> Any:
-        nonlocal noted
-        if result is None and not noted:
-            noted = True
-            log_warning(_told(route))
-        return result
-
-    async def checked(result: Any) -> Any:
-        return check(await result)
-
-    def run(raw: p.Request, request: Request | None) -> Answer | Any:
-        result = call(raw, request)
-        return checked(result) if isinstance(result, types.CoroutineType) else check(result)
-
-    return run
+def note_function(function: Function) -> None:
+    """A function after a wait has returned None: logs that once, unless its annotation admits it."""
+    if (note := _note_of(function.name, function.call)) is not None:
+        note()
 
 
-def _told(route: Route) -> str:
-    code = getattr(route.target, "__code__", None)
-    place = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
-    return (
-        f"{route.methods[0]} {route.pattern.path}: {route.name}{place} returned None, so the response is 204 without a "
-        "body; if no `return` is missing, annotate it `-> None`"
-    )
+@functools.lru_cache(maxsize=1_024)
+def _note_of(name: str, call: Callable[..., Any]) -> Callable[[], None] | None:
+    return _noting(f"after a wait: {name}", call)
+
+
+def _noting(what: str, function: Callable[..., Any]) -> Callable[[], None] | None:
+    if _admits_none(function):
+        return None
+
+    @functools.cache
+    def note() -> None:
+        code = getattr(function, "__code__", None)
+        place = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
+        log_warning(
+            f"{what}{place} returned None, so the response is 204 without a body; "
+            "if no `return` is missing, annotate it `-> None`"
+        )
+
+    return note
 
 
 def _admits_none(target: Any) -> bool:

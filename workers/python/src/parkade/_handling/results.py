@@ -13,6 +13,7 @@ from .._requests.request import Request
 from .._responses.encoding import InThread, encode, encode_async
 from .._responses.response import Response, normalise
 from .._routing.routes import Route, park, response_of_timer
+from .._waits.groups import answered
 from .._waits.wait import Wait
 from .._wire import payloads as p
 from ..errors import InvalidResult
@@ -48,7 +49,8 @@ class Results:
 
     def park(self, wait: Wait, raw: p.Request | None, request: Request | None) -> Parked:
         """Parks. The request is included if the function after the wait, or a hook after that, may need it."""
-        function = wait.function
+        wait = answered(wait)
+        function = wait._function
         if function is None:
             return Parked(park(wait, None))
         if raw is None or not (function.request or self._keeps_requests):
@@ -76,7 +78,7 @@ def _seen_by_hooks(made: Response | Wait) -> Response | None:
     """What after hooks see of a result. None: they run for what the function after the wait returns."""
     if not isinstance(made, Wait):
         return made
-    is_answered_by_core = made.function is None and not isinstance(made.wait, p.Access)
+    is_answered_by_core = made._function is None and not isinstance(made._wait, p.Access | p.AllOf | p.FirstOf)
     return _response_of(made) if is_answered_by_core else None
 
 
@@ -88,22 +90,22 @@ def _left_by_hooks(made: Response | Wait, seen: Response) -> Response | Wait:
 
 def _response_of(wait: Wait) -> Response:
     """What after hooks see of an answer that is still to come: for a timer the answer, for others its headers."""
-    if isinstance(wait.wait, p.Timer):
+    if isinstance(wait._wait, p.Timer):
         return response_of_timer(wait)
     response = Response(wait)
-    added = wait.added or p.Added(None, None)
+    added = wait._added or p.Added(None, None)
     response.status, response.headers = added.status or 200, Headers._of_request(added.headers or [])
     return response
 
 
 def _with_response(wait: Wait, response: Response) -> Wait | None:
     """The wait, with what after hooks have left of its response; None if that is the answer at once."""
-    if isinstance(wait.wait, p.Timer):
-        return Wait(wait.wait, response)
+    if isinstance(wait._wait, p.Timer):
+        return Wait(wait._wait, response)
     if response.body is not wait:
         return None
     made = copy(wait)
-    made.added = None
+    made._added = None
     changed = normalise(
         Response(made, None if response.status == 200 else response.status, response.headers.pairs()), 0
     )

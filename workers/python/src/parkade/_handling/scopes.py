@@ -13,7 +13,6 @@ from .._routing.routes import Route
 from .._wire import payloads as p
 from .compiling import Compiler
 from .failures import Failures
-from .forgotten import noting
 from .results import Results
 
 
@@ -37,7 +36,6 @@ class Scopes:
 
     def __init__(self, hooks: Hooks, routes: Sequence[Route], dev: bool) -> None:
         self._table = RouteTable((route.methods, route.pattern) for route in routes)
-        self._dev = dev
         self.outermost = Scope((hooks,), routes, dev)
         known: dict[tuple[Hooks, ...], Scope] = {(hooks,): self.outermost}
         self._scopes: list[Scope] = []
@@ -53,10 +51,7 @@ class Scopes:
 
     def compiled(self, routes: Sequence[Route]) -> dict[int | None, Run]:
         """The functions that answer the requests of the routes, by their numbers."""
-        return {
-            number: self._scopes[number].compile(noting(route) if self._dev else route)
-            for number, route in enumerate(routes)
-        }
+        return {number: self._scopes[number].compile(route) for number, route in enumerate(routes)}
 
     def asynchronous(self) -> frozenset[int | None]:
         """The numbers of the routes that have an asynchronous hook; None if the application has one itself."""

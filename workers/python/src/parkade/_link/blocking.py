@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import threading
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, cast
@@ -13,7 +14,7 @@ from .._limits import CREDIT_BLOCKING, SUSPENDED_MAX
 from .._session.events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Writable
 from .._session.session import Session
 from . import port
-from .answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Plain, Streamed
+from .answers import Answer, Application, Attempted, Chunks, Parked, Plain, Streamed
 from .link import Link
 from .writer import Writer
 
@@ -112,13 +113,17 @@ class Blocking:
                     if cancelled and stream in cancelled:
                         write(session.error(stream, "cancelled"))
                         continue
-                    if type(event) is Opened:
-                        request = event.request
-                        answer = runs[request.route](request)
-                    else:
-                        answer = attempt(stream, event.run)
-                        if type(answer) is Plain:
-                            answer = answer.run()
+                    try:
+                        if type(event) is Opened:
+                            request = event.request
+                            answer = runs[request.route](request)
+                        else:
+                            answer = attempt(stream, event.run)
+                            if type(answer) is Plain:
+                                answer = answer.run()
+                    except BaseException as error:
+                        self._fail(stream, error)
+                        continue
                     if type(answer) is bytes:
                         write(respond(stream, answer))
                     elif type(answer) is Attempted:
@@ -139,8 +144,13 @@ class Blocking:
                 self.write(session.error(stream, "cancelled"))
             case Called(stream=stream, function=function, state=state, outcome=outcome):
                 self._running = stream
-                answer = self._application.call(stream, function, state, outcome)
-                self._answer(stream, answer.run() if isinstance(answer, Plain) else cast(Answer, answer))
+                try:
+                    answer = self._application.call(stream, function, state, outcome)
+                    answer = answer.run() if isinstance(answer, Plain) else cast(Answer, answer)
+                except BaseException as error:
+                    self._fail(stream, error)
+                else:
+                    self._answer(stream, answer)
             case Writable(stream=stream) if stream in self._suspended and stream not in session.cancelled:
                 self._go_on(stream, self._suspended[stream])
             case Cancelled(stream=stream) if stream in self._suspended:
@@ -151,6 +161,10 @@ class Blocking:
                 self.write(session.pong(token))
             case _:
                 pass  # DRAIN changes nothing here; a request that was cancelled before it began is handled above
+
+    def _fail(self, stream: int, error: BaseException) -> None:
+        """A BaseException that is not an Exception, from a foreign library for instance, ends only the request."""
+        self.write(self._session.error(stream, "application", "".join(traceback.format_exception(error))))
 
     def _answer(self, stream: int, answer: Answer) -> None:
         session = self._session
@@ -173,7 +187,7 @@ class Blocking:
         while True:
             try:
                 chunk = next(chunks, None)
-            except FAULTS as error:
+            except BaseException as error:
                 self.write(session.error(stream, "application", self._application.failed(error)))
                 break
             if chunk is None:
@@ -204,5 +218,5 @@ class Blocking:
     def _close(self, chunks: Chunks) -> None:
         try:
             chunks.close()
-        except FAULTS as error:
+        except BaseException as error:
             self._application.failed(error)

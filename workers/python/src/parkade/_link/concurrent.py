@@ -182,6 +182,10 @@ class Concurrent(asyncio.Protocol):
         """Whether the stream is parked with `await`, or its rows are arriving."""
         return self._session.awaiting(stream)
 
+    def is_parked(self, stream: int) -> bool:
+        """Whether the core has yet to end the wait of the stream or branch."""
+        return self._session.is_parked(stream)
+
     async def in_thread(self, function: Callable[[], T]) -> T:
         return await cast(PlainFunctions, self._plain_functions).call(function)
 

@@ -30,6 +30,9 @@ class Link(Protocol):
     def awaiting(self, stream: int) -> bool:
         """Whether the stream is parked with `await`, or its rows are arriving."""
 
+    def is_parked(self, stream: int) -> bool:
+        """Whether the core has yet to end the wait of the stream or branch."""
+
     def unpark(self, stream: int) -> None:
         """Withdraws a PARK with `await`: RESUME comes at once. Does nothing if the stream is not parked, or its rows
         are arriving.
@@ -48,7 +51,8 @@ class Exchange(Struct, eq=False):
     """One stream that a coroutine answers.
 
     Its first wait parks the stream. What other tasks wait for at the same time are branches of it, by number. If its
-    own wait is over before they are, it is parked again, until they are.
+    own wait is over before they are, it is parked again, until each has had its RESUME; if the core refuses that, it
+    stays with its worker meanwhile.
 
     `occupies` is whether the core counts its worker as busy with it (a plain function's); `waiting` what some part of
     it awaits now; `waiters` hear of RESUME (None: it was never parked); `writable` is what a streamed answer waits for
@@ -173,9 +177,17 @@ class Exchange(Struct, eq=False):
         """Whether some part of it awaits a branch."""
         return self._branches is not None and any(not future.cancelled() for future in self._branches.values())
 
+    def _has_parked_branches(self) -> bool:
+        """Whether the core has yet to end the wait of a branch that some part of it awaits. A branch whose rows are
+        arriving is over for the core, which would resume at once a stream that is parked for it.
+        """
+        branches = (self._branches or {}).items()
+        return any(self._link.is_parked(branch) and not future.cancelled() for branch, future in branches)
+
     def resume(self, outcome: p.Outcome) -> None:
         """Wakes every task that still waits for the stream."""
         self._parked, self._parked_at = self.parked_seconds, None
+        is_refused = self._gathers and isinstance(outcome, p.Refused)  # another one would be refused, too
         self._gathers = False
         if self.enqueued is not None:
             self.enqueued.hear(outcome)
@@ -183,7 +195,7 @@ class Exchange(Struct, eq=False):
             if not future.done():
                 future.set_result(outcome)
         self.waiters = []
-        if self._branches and not self._claims and self._is_branched():
+        if not is_refused and not self._claims and self._has_parked_branches():
             with suppress(WaitError):  # it has been cancelled
                 self._park(BRANCHES)
                 self._gathers = True

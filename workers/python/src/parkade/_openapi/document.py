@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -40,19 +41,22 @@ def document(settings: Settings, routes: Sequence[Route], jobs_pattern: Pattern 
     paths: dict[str, dict[str, Any]] = {}
     names: dict[tuple[str, ...], tuple[str, ...]] = {}  # of the parameters, by the path without them
     ids: set[str] = set()
-    for route in routes:
-        if route.about.hidden:
-            continue
-        shape = tuple("{}" if isinstance(segment, PathParameter) else segment for segment in route.pattern.segments)
-        own = route.pattern.names
-        told = names.setdefault(shape, own)
+
+    def add(pattern: Pattern, method: str, id: str, describe: Callable[[str], dict[str, Any]]) -> None:
+        shape = tuple("{}" if isinstance(segment, PathParameter) else segment for segment in pattern.segments)
+        told = names.setdefault(shape, pattern.names)
         operations = paths.setdefault(_template(shape, told), {})
-        for method in route.methods:
-            if method in _METHODS and method.lower() not in operations:
-                id = _unused(_id(route, method.lower()), ids)
-                operations[method.lower()] = _renamed(operation(route, method, id), dict(zip(own, told, strict=True)))
+        if method not in operations:
+            described = describe(_unused(id, ids))
+            operations[method] = _renamed(described, dict(zip(pattern.names, told, strict=True)))
+
+    for route in routes:
+        for method in () if route.about.hidden else route.methods:
+            if method in _METHODS:
+                add(route.pattern, method.lower(), _id(route, method.lower()), partial(operation, route, method))
     if jobs_pattern is not None:
-        paths[jobs_pattern.path.replace("{id:uuid}", "{id}")] = _JOBS
+        for method, id in (("get", "job"), ("delete", "job.cancel")):
+            add(jobs_pattern, method, id, partial(_job_operation, method))
     made, components = resolved({path: operations for path, operations in paths.items() if operations})
     info = {"title": settings.title, "version": settings.version}
     info |= {"description": settings.description} if settings.description else {}
@@ -112,13 +116,14 @@ def _renamed(described: dict[str, Any], names: dict[str, str]) -> dict[str, Any]
     return described
 
 
+def _job_operation(method: str, id: str) -> dict[str, Any]:
+    return {"operationId": id, "tags": ["jobs"], "parameters": [dict(_JOB_ID)], **_JOBS[method]}
+
+
 _JOB_ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
 _JOBS: dict[str, Any] = {
     "get": {
-        "operationId": "job",
         "summary": "The result of a job, or how far it is",
-        "tags": ["jobs"],
-        "parameters": [_JOB_ID],
         "responses": {
             "200": {"description": "What the job returned"},
             "202": {"description": "It has not ended yet", "content": {JSON: {"schema": {"type": "object"}}}},
@@ -128,10 +133,7 @@ _JOBS: dict[str, Any] = {
         },
     },
     "delete": {
-        "operationId": "job.cancel",
         "summary": "Cancels a job",
-        "tags": ["jobs"],
-        "parameters": [_JOB_ID],
         "responses": {
             "200": {"description": "It is cancelled", "content": {JSON: {"schema": {"type": "object"}}}},
             "404": {"description": "There is no such job"},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import AsyncIterator, Iterator
-from http import HTTPStatus
 from typing import Any
 
 from .._requests.forms import Upload
@@ -123,7 +122,8 @@ def _body(arguments: list[Parameter], has_form: bool) -> dict[str, Any] | None:
         if argument.place == "body":
             kind = bare(_kind(argument))
             if kind in (str, EMPTY):
-                content: dict[str, Any] = {TEXT.partition(";")[0]: {"schema": {"type": "string"}}}
+                text: Any = {"type": "string"} if kind is EMPTY else Schema(_kind(argument))
+                content: dict[str, Any] = {TEXT.partition(";")[0]: {"schema": text}}
             elif kind is bytes:
                 content = {BYTES: {}}
             else:
@@ -168,7 +168,7 @@ def _responses(route: Route, arguments: list[Parameter], has_body: bool) -> dict
 
 
 def _response(status: int, content: dict[str, Any] | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    told: dict[str, Any] = {"description": phrase(status)}
     return told | {"content": content} if content else told
 
 
@@ -193,16 +193,24 @@ def _contents(route: Route) -> list[tuple[int | None, dict[str, Any] | None]]:
         found.append((None, None))
         values = [kind for kind in values if not _decides(kind)]
         kinds = tuple(kind for kind in kinds if not _decides(kind))
+    if any(_is_open(kind) for kind in values):
+        found.append((None, None))
     if values:
         contents = [_content(kind) for kind in values]
         merged = {media: one for content in contents if content for media, one in content.items()}
         # A member that may be anything, as Response, says that nothing is certain.
         found.append((200, merged if len(values) == 1 or _is_json_alone(values) else None))
         if len(values) > 1 and _is_json_alone(values):
-            found = [(200, {JSON: {"schema": {"anyOf": [Schema(kind) for kind in values]}}})]
+            found[-1] = (200, {JSON: {"schema": {"anyOf": [Schema(kind) for kind in values]}}})
     if len(values) < len(kinds):
         found.append((204, None))
     return found
+
+
+def _is_open(kind: Any) -> bool:
+    """Whether a value of that type may be answered with any status."""
+    origin = typing.get_origin(bare(kind)) or bare(kind)
+    return origin in (EMPTY, Any, object) or (isinstance(origin, type) and issubclass(origin, Wait))
 
 
 def _decides(kind: Any) -> bool:
@@ -216,11 +224,13 @@ def _is_json_alone(kinds: list[Any]) -> bool:
 
 
 def _contents_of_wait(wait: Wait) -> list[tuple[int | None, dict[str, Any] | None]]:
-    if wait.function is not None:
+    if wait._function is not None:
         return [(200, None)]
-    match wait.wait:
-        case p.Query():
+    match wait._wait:
+        case p.Query(options=p.QueryOptions(shape="rows")) | p.AllOf() | p.FirstOf():
             return [(200, {JSON: {}})]
+        case p.Query():
+            return [(200, {JSON: {}}), (404, _FAILED)]
         case p.Stream():
             return [(200, {"text/event-stream": {}})]
         case p.File() | p.Files():
@@ -228,7 +238,7 @@ def _contents_of_wait(wait: Wait) -> list[tuple[int | None, dict[str, Any] | Non
         case p.Next():
             return [(200, None), (204, None)]
         case _:
-            return [(204 if wait.response is None else 200, None)]
+            return [(204 if wait._response is None else 200, None)]
 
 
 def _content(kind: Any) -> dict[str, Any] | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-from .._validation.models import is_model
+from .._validation.models import is_pydantic
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +26,13 @@ class Schema:
 def resolved(description: Any) -> tuple[Any, dict[str, Any]]:
     """A description with schemas in the place of each `Schema`, and the components that they refer to.
 
-    All are made at once, so that classes of the same name in different modules get different names.
+    All are made together, so that classes of the same name in different modules get different names.
     """
     schemas = list(_schemas_in(description))
-    plain = [schema for schema in schemas if _is_known(schema.annotation)]
-    made, components = msgspec.json.schema_components(
-        [schema.annotation for schema in plain], ref_template=_REFERENCE + "{name}"
-    )
-    found: dict[int, Any] = {id(schema): value for schema, value in zip(plain, made, strict=True)}
-    for schema in schemas:
-        if id(schema) not in found:
-            found[id(schema)] = _by_pydantic(schema.annotation, components)
-        found[id(schema)] = _both(found[id(schema)], schema.also)
+    plain = [one for one in schemas if not is_pydantic(one.annotation) and _is_known(one.annotation)]
+    made, components = _by_msgspec(plain)
+    made |= _by_pydantic([schema for schema in schemas if id(schema) not in made], components)
+    found = {id(schema): _both(made.get(id(schema), {}), schema.also) for schema in schemas}
     return _replaced(description, found), components
 
 
@@ -75,24 +70,69 @@ def _replaced(description: Any, found: dict[int, Any]) -> Any:
     return description
 
 
-def _is_known(annotation: Any) -> bool:
+_Made: TypeAlias = dict[int, dict[str, Any]]
+"""By the `id` of a `Schema`. One that is missing has the empty schema, which allows everything."""
+
+
+def _by_msgspec(schemas: list[Schema]) -> tuple[_Made, dict[str, Any]]:
+    made, components, number = dict[int, dict[str, Any]](), dict[str, Any](), 1
+    while schemas:
+        group, schemas = _nameable(schemas)
+        template = _REFERENCE + ("{name}" if number == 1 else f"{{name}}-{number}")
+        found, own = _components([schema.annotation for schema in group], template)
+        made |= {id(schema): value for schema, value in zip(group, found, strict=True)}
+        components |= {name if number == 1 else f"{name}-{number}": value for name, value in own.items()}
+        number += 1
+    return made, components
+
+
+def _nameable(schemas: list[Schema]) -> tuple[list[Schema], list[Schema]]:
+    """Those for whose classes msgspec has different names, and the others: it has one name for `Page[a.Item]` and
+    `Page[b.Item]`, and for two classes that functions of a module have made under the same name.
+    """
+    if _is_known(*(schema.annotation for schema in schemas)):
+        return schemas, []
+    group: list[Schema] = []
+    for schema in schemas:
+        if _is_known(*(one.annotation for one in group), schema.annotation):
+            group.append(schema)
+    return group, [schema for schema in schemas if not any(schema is one for one in group)]
+
+
+def _is_known(*annotations: Any) -> bool:
+    """Whether msgspec describes these together."""
     try:
-        msgspec.json.schema(annotation)
-    except (TypeError, RuntimeError):
+        _components(annotations, _REFERENCE)
+    except (TypeError, RuntimeError, KeyError):  # KeyError: two classes have the same name
         return False
     return True
 
 
-def _by_pydantic(annotation: Any, components: dict[str, Any]) -> Any:
-    """An empty schema, which allows everything, for what nobody can describe."""
-    if "pydantic" not in sys.modules:
+def _components(annotations: Iterable[Any], template: str) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    return msgspec.json.schema_components(annotations, ref_template=template)
+
+
+def _by_pydantic(schemas: list[Schema], components: dict[str, Any]) -> _Made:
+    """Adds the components that they need."""
+    if "pydantic" not in sys.modules or not schemas:
         return {}
+    adapter: Any = importlib.import_module("pydantic").TypeAdapter
+    adapters = [(id(schema), "validation", made) for schema in schemas if (made := _described(adapter, schema))]
+    template = _REFERENCE + "{model}"
+    found, whole = adapter.json_schemas(adapters, ref_template=template)
+    if components.keys() & whole.get("$defs", {}).keys():  # classes of msgspec have these names
+        found, whole = adapter.json_schemas(adapters, ref_template=_REFERENCE + "pydantic.{model}")
+        components |= {f"pydantic.{name}": value for name, value in whole["$defs"].items()}
+    else:
+        components |= whole.get("$defs", {})
+    return {number: value for (number, _), value in found.items()}
+
+
+def _described(adapter: Any, schema: Schema) -> Any:
+    """What pydantic makes of an annotation; None if it cannot describe it."""
     try:
-        adapter = importlib.import_module("pydantic").TypeAdapter(annotation)
-        made: dict[str, Any] = adapter.json_schema(ref_template=_REFERENCE + "{model}")
+        made = adapter(schema.annotation)
+        made.json_schema()
     except Exception:  # pydantic has many errors for it
-        return {}
-    components.update(made.pop("$defs", {}))
-    if is_model(annotation) and "$ref" not in made and components.setdefault(annotation.__name__, made) == made:
-        return reference(annotation.__name__)
+        return None
     return made

@@ -22,6 +22,7 @@ _NAMES = {
 }
 """How precisely media ranges name each form. If a client likes two of them equally, it gets the first."""
 
+BAD_TARGET = "the request target is malformed"
 DOT_SEGMENT = "a path must not have segments that are . or .. (clients resolve them)"
 NO_METHOD = "this path does not support the method; see Allow"
 

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from .._cors import Cors
 from .._hooks import Hooks, is_asynchronous
-from .._limits import HEADERS_MAX
+from .._limits import HEADERS_MAX, PATH_MAX
 from .._mappings import Headers
 from .._origin import handler_of, source_of
 from .._requests.request import Request
@@ -23,12 +23,14 @@ from .._responses.response import Response, normalise
 from .._sql.outcomes import shape_of
 from .._sql.transactions import Statement
 from .._validation.returned import check_returned
+from .._waits.files import NO_FILE
 from .._waits.functions import encode_state
+from .._waits.groups import Group, answered
 from .._waits.wait import Wait, encode_park
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from .._wire.ready import Route as ReadyRoute
-from ..errors import InvalidResult, SignatureError
+from ..errors import HTTPError, InvalidResult, SignatureError
 from .parameters import Call, bind
 from .patterns import Pattern, join, parse
 
@@ -86,19 +88,26 @@ class Route:
         return replace(self, pattern=pattern, name=full_name, call=call, scopes=(*self.scopes, scope))
 
     def _wait(self, path: str | None) -> Wait:
-        """The wait that is its target. `path`: that of a request which a worker answers, for the files of a folder."""
-        if not isinstance(self.target.wait, p.Files):
+        """The wait that is its target. `path`: that of a request which a worker answers, for the files of a folder, as
+        sent: the core decodes it.
+        """
+        if not isinstance(self.target._wait, p.Files):
             return cast(Wait, self.target)
         last = self.pattern.segments[-1]
         depth = len(self.pattern.segments) - (last == "" or self.pattern.ends_with_rest)
         made = copy(self.target)
-        options = msgspec.structs.replace(made.wait.options, depth=depth)
-        made.wait = msgspec.structs.replace(made.wait, path=path, options=options)
+        options = msgspec.structs.replace(made._wait.options, depth=depth)
+        made._wait = msgspec.structs.replace(made._wait, path=path, options=options)
         return cast(Wait, made)
 
     def answer_of_target(self, raw: p.Request) -> Wait:
-        """The wait for a request that a worker answers, because hooks are around it."""
-        return self._wait(self.request(raw).path)
+        """The wait for a request that a worker answers, because hooks are around it. Raises `HTTPError`: 404 for a path
+        that is too long for a wait, and so for any file.
+        """
+        path = self.request(raw).raw_path
+        if len(path) > PATH_MAX:
+            raise HTTPError(404, NO_FILE)
+        return self._wait(path)
 
     @property
     def cors(self) -> Cors | None:
@@ -126,10 +135,10 @@ class Route:
             handler=None if self.call is None else handler_of(self.target),
             source=self.about.line if self.call is None else source_of(self.target),
         )
-        if self.call is not None or in_worker or self.is_hooked:
+        if self.call is not None or in_worker or self.is_hooked or isinstance(self.target, Group):
             return plain
         if isinstance(self.target, Wait):
-            wait = msgspec.to_builtins(self._wait(None).wait, builtin_types=(bytes,))
+            wait = msgspec.to_builtins(self._wait(None)._wait, builtin_types=(bytes,))
             return msgspec.structs.replace(plain, kind="wait", deadline=None, wait=wait, then=_then(self.target))
         try:
             answer = inline(_response(self.target))
@@ -185,36 +194,37 @@ def park(wait: Wait, request: p.Request | None) -> bytes:
 
     `request` goes along with a function that wants it. Raises `InvalidResult` for an answer that the core cannot keep.
     """
-    wait.used = True
+    wait._used = True
+    wait = answered(wait)
     if isinstance(wait, Statement):
         raise InvalidResult("returned a query of a transaction, which ends with its block: await it there")
-    if wait.function is not None:
-        name = wait.function.name
-        state = encode_state(name, wait.state, request, shape_of(wait.wait))
-        return encode_park(wait.wait, ("call", name, state, wait.function.kind))
-    added = wait.added
-    if type(wait.wait) is not p.Timer:
-        return encode_park(wait.wait, _ANSWER_OUTCOME if added is None else ("answer", None, _sendable(added)))
-    response = wait.response
+    if wait._function is not None:
+        name = wait._function.name
+        state = encode_state(name, wait._state, request, shape_of(wait._wait))
+        return encode_park(wait._wait, ("call", name, state, wait._function.kind))
+    added = wait._added
+    if type(wait._wait) is not p.Timer:
+        return encode_park(wait._wait, _ANSWER_OUTCOME if added is None else ("answer", None, _sendable(added)))
+    response = wait._response
     if added is None and type(response) is str and len(response) <= SHORT_TEXT:
         encoded = TEXT_HEAD + encode_string(response)
     else:
         encoded = encode_kept(response_of_timer(wait))
-    return encode_payload((wait.wait, ("answer", Raw(encoded))))
+    return encode_payload((wait._wait, ("answer", Raw(encoded))))
 
 
 def response_of_timer(wait: Wait) -> Response:
     """The answer when the timer is over. Raises `InvalidResult`."""
-    response = _response(wait.response)
-    if wait.added is not None:
-        given = Headers._of_request(wait.added.headers or [])
+    response = _response(wait._response)
+    if wait._added is not None:
+        given = Headers._of_request(wait._added.headers or [])
         for name in given:
             if name != "set-cookie":
                 response.headers.pop(name, None)
         for name, value in given.pairs():
             response.headers.add(name, value)
         if response.status == 200:
-            response.status = wait.added.status or 200
+            response.status = wait._added.status or 200
     return response
 
 
@@ -226,12 +236,12 @@ def _sendable(added: p.Added) -> p.Added:
 
 def _then(wait: Wait) -> p.Answer | p.Call:
     """What the core does after the wait of a route."""
-    if wait.function is not None:
-        state = encode_state(wait.function.name, wait.state, None, shape_of(wait.wait))
-        return p.Call(wait.function.name, state, wait.function.kind)
-    if isinstance(wait.wait, p.Timer):
+    if wait._function is not None:
+        state = encode_state(wait._function.name, wait._state, None, shape_of(wait._wait))
+        return p.Call(wait._function.name, state, wait._function.kind)
+    if isinstance(wait._wait, p.Timer):
         return p.Answer(inline(response_of_timer(wait)))
-    return p.Answer(None, None if wait.added is None else _sendable(wait.added))
+    return p.Answer(None, None if wait._added is None else _sendable(wait._added))
 
 
 _ANSWER_OUTCOME = ("answer", None)

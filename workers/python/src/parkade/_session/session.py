@@ -16,6 +16,7 @@ from .._wire import payloads as p
 from .._wire.codec import FROM_CORE, encode_payload, read
 from .._wire.frames import frame
 from .._wire.ready import Application, Ready
+from .._wire.values import end_of
 from ..errors import Violation
 from .branches import Branches, park_of
 from .events import Called, Cancelled, Draining, Ended, Event, Given, Greeted, Opened, Pinged, Reply, Resumed, Writable
@@ -74,11 +75,14 @@ class Session:
 
     def awaiting(self, stream: int) -> bool:
         """Whether a coroutine of this worker continues the stream later: it is parked, or its rows are arriving."""
-        return self._streams.get(stream) is AWAITING or self._awaits_rows(stream)
+        return self.is_parked(stream) or self._awaits_rows(stream)
+
+    def is_parked(self, stream: int) -> bool:
+        """Whether it is parked with `await`, and the core has not said that the wait is over."""
+        return self._streams.get(stream) is AWAITING
 
     def _awaits_rows(self, stream: int) -> bool:
-        state = self._streams.get(stream)
-        return isinstance(state, Collecting) and isinstance(state.event, Resumed)
+        return isinstance(state := self._streams.get(stream), Collecting) and isinstance(state.event, Resumed)
 
     def is_branched(self, stream: int) -> bool:
         return bool(self._branches and self._branches.of(stream))
@@ -300,10 +304,8 @@ class Session:
     def _window(self, stream: int, grant: int, events: list[Event]) -> None:
         self._known(stream, "WINDOW")
         responding = self._streams.get(stream)
-        if not isinstance(responding, Responding):
+        if not isinstance(responding, Responding) or stream in self.cancelled:
             return  # it crossed the end of the answer
-        if stream in self.cancelled:
-            return
         responding.window += grant
         if not responding.rest:
             return
@@ -314,9 +316,8 @@ class Session:
 
     def _cancel(self, stream: int, reason: str, events: list[Event]) -> None:
         self._known(stream, "CANCEL")
-        if self._branches:
-            for branch in self._branches.of(stream):
-                self._close_branch(branch)
+        for branch in self._branches.of(stream) if self._branches else ():
+            self._close_branch(branch)
         match self._streams.get(stream):
             case None:
                 return  # it crossed the closing frame
@@ -347,8 +348,8 @@ class Session:
         return frame(f.READY, 0, encode_payload(Ready(credit, application)))
 
     def failed(self, text: str) -> bytes:
-        """FAILED, with the end of `text` if it is too long: a traceback names its reason last."""
-        return frame(f.FAILED, 0, encode_payload([_end_of(text)]))
+        """FAILED, with the end of `text` if it is too long."""
+        return frame(f.FAILED, 0, encode_payload([end_of(text, LOG_TEXT_MAX)]))
 
     def began(self, stream: int) -> bytes:
         """BEGAN: the code of the stream, which is held, is about to begin."""
@@ -440,8 +441,6 @@ class Session:
 
     def enqueue(self, stream: int, job: bytes) -> bytes:
         """ENQUEUE, encoded, for that stream (0 for none); nothing while it is parked: it is said when that is over."""
-        if self._streams.get(stream) is HELD and stream not in self.cancelled:
-            return frame(f.ENQUEUE, stream, job)
         if not self.takes_jobs(stream):
             return self.enqueue_alone(job)
         if self.awaiting(stream):
@@ -458,7 +457,7 @@ class Session:
         """ERROR: `application`, `cancelled` or `overloaded`, with a text for the log; it closes the stream."""
         del self._streams[stream]
         self.cancelled.discard(stream)
-        return frame(f.ERROR, stream, encode_payload([reason, _end_of(text)]))
+        return frame(f.ERROR, stream, encode_payload([reason, end_of(text, LOG_TEXT_MAX)]))
 
     def publish(
         self, stream: int, channel: str, content_type: str, body: bytes, event: str | None, number: int
@@ -494,7 +493,3 @@ class Session:
 
 
 _BEFORE_READY = {f.HELLO, f.PING, f.DRAIN, f.GOODBYE}
-
-
-def _end_of(text: str) -> str:
-    return text.encode("utf-8", "replace")[-LOG_TEXT_MAX:].decode("utf-8", "ignore")

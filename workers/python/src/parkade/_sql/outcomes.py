@@ -23,8 +23,12 @@ def value_of_query(outcome: p.Outcome, shape: str = "rows") -> Any:
             return value_of_outcome(outcome)
 
 
-def shape_of(wait: p.Wait) -> str:
-    """Whether a query's outcome is `rows`, `one` or a `value`; `rows` for every other wait."""
+def shape_of(wait: p.Wait) -> str | list[str]:
+    """Whether a query's outcome is `rows`, `one` or a `value`; `rows` for every other wait. For several waits, that of
+    each.
+    """
+    if isinstance(wait, p.AllOf | p.FirstOf):
+        return [wait.options.shape if type(wait) is p.Query else "rows" for wait in wait.waits]
     return wait.options.shape if type(wait) is p.Query else "rows"
 
 

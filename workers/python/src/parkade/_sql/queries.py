@@ -58,7 +58,7 @@ class Query(Wait[T_co]):
 
     __slots__ = ()
 
-    wait: p.Query
+    _wait: p.Query
 
     @overload
     def rows(self) -> Query[Rows]: ...
@@ -98,30 +98,30 @@ class Query(Wait[T_co]):
         """
         if not isinstance(key, str):
             raise TypeError(f"a shared key is text, not {article_of(type(key).__name__)}")
-        known = msgspec.structs.asdict(self.wait.options)
-        return self._with(p.QueryOptions(**known | {"shared": key, "ttl": check_seconds(ttl)}), self.convert)
+        known = msgspec.structs.asdict(self._wait.options)
+        return self._with(p.QueryOptions(**known | {"shared": key, "ttl": check_seconds(ttl)}), self._convert)
 
     def _value(self, outcome: p.Outcome) -> Any:
-        return value_of_query(outcome, self.wait.options.shape)
+        return value_of_query(outcome, self._wait.options.shape)
 
     def _shaped(self, shape: Shape, type: Any) -> Query[Any]:
-        usual = self.wait.options is _USUAL["rows"]
-        options = _USUAL[shape] if usual else msgspec.structs.replace(self.wait.options, shape=shape)
+        usual = self._wait.options is _USUAL["rows"]
+        options = _USUAL[shape] if usual else msgspec.structs.replace(self._wait.options, shape=shape)
         return self._with(options, None if type is None else conversion(type))
 
     def _with(self, options: p.QueryOptions, convert: Conversion | None) -> Query[Any]:
-        self.used = True
-        return self._copied(p.Query(self.wait.text, self.wait.parameters, options), convert)
+        self._used = True
+        return self._copied(p.Query(self._wait.text, self._wait.parameters, options), convert)
 
     def _copied(self, wait: p.Query, convert: Conversion | None) -> Query[Any]:
-        made: Query[Any] = Query(wait, None, self.function, self.state, convert)
-        made.added = self.added
+        made: Query[Any] = Query(wait, None, self._function, self._state, convert)
+        made._added = self._added
         return made
 
     def __repr__(self) -> str:
         """Without its parameters, which may be secrets."""
-        then = f".then({self.function.name})" if self.function is not None else ""
-        return f"<Query {self.wait.text!r} {self.wait.options.shape}{then}>"
+        then = f".then({self._function.name})" if self._function is not None else ""
+        return f"<Query {self._wait.text!r} {self._wait.options.shape}{then}>"
 
 
 def statement(sql: str, parameters: tuple[object, ...], options: p.QueryOptions) -> p.Query:

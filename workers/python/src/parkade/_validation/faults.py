@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import msgspec
 from msgspec import Raw, inspect
 
-from .._limits import FAULT_DEPTH_MAX, FAULT_VALUE_MAX, FAULTS_MAX
+from .._limits import FAULT_DEPTH_MAX, FAULT_PARTS_MAX, FAULT_VALUE_MAX, FAULTS_MAX
 from .annotations import bare, hints_of, is_record, without_none
 from .models import decode_model
 
@@ -38,26 +39,26 @@ class Mismatch(msgspec.ValidationError):
 def faults_of(annotation: Any, body: bytes, error: msgspec.ValidationError) -> list[Fault]:
     """What is wrong with a body of that type, of which msgspec has found `error`."""
     try:
-        faults = list(_first(_faults_in(annotation, Raw(body), "", 0)))
+        faults = list(islice(_faults_in(annotation, Raw(body), "", 0, iter(range(FAULT_PARTS_MAX))), FAULTS_MAX))
     except (msgspec.DecodeError, UnicodeError, RecursionError):  # what follows the first fault is not even JSON
         faults = []
     return faults or [_fault_of(error, "", None)]
 
 
-def _first(faults: Iterator[Fault]) -> Iterator[Fault]:
-    for _, fault in zip(range(FAULTS_MAX), faults, strict=False):
-        yield fault
-
-
-def _faults_in(annotation: Any, raw: Raw, place: str, depth: int) -> Iterator[Fault]:
+def _faults_in(annotation: Any, raw: Raw, place: str, depth: int, budget: Iterator[int]) -> Iterator[Fault]:
+    """Reads one part for each number of `budget`."""
+    if next(budget, None) is None:
+        return
     try:
         msgspec.json.decode(raw, type=annotation, dec_hook=decode_model)
     except msgspec.ValidationError as error:
-        parts = list(_parts(annotation, raw, place, depth)) if depth < FAULT_DEPTH_MAX else []
-        yield from parts or [_fault_of(error, place, raw)]
+        parts = _parts(annotation, raw, place, depth, budget) if depth < FAULT_DEPTH_MAX else iter(())
+        first = next(parts, None)
+        yield first or _fault_of(error, place, raw)
+        yield from parts
 
 
-def _parts(annotation: Any, raw: Raw, place: str, depth: int) -> Iterator[Fault]:
+def _parts(annotation: Any, raw: Raw, place: str, depth: int, budget: Iterator[int]) -> Iterator[Fault]:
     kind = bare(without_none(annotation)[0])
     try:
         fields = _fields(kind) if is_record(kind) else None
@@ -66,12 +67,12 @@ def _parts(annotation: Any, raw: Raw, place: str, depth: int) -> Iterator[Fault]
             for name, expected, is_required in fields:
                 where = f"{place}.{name}" if place else name
                 if name in sent:
-                    yield from _faults_in(expected, sent[name], where, depth + 1)
+                    yield from _faults_in(expected, sent[name], where, depth + 1, budget)
                 elif is_required:
                     yield Fault(where, "it is missing")
         elif getattr(kind, "__origin__", None) is list:
             for index, item in enumerate(msgspec.json.decode(raw, type=list[Raw])):
-                yield from _faults_in(kind.__args__[0], item, f"{place}[{index}]", depth + 1)
+                yield from _faults_in(kind.__args__[0], item, f"{place}[{index}]", depth + 1, budget)
     except msgspec.ValidationError:  # it is no object, or no list: that is the fault
         return
 

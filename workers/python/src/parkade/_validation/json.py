@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from .._limits import FAULTS_MAX, JSON_DEPTH_MAX
+from .._limits import JSON_DEPTH_MAX
 from ..errors import HTTPError
 from .annotations import is_record, parts_in
 from .decimals import check_decimals
@@ -64,7 +64,7 @@ def _decoder_of_models(annotation: Any) -> Decode:
         except ValueError as error:
             if (reason := is_no_json(error)) is not None:
                 raise msgspec.DecodeError(reason) from error
-            raise Mismatch([Fault(*each) for each in problems_of(error)[:FAULTS_MAX]]) from error
+            raise Mismatch([Fault(*each) for each in problems_of(error)]) from error
 
     return decode
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from .._limits import FAULTS_MAX, MODEL_FAULTS_MAX
 from .annotations import unwrapped
 from .constraints import is_constraint
 
@@ -75,14 +76,23 @@ def python_validator(annotation: Any) -> Callable[[Any], Any]:
 
 
 def problems_of(error: ValueError) -> list[Problem]:
-    """What pydantic found wrong."""
-    errors: Any = getattr(error, "errors", None)
+    """What pydantic found wrong: the first problems. pydantic describes all of them or none, and a description is three
+    hundred times as long as the shortest wrong item of a body. Of very many, this says only how many there are.
+    """
+    count, errors = _count_of(error), getattr(error, "errors", None)
     if errors is None:
         return [("", str(error), None)]
+    if count > MODEL_FAULTS_MAX:
+        return [("", f"{count} parts of it are wrong", None)]
     return [
         (_place(each["loc"]), each["msg"], each["input"] if type(each["input"]) in _SHOWN else None)
-        for each in errors(include_url=False, include_context=False)
+        for each in errors(include_url=False, include_context=False)[:FAULTS_MAX]
     ]
+
+
+def _count_of(error: ValueError) -> int:
+    count: Callable[[], int] | None = getattr(error, "error_count", None)
+    return 0 if count is None else count()
 
 
 def _place(parts: Iterable[str | int]) -> str:
@@ -92,9 +102,10 @@ def _place(parts: Iterable[str | int]) -> str:
 
 def is_no_json(error: ValueError) -> str | None:
     """Why a body is not JSON, if that is what pydantic found."""
-    errors: Any = getattr(error, "errors", None)
-    found = errors(include_url=False) if errors is not None else []
-    return found[0]["msg"] if len(found) == 1 and found[0]["type"] == "json_invalid" else None
+    if _count_of(error) != 1:
+        return None
+    (found,) = error.errors(include_url=False)  # type: ignore[attr-defined]
+    return str(found["msg"]) if found["type"] == "json_invalid" else None
 
 
 def decode_model(kind: type, value: Any) -> Any:

@@ -143,7 +143,7 @@ class Channel:
         if event is not None and (reason := p.fault_of_event(event)) is not None:
             raise ValueError(reason)
         published = Wait[str](p.UntilPublished(port.port().publish(self.name, content_type, body, event)))
-        published.used = True  # nobody has to wait for it
+        published._used = True  # nobody has to wait for it
         return published
 
 

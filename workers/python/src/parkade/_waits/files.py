@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
 
+from .._limits import CLIENT_NAME_MAX
 from .._mappings import Headers
 from .._wire import payloads as p
+from .._wire.values import byte_length
 from ..errors import HTTPError
-from .wait import Wait
+from .wait import Wait, added_to
 
 NO_FILE = "there is no such file"
 
@@ -50,7 +52,7 @@ class File(Wait[NoReturn]):
         headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     ) -> None:
         super().__init__(p.File(os.path.abspath(path), p.FileOptions()))
-        _add(self, filename, inline, content_type, headers)
+        self._added = _added(self._wait, filename, inline, content_type, headers)
 
     @classmethod
     def within(
@@ -73,18 +75,18 @@ class File(Wait[NoReturn]):
         ```
 
         What leads out of the folder is 404 (`HTTPError`), also by a link, and so is what is not there. Names that begin
-        with a dot are 404 unless `hidden_files`.
+        with a dot are 404 unless `hidden_files`. So is a name of more than 4,096 bytes, which no system has.
         """
-        if not is_name_within(name, hidden_files):
+        if not is_name_within(name, hidden_files) or byte_length(name) > CLIENT_NAME_MAX:
             raise HTTPError(404, NO_FILE)
         options = p.FilesOptions(hidden=hidden_files)
         made = cls.__new__(cls)
         Wait.__init__(made, p.Files(os.path.abspath(folder), "/" + quote(name, safe="/"), options))
-        _add(made, filename, inline, content_type, headers)
+        made._added = _added(made._wait, filename, inline, content_type, headers)
         return made
 
     def __repr__(self) -> str:
-        return f"<File {self.wait.path if isinstance(self.wait, p.File) else self.wait}>"
+        return f"<File {self._wait.path if isinstance(self._wait, p.File) else self._wait}>"
 
 
 def is_name_within(name: str, hidden_files: bool) -> bool:
@@ -124,29 +126,27 @@ def _cache_control(max_age: float | timedelta | None) -> str:
     return f"public, max-age={int(seconds)}"
 
 
-def _add(
-    file: File,
+def _added(
+    wait: p.Wait,
     filename: str | None,
     inline: bool,
     content_type: str | None,
     headers: Mapping[str, str] | Iterable[tuple[str, str]],
-) -> None:
+) -> p.Added | None:
     given = Headers(headers)
     if content_type is not None:
         given["content-type"] = content_type
     if filename is not None or inline:
         given["content-disposition"] = disposition(filename, inline)
-    if given:
-        file.added = file.headers(given.pairs()).added
-        del file.used  # it is still to be returned
+    return added_to(wait, None, given) if given else None
 
 
 def disposition(filename: str | None, inline: bool) -> str:
     """A `Content-Disposition` (RFC 6266): the name in ASCII, and where it differs the name itself (RFC 8187)."""
     kind = "inline" if inline else "attachment"
-    if not filename:
+    name = _NO_NAME.sub("", (filename or "").replace("\\", "/").rpartition("/")[2])
+    if not name:
         return kind
-    name = _NO_NAME.sub("", filename.replace("\\", "/").rpartition("/")[2])
     plain = re.sub(r"[^ !#-$&-\[\]-~]", "_", name)
     told = f'{kind}; filename="{plain}"'
     return told if plain == name else f"{told}; filename*=UTF-8''{quote(name, safe='!#$&+-.^_`|~')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +24,7 @@ from .._validation.records import whole
 from .._validation.values import Conversion, conversion
 from .._wire import payloads as p
 from ..errors import SignatureError
+from .first import First
 from .message import History, Message, encode_other
 
 
@@ -83,6 +85,10 @@ def describe(function: Callable[..., Any], state: frozenset[str]) -> Function:
 
 
 def _conversion(name: str, outcome: str, annotation: Any) -> Conversion | None:
+    if typing.get_origin(annotation) is First:
+        return _conversion_of_first(name, outcome, annotation)
+    if typing.get_origin(annotation) is tuple and ... not in typing.get_args(annotation):
+        return _conversion_of_all(name, outcome, annotation)
     convert = conversion(annotation)
     is_bytes = without_none(annotation)[0] is bytes
     if convert is None:
@@ -100,6 +106,29 @@ def _conversion(name: str, outcome: str, annotation: Any) -> Conversion | None:
 
     takes_messages = any(bare(member) is Message for member in members(annotation))
     return convert_outcome
+
+
+def _conversion_of_first(name: str, outcome: str, annotation: Any) -> Conversion | None:
+    (of_value,) = typing.get_args(annotation)
+    convert = _conversion(name, outcome, of_value)
+    if convert is None:
+        return None
+    return lambda first: First(first.index, convert(first.value)) if isinstance(first, First) else first
+
+
+def _conversion_of_all(name: str, outcome: str, annotation: Any) -> Conversion:
+    """A tuple is what several waits gave, each its own; or one value."""
+    converts = [_conversion(name, outcome, of_one) for of_one in typing.get_args(annotation)]
+    whole = conversion(annotation)
+
+    def convert_all(values: Any) -> Any:
+        if type(values) is list and len(values) == len(converts):
+            each = zip(converts, values, strict=True)
+            return tuple(value if convert is None else convert(value) for convert, value in each)
+        value = values.value if isinstance(values, Message) else values
+        return value if whole is None else whole(value)
+
+    return convert_all
 
 
 def find(name: str, state: frozenset[str]) -> Function:
@@ -120,12 +149,13 @@ def find(name: str, state: frozenset[str]) -> Function:
 class State(msgspec.Struct, array_like=True, frozen=True):
     """What a wait keeps for its function: the values stay encoded until the function's annotations give their types.
 
-    `shape` is a query's, since the outcome does not say it; `job` is there when it is a job that waits.
+    `shape` is a query's, since the outcome does not say it, or those of several waits; `job` is there when it is a job
+    that waits.
     """
 
     values: dict[str, Raw]
     request: p.Request | None
-    shape: str = "rows"
+    shape: str | list[str] = "rows"
     job: JobState | None = None
 
 
@@ -133,7 +163,7 @@ def encode_state(
     function: str,
     state: Mapping[str, Any],
     request: p.Request | None,
-    shape: str = "rows",
+    shape: str | list[str] = "rows",
     job: JobState | None = None,
 ) -> bytes:
     """A `State` for PARK.

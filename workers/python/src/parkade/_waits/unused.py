@@ -30,12 +30,12 @@ def _make_watched(wait: Wait, *arguments: Any, **options: Any) -> None:
     frame = sys._getframe(1)
     while frame.f_back is not None and is_our_code(frame.f_code.co_filename):
         frame = frame.f_back
-    wait.made_at = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    wait._made_at = f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _report(wait: Wait) -> None:
-    if not hasattr(wait, "used"):
-        made = f" ({wait.made_at})" if hasattr(wait, "made_at") else ""
+    if not hasattr(wait, "_used"):
+        made = f" ({wait._made_at})" if hasattr(wait, "_made_at") else ""
         log_fault(
             f"a wait was neither returned nor awaited, so nothing waits for it: {marked(repr(wait))}{made}; "
             "write `return` or `await` before it"

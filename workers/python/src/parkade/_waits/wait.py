@@ -59,7 +59,7 @@ class Wait(Generic[T_co]):
     `.then`. Make it with `after`, `channel` or `query`. It is immutable.
     """
 
-    __slots__ = ("added", "convert", "function", "made_at", "response", "state", "used", "wait")
+    __slots__ = ("_added", "_convert", "_function", "_made_at", "_response", "_state", "_used", "_wait")
 
     def __init__(
         self,
@@ -69,37 +69,39 @@ class Wait(Generic[T_co]):
         state: Mapping[str, Any] | None = None,
         convert: Conversion | None = None,
     ) -> None:
-        self.wait = wait
-        self.response = response  # a timer's
-        self.function = function
-        self.state: Mapping[str, Any] = state or _NO_STATE
-        self.convert = convert  # makes what awaiting gives a value of a type
-        self.added: p.Added | None = None  # to the answer that the core gives alone
-        self.used: bool  # set when it is returned, awaited, or another wait is made of it
-        self.made_at: str  # file:line, set under `parkade dev`
+        self._wait = wait
+        self._response = response  # a timer's
+        self._function = function
+        self._state: Mapping[str, Any] = state or _NO_STATE
+        self._convert = convert  # makes what awaiting gives a value of a type
+        self._added: p.Added | None = None  # to the answer that the core gives alone
+        self._used: bool  # set when it is returned, awaited, or another wait is made of it
+        self._made_at: str  # file:line, set under `parkade dev`
 
     # The function may take the request, or the job, before or after the outcome; checkers know no other places.
     @overload
-    def then(self, function: Callable[Concatenate[T_co, P], object], /, *args: P.args, **state: P.kwargs) -> Self: ...
+    def then(
+        self, function: Callable[Concatenate[T_co, P], object], /, *args: P.args, **state: P.kwargs
+    ) -> Wait[Any]: ...
     @overload
     def then(
         self, function: Callable[Concatenate[T_co, Request, P], object], /, *args: P.args, **state: P.kwargs
-    ) -> Self: ...
+    ) -> Wait[Any]: ...
     @overload
     def then(
         self, function: Callable[Concatenate[Request, T_co, P], object], /, *args: P.args, **state: P.kwargs
-    ) -> Self: ...
+    ) -> Wait[Any]: ...
     @overload
     def then(
         self, function: Callable[Concatenate[T_co, Job, P], object], /, *args: P.args, **state: P.kwargs
-    ) -> Self: ...
+    ) -> Wait[Any]: ...
     @overload
     def then(
         self, function: Callable[Concatenate[Job, T_co, P], object], /, *args: P.args, **state: P.kwargs
-    ) -> Self: ...
+    ) -> Wait[Any]: ...
     @overload
-    def then(self, function: Callable[P, object], /, *args: P.args, **state: P.kwargs) -> Self: ...
-    def then(self, function: Callable[..., Any], /, *args: Any, **state: Any) -> Any:
+    def then(self, function: Callable[P, object], /, *args: P.args, **state: P.kwargs) -> Wait[Any]: ...
+    def then(self, function: Callable[..., Any], /, *args: Any, **state: Any) -> Wait[Any]:
         """Returned, this has any worker call `function` when the wait is over; what that returns is the answer.
 
         ```python
@@ -115,20 +117,23 @@ class Wait(Generic[T_co]):
         (None for a timer; a `Message`, or None when the time is up) unless `state` names that parameter. A parameter
         annotated `Request` gets the request, without its body. When a job waited, a parameter annotated `Job`, or
         called `job` without a type of its own, gets the job. `state` is passed by name, as MessagePack, and decoded by
-        the annotations. Raises `SignatureError` for a function that is nested, a lambda, or does not take this state.
+        the annotations. Raises `SignatureError` for a function that is nested, a lambda, or does not take this state,
+        and `WaitError` for a second `.then`.
 
         For type checkers, the request or the job is the first or the second parameter.
         """
         if args:
             raise TypeError(f"the state of {getattr(function, '__qualname__', function)} is passed by name")
-        if isinstance(self.wait, p.Stream):
+        if isinstance(self._wait, p.Stream):
             raise WaitError("a stream of messages goes straight to the client: it has no .then")
-        if isinstance(self.wait, p.File | p.Files):
+        if isinstance(self._wait, p.File | p.Files):
             raise WaitError("a file goes straight to the client: it has no .then")
-        if self.added is not None:
+        if self._added is not None:
             raise WaitError(_THEN_ADDED)
-        self.used = True
-        return type(self)(self.wait, self.response, describe(function, frozenset(state)), state)
+        if self._function is not None:
+            raise WaitError(_THEN_TWICE)
+        self._used = True
+        return type(self)(self._wait, self._response, describe(function, frozenset(state)), state)
 
     def headers(
         self, headers: Mapping[str, str] | Iterable[tuple[str, str]] = (), *, status: int | None = None
@@ -142,63 +147,70 @@ class Wait(Generic[T_co]):
 
         Raises `WaitError` with `.then`, `ValueError` for headers and a status that cannot be sent.
         """
-        if self.function is not None:
+        if self._function is not None:
             raise WaitError(_THEN_ADDED)
-        if status is not None and not 200 <= status <= 299:
-            raise ValueError(f"the status of an answer after a wait is 200 to 299, not {status}")
-        known = self.added or p.Added(None, None)
-        given = Headers(headers)
-        merged = Headers._of_request(known.headers or [])
-        for name in given:
-            if name != "set-cookie":
-                merged.pop(name, None)
-        for name, value in given.pairs():
-            merged.add(name, value)
-        is_file = isinstance(self.wait, p.File | p.Files)
-        reserved = (*_OF_THE_SERVER, *_OF_FILES) if is_file else _OF_THE_SERVER
-        if (unsendable := next((name for name in reserved if name in merged), None)) is not None:
-            raise ValueError(f"{unsendable} is the server's to say")
         made = copy(self)
-        self.used = True
-        made.added = p.Added(known.status if status is None else int(status), merged._flat())
+        made._added = added_to(self._wait, self._added, Headers(headers), status)
+        self._used = True
         return made
 
     def __await__(self) -> Generator[Any, None, T_co]:
         return self._outcome().__await__()
 
     async def _outcome(self) -> Any:
-        self.used = True
-        if self.function is not None:
+        self._used = True
+        if self._function is not None:
             raise WaitError("a wait with .then is returned, not awaited")
-        if self.added is not None:
+        if self._added is not None:
             raise WaitError("a wait with headers is returned, not awaited")
-        if isinstance(self.wait, p.Stream):
+        if isinstance(self._wait, p.Stream):
             raise WaitError("a stream is returned, not awaited: await channel(name).next(since=cursor) repeatedly")
-        if isinstance(self.wait, p.File | p.Files):
+        if isinstance(self._wait, p.File | p.Files):
             raise WaitError("a file is returned, not awaited")
         exchange = port.exchange.get()
         if exchange is None:
             raise WaitError(AWAITED)
-        outcome = await exchange.wait(encode_park(self.wait, AWAIT))
+        outcome = await exchange.wait(encode_park(self._wait, AWAIT))
         if isinstance(outcome, p.Elapsed):
-            return self.response
+            return self._response
         value = self._value(outcome)
-        return value if self.convert is None else self.convert(value)
+        return value if self._convert is None else self._convert(value)
 
     def _value(self, outcome: p.Outcome) -> Any:
         """What awaiting gives. Queries and results of jobs have outcomes of their own."""
         return value_of_outcome(outcome)
 
     def __repr__(self) -> str:
-        then = f".then({self.function.name})" if self.function is not None else ""
-        return f"<Wait {self.wait}{then}>"
+        then = f".then({self._function.name})" if self._function is not None else ""
+        return f"<Wait {self._wait}{then}>"
 
 
 _THEN_ADDED = "after .then the function gives the answer: set its status and headers there"
+_THEN_TWICE = "a wait has one .then: its function may return another wait, or call the next function itself"
 _OF_THE_SERVER = ("content-length", "connection", "keep-alive", "transfer-encoding", "upgrade")
 _OF_FILES = ("accept-ranges", "content-range", "etag", "last-modified")
 
 AWAIT = p.Await()
+
+
+def added_to(wait: p.Wait, known: p.Added | None, headers: Headers, status: int | None = None) -> p.Added:
+    """What is added to the answer of a wait, with these headers in the place of those that are known.
+
+    Raises `ValueError` for headers and a status that cannot be sent.
+    """
+    if status is not None and not 200 <= status <= 299:
+        raise ValueError(f"the status of an answer after a wait is 200 to 299, not {status}")
+    known = known or p.Added(None, None)
+    merged = Headers._of_request(known.headers or [])
+    for name in headers:
+        if name != "set-cookie":
+            merged.pop(name, None)
+    for name, value in headers.pairs():
+        merged.add(name, value)
+    reserved = (*_OF_THE_SERVER, *_OF_FILES) if isinstance(wait, p.File | p.Files) else _OF_THE_SERVER
+    if (unsendable := next((name for name in reserved if name in merged), None)) is not None:
+        raise ValueError(f"{unsendable} is the server's to say")
+    return p.Added(known.status if status is None else int(status), merged._flat())
 
 
 def encode_park(wait: p.Wait, then: object) -> bytes:

@@ -49,13 +49,17 @@ class Enqueue(Array, frozen=True):
 
 
 class Run(Array, frozen=True):
-    """`deadline` is the seconds left for this attempt."""
+    """`deadline` is the seconds left for this attempt; `request_id` and `traceparent` are those of the request that
+    enqueued the job.
+    """
 
     id: JobId
     name: str
     attempt: Annotated[int, Meta(ge=1, le=0xFFFF_FFFF)]
     deadline: Seconds | None
     arguments: Value
+    request_id: str | None = None
+    traceparent: str | None = None
 
     def __post_init__(self) -> None:
         _check_name(self.name)

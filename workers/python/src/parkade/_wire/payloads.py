@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Raw
 
 from .._limits import (
     BRANCH_FIRST,
+    BRANCHES_MAX,
     CHANNEL_NAME_MAX,
     CREDIT_MAX,
     EVENT_NAME_MAX,
@@ -188,6 +189,18 @@ class UntilBranches(Array, frozen=True, tag="branches"):
     """Until no branch of the stream is open."""
 
 
+class AllOf(Array, frozen=True, tag="all_of"):
+    """Until all of these are over. They stay undecoded: see `read_wait`."""
+
+    waits: Annotated[list[Any], Meta(max_length=BRANCHES_MAX)]
+
+
+class FirstOf(Array, frozen=True, tag="first_of"):
+    """Until one of these is over."""
+
+    waits: Annotated[list[Any], Meta(min_length=1, max_length=BRANCHES_MAX)]
+
+
 Wait: TypeAlias = (
     Timer
     | Next
@@ -200,6 +213,8 @@ Wait: TypeAlias = (
     | Rollback
     | UntilStored
     | UntilBranches
+    | AllOf
+    | FirstOf
     | UntilResult
     | File
     | Files
@@ -279,6 +294,15 @@ class Timeout(Array, frozen=True, tag="timeout"):
     cursor: str
 
 
+class Outcomes(Array, frozen=True, tag="outcomes"):
+    """Several waits are over. `first` is the number of the one that was first, and then the only one here. `body` is an
+    array of outcomes, encoded: see `read_outcomes`; None if it follows.
+    """
+
+    first: Count | None
+    body: Annotated[bytes, Meta(max_length=INLINE_MAX)] | None
+
+
 class Unparked(Array, frozen=True, tag="unparked"):
     pass
 
@@ -294,6 +318,7 @@ Outcome: TypeAlias = (
     | Held
     | Published
     | Timeout
+    | Outcomes
     | Unparked
     | Refused
     | Rows
@@ -303,6 +328,39 @@ Outcome: TypeAlias = (
     | Pending
     | NoResult
 )
+
+
+class WholeRows(Rows, array_like=True, frozen=True, tag="rows"):
+    """As one of several outcomes: they never follow."""
+
+    columns: list[tuple[str, str]]
+    command: str
+    count: Count
+    body: bytes
+
+
+Single: TypeAlias = (
+    Elapsed
+    | Message
+    | Held
+    | Published
+    | Timeout
+    | Unparked
+    | Refused
+    | WholeRows
+    | Failed
+    | Stored
+    | Completed
+    | Pending
+    | NoResult
+)
+
+_read_outcomes = msgspec.msgpack.Decoder(list[Single]).decode
+
+
+def read_outcomes(body: bytes) -> list[Any]:
+    """Those of several waits, in their order. Raises `ValueError` for what is none."""
+    return _read_outcomes(body)
 
 
 class Resume(Array, frozen=True):
@@ -325,8 +383,8 @@ class Resume(Array, frozen=True):
 
     @property
     def body_follows(self) -> bool:
-        """Whether DATA brings the rows: then MORE is set."""
-        return type(self.outcome) is Rows and self.outcome.body is None
+        """Whether DATA brings the rows, or the outcomes: then MORE is set."""
+        return isinstance(self.outcome, Rows | Outcomes) and self.outcome.body is None
 
 
 class Publish(Array, frozen=True):

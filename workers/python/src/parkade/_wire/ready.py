@@ -14,12 +14,14 @@ from .jobs import Queue as Queue
 from .jobs import QueueOptions as QueueOptions
 from .jobs import Recurring as Recurring
 from .payloads import (
+    AllOf,
     Answer,
     Await,
     Branch,
     Call,
     File,
     Files,
+    FirstOf,
     History,
     Next,
     Response,
@@ -172,6 +174,8 @@ def check_wait(wait: list[Any], then: Then) -> None:
             raise ValueError("a file has only answer nil")
         case (UntilStored(), Answer() | Call() | Branch()):
             raise ValueError("that jobs are stored is only awaited")
+        case (AllOf() | FirstOf(), Answer() | Await() | Branch()):
+            raise ValueError("after several waits a function is called")
         case (UntilBranches(), Answer() | Call() | Branch()):
             raise ValueError("that branches end is only awaited")
         case (Begin() | Commit() | Rollback(), Answer() | Call()):

@@ -27,6 +27,11 @@ def has_control_character(text: str) -> bool:
     return _CONTROL.search(text) is not None
 
 
+def end_of(text: str, size: int) -> str:
+    """The last `size` bytes of a text: a traceback names its reason last."""
+    return text.encode("utf-8", "replace")[-size:].decode("utf-8", "ignore")
+
+
 def byte_length(body: object) -> int:
     """The length of a body on the wire; text counts as its UTF-8 bytes.
 

@@ -3,11 +3,11 @@
 `connect` enqueues from a script.
 """
 
-from ._client import Connection, connect
-from ._function import JobFunction
+from ._client import Connection, ConnectionWithOptions, connect
+from ._function import JobFunction, JobWithOptions
 from ._handle import Handle
 
-__all__ = ["Connection", "Handle", "JobFunction", "connect"]
+__all__ = ["Connection", "ConnectionWithOptions", "Handle", "JobFunction", "JobWithOptions", "connect"]
 
 
 def __dir__() -> list[str]:

@@ -70,9 +70,9 @@ class Connection:
         priority: int | None = None,
         key: str | None = None,
         queue: str | None = None,
-    ) -> Enqueuing:
+    ) -> ConnectionWithOptions:
         """The options of a job function: `connection.options(delay=60).enqueue("send", 7)`."""
-        return Enqueuing(self, options(delay, at, priority, key, queue))
+        return ConnectionWithOptions(self, options(delay, at, priority, key, queue))
 
     def _enqueue(self, told: p.EnqueueOptions, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         _check_name(name)
@@ -116,7 +116,7 @@ class Connection:
                 raise TimeoutError(f"the job {id} has not ended after {timeout} seconds")
 
 
-class Enqueuing:
+class ConnectionWithOptions:
     """A connection with the options of a job. Make it with `Connection.options`."""
 
     __slots__ = ("_connection", "_options")

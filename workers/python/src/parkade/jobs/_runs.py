@@ -105,17 +105,17 @@ def _finish(job: Job, result: object) -> Answer:
 def _park(job: Job, wait: Wait) -> Parked:
     if isinstance(wait, Statement):
         raise InvalidResult("returned a query of a transaction, which ends with its block: await it there")
-    if isinstance(wait.wait, p.Stream | p.File | p.Files):
+    if isinstance(wait._wait, p.Stream | p.File | p.Files):
         raise WaitError("a stream of messages goes to a client: in a job, call channel(name).next() repeatedly")
-    if wait.function is None:
-        is_timer = isinstance(wait.wait, p.Timer)
-        wait = wait.then(give_kept, result=_kept(wait.response)) if is_timer else wait.then(give)
-    wait.used = True
-    if wait.function is None:
+    if wait._function is None:
+        is_timer = isinstance(wait._wait, p.Timer)
+        wait = wait.then(give_kept, result=_kept(wait._response)) if is_timer else wait.then(give)
+    wait._used = True
+    if wait._function is None:
         raise InvalidResult("returned a wait without a function that continues")
-    name = wait.function.name
-    state = encode_state(name, wait.state, None, shape_of(wait.wait), job._carried())
-    return Parked(encode_park(wait.wait, ("call", name, state, wait.function.kind)))
+    name = wait._function.name
+    state = encode_state(name, wait._state, None, shape_of(wait._wait), job._carried())
+    return Parked(encode_park(wait._wait, ("call", name, state, wait._function.kind)))
 
 
 def _kept(value: object) -> bytes:

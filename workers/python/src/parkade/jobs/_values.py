@@ -15,6 +15,7 @@ from .._responses.response import Response
 from .._sql.outcomes import value_of_query
 from .._validation.annotations import bare, members, union
 from .._validation.values import Conversion, conversion
+from .._waits.first import First
 from .._waits.message import encode_other
 from .._waits.wait import T_co, Wait
 from .._wire import payloads as p
@@ -48,8 +49,16 @@ def decode_result(result: bytes) -> Any:
     return _decode(result)
 
 
-def value_of(outcome: p.Outcome, shape: str = "rows") -> Any:
-    """As `value_of_query`, and for a job its result; None when the time is up. Raises `JobError` for no result."""
+def value_of(outcome: p.Outcome, shape: str | list[str] = "rows") -> Any:
+    """As `value_of_query`; for a job its result, None when the time is up; for several waits the value of each, or a
+    `First`. Raises `JobError` for no result.
+    """
+    if isinstance(outcome, p.Outcomes):
+        first, outcomes = outcome.first, p.read_outcomes(outcome.body or b"")
+        shapes = shape if first is None else [shape[first]]
+        values = [value_of(*each) for each in zip(outcomes, shapes, strict=True)]
+        return values if first is None else First(first, values[0])
+    shape = shape if isinstance(shape, str) else "rows"
     match outcome:
         case p.Completed(result=result):
             return decode_result(result)

@@ -9,13 +9,13 @@ with Client(app) as client:
 ```
 """
 
-from ._client import Client
+from ._client import Client, RequestOptions
 from ._cookies import Cookies
 from ._jobs import Enqueued
 from ._response import Parked, Response
 from ._rows import Asked
 
-__all__ = ["Asked", "Client", "Cookies", "Enqueued", "Parked", "Response"]
+__all__ = ["Asked", "Client", "Cookies", "Enqueued", "Parked", "RequestOptions", "Response"]
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 from .._app import App
 from .._link import port
@@ -17,6 +17,21 @@ from ._multipart import Files
 from ._request import body_of, request_of
 from ._response import Parked, Response
 from ._rows import Asked
+
+if TYPE_CHECKING:  # Python has it from 3.11 on
+    from typing_extensions import Unpack
+
+
+class RequestOptions(TypedDict, total=False):
+    """What `Client.get` and the others take besides the path: see `Client.request`."""
+
+    params: Mapping[str, Any] | Iterable[tuple[str, Any]] | None
+    headers: Mapping[str, str] | None
+    json: Any
+    data: Mapping[str, Any] | None
+    content: bytes | str | None
+    files: Files | None
+    client: str
 
 
 class Client:
@@ -40,35 +55,35 @@ class Client:
 
     # Requests
 
-    def get(self, path: str, **options: Any) -> Response:
+    def get(self, path: str, **options: Unpack[RequestOptions]) -> Response:
         """As `request`."""
         return self.request("GET", path, **options)
 
-    def head(self, path: str, **options: Any) -> Response:
+    def head(self, path: str, **options: Unpack[RequestOptions]) -> Response:
         """As `request`. The answer has no body."""
         return self.request("HEAD", path, **options)
 
-    def options(self, path: str, **options: Any) -> Response:
+    def options(self, path: str, **options: Unpack[RequestOptions]) -> Response:
         """As `request`."""
         return self.request("OPTIONS", path, **options)
 
-    def post(self, path: str, **options: Any) -> Response:
+    def post(self, path: str, **options: Unpack[RequestOptions]) -> Response:
         """As `request`."""
         return self.request("POST", path, **options)
 
-    def put(self, path: str, **options: Any) -> Response:
+    def put(self, path: str, **options: Unpack[RequestOptions]) -> Response:
         """As `request`."""
         return self.request("PUT", path, **options)
 
-    def patch(self, path: str, **options: Any) -> Response:
+    def patch(self, path: str, **options: Unpack[RequestOptions]) -> Response:
         """As `request`."""
         return self.request("PATCH", path, **options)
 
-    def query(self, path: str, **options: Any) -> Response:
+    def query(self, path: str, **options: Unpack[RequestOptions]) -> Response:
         """As `request`."""
         return self.request("QUERY", path, **options)
 
-    def delete(self, path: str, **options: Any) -> Response:
+    def delete(self, path: str, **options: Unpack[RequestOptions]) -> Response:
         """As `request`."""
         return self.request("DELETE", path, **options)
 

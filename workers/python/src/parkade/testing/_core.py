@@ -18,9 +18,10 @@ from .._link.answers import Answer, Attempted, Streamed
 from .._link.answers import Parked as ParkedAnswer
 from .._requests.request import Request
 from .._responses.encoding import inline
-from .._responses.problems import DOT_SEGMENT, NO_METHOD, no_route, problem_response
+from .._responses.problems import BAD_TARGET, DOT_SEGMENT, NO_METHOD, no_route, problem_response
 from .._routing.patterns import Match, RouteTable, has_dot_segment, parse
 from .._wire import payloads as p
+from .._wire.codec import encode_payload
 from .._wire.ready import Park, read_wait
 from .._wire.ready import Route as ReadyRoute
 from ..errors import HTTPError, WaitError
@@ -31,8 +32,9 @@ from ._exchange import Exchange
 from ._files import answer_of_file
 from ._jobs import RUNS_MAX, Enqueued, Jobs
 from ._port import TestPort
-from ._request import nobodys_request
+from ._request import Correlation, nobodys_request
 from ._response import Parked, Response, Whole, answer_of, answer_of_failed
+from ._sent import sent
 from ._waits import Parking, Waits
 from ._worker import Worker
 
@@ -68,6 +70,8 @@ class Core:
 
     def route(self, head: p.RequestHead, raw: p.Request) -> Response:
         """Answers a request, or parks it."""
+        if "%00" in head.path:
+            return Response(inline(problem_response(HTTPError(400, BAD_TARGET), Request(raw))))
         if has_dot_segment(head.path):
             return Response(inline(problem_response(HTTPError(400, DOT_SEGMENT), Request(raw))))
         asked = Request(raw).headers
@@ -127,7 +131,7 @@ class Core:
             self.databases.over(response)
         match answer:
             case bytes():
-                response.whole = msgspec.msgpack.decode(answer, type=p.Response)
+                response.whole = sent(msgspec.msgpack.decode(answer, type=p.Response), Request(response.requested))
             case Streamed(head=head, chunks=chunks):
                 whole = msgspec.msgpack.decode(head, type=p.Response)
                 body = self.worker.collect(chunks, response)
@@ -167,6 +171,9 @@ class Core:
         if isinstance(wait, p.File | p.Files):
             response.whole = answer_of_file(wait, Request(response.requested))
             return
+        if isinstance(wait, p.AllOf | p.FirstOf):
+            self._park_group(response, wait, over)
+            return
         own = Request(response.requested).cursor if isinstance(then, p.Answer) else None
         ended: list[p.Outcome] = []
         parking = self._begin(response, wait, ended.append, own)
@@ -175,6 +182,35 @@ class Core:
             over(ended[0])
         else:
             parking.over = over
+
+    def _park_group(self, response: Parked, group: p.AllOf | p.FirstOf, over: Callable[[p.Outcome], None]) -> None:
+        """Parks for several waits. The first failure ends them all."""
+        outcomes: list[p.Outcome | None] = [None] * len(group.waits)
+        ended: list[p.Outcome] = []
+
+        def end(outcome: p.Outcome) -> None:
+            self.give_up(response)
+            ended.append(outcome)
+            over(outcome)
+
+        def end_one(place: int, outcome: p.Outcome) -> None:
+            if ended:
+                return
+            outcomes[place] = outcome
+            if isinstance(outcome, p.Failed | p.Refused):
+                end(outcome)
+            elif isinstance(group, p.FirstOf):
+                end(p.Outcomes(place, encode_payload([outcome])))
+            elif None not in outcomes:
+                end(p.Outcomes(None, encode_payload(outcomes)))
+
+        for place, told in enumerate(group.waits):
+            if not ended:
+                parking = self._begin(response, cast(p.Wait, read_wait(told)), partial(end_one, place))
+                if outcomes[place] is None and not ended:
+                    response.parkings.append(parking)
+        if not outcomes:
+            end(p.Outcomes(None, encode_payload([])))
 
     def wait(self, response: Parked, wait: p.Wait) -> tuple[Parking, asyncio.Future[p.Outcome]]:
         """Begins a wait of a coroutine."""
@@ -212,7 +248,7 @@ class Core:
             return self.waits.park_query(wait, 0, self.waits.answer_now(wait), over)
         if isinstance(wait, p.UntilResult):
             return self._begin_result(wait, over)
-        if isinstance(wait, p.UntilStored | p.UntilBranches | p.File | p.Files | p.Access):
+        if isinstance(wait, p.UntilStored | p.UntilBranches | p.AllOf | p.FirstOf | p.File | p.Files | p.Access):
             raise WaitError("no request waits for that")
         return self.waits.park_query(wait, *self.databases.ask(wait, response), over)
 
@@ -238,7 +274,7 @@ class Core:
         raise AssertionError(f"{RUNS_MAX} attempts were made, and more are queued: is it endless?")
 
     def _run_job(self, stream: int, run: p.Run) -> None:
-        response = self._runs[stream] = _JobRun(stream)
+        response = self._runs[stream] = _JobRun(stream, self.jobs.on(stream).correlation)
         self.worker.run(response, lambda: self._handling.attempt(stream, run))
 
     def _job_ended(self, job: Enqueued) -> None:
@@ -291,9 +327,14 @@ def _answered(response: Parked) -> Response:
 class _JobRun(Parked):
     """An attempt of a job, which may be parked as a request may."""
 
-    def __init__(self, stream: int) -> None:
+    def __init__(self, stream: int, by: Correlation) -> None:
         super().__init__(nobodys_request())
         self.stream = stream
+        self._by = by
+
+    @property
+    def correlation(self) -> Correlation:
+        return self._by
 
 
 class _Visit(Parked):

@@ -112,8 +112,8 @@ class _Answering:
 
     def run(self, asked: Asked) -> tuple[float, Found]:
         answer = self._answers(asked) if callable(self._answers) else self._look_up(self._answers, asked.text)
-        if isinstance(answer, Wait) and isinstance(answer.wait, p.Timer):
-            return answer.wait.seconds, self._found(answer.response, asked)
+        if isinstance(answer, Wait) and isinstance(answer._wait, p.Timer):
+            return answer._wait.seconds, self._found(answer._response, asked)
         return 0, self._found(answer, asked)
 
     def _look_up(self, answers: Mapping[str, Any], text: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from typing import Protocol, cast
 
 import msgspec
@@ -16,6 +17,9 @@ from ..errors import WaitError
 from ._jobs import Jobs
 from ._response import Parked
 from ._waits import Parking
+
+answering: ContextVar[Parked | None] = ContextVar("answering", default=None)
+"""The request or job that a plain function is about."""
 
 
 class Parker(Protocol):
@@ -61,5 +65,5 @@ class Exchange:
         if isinstance(wait, p.Commit | p.Rollback):
             within, self.within = self.within, []
             for job in within if isinstance(wait, p.Commit) and isinstance(outcome, p.Rows) else []:
-                self._core.jobs.enqueue(job)
+                self._core.jobs.enqueue(job, self.response.correlation)
         return outcome

@@ -14,6 +14,7 @@ from .._wire import frames as f
 from .._wire import payloads as p
 from .._wire.ready import Job as ReadyJob
 from ..jobs._values import decode_result
+from ._request import Correlation
 
 RUNS_MAX = 10_000  # attempts in one `run_jobs`; then: AssertionError, since a test would never end
 
@@ -47,6 +48,8 @@ class Enqueued:
     """Why its last attempt failed."""
     told: p.Enqueue = field(repr=False, kw_only=True)
     outcome: p.Completed | p.NoResult | None = field(default=None, repr=False)
+    correlation: Correlation = field(default=("", None), repr=False)
+    """The id and the `traceparent` of the request that enqueued it."""
 
 
 class Jobs:
@@ -59,15 +62,17 @@ class Jobs:
         self._access = {job.name: job.access for job in told}
         self._same: dict[bytes, bytes] = {}  # ids of jobs that existed already, by their keys, and of the existing ones
 
-    def enqueue(self, job: bytes) -> None:
-        """Takes the payload of an ENQUEUE."""
+    def enqueue(self, job: bytes, by: Correlation | None = None) -> None:
+        """Takes the payload of an ENQUEUE. `by`: the request or job that enqueues it."""
         told = _read(job)
         if (same := self._with_key(told)) is not None:
             self._same[told.id] = same.told.id
             return
         _, args, kwargs = msgspec.msgpack.decode(told.arguments)
         options = msgspec.to_builtins(told.options)
-        self.all.append(Enqueued(text_of_id(told.id), told.name, tuple(args), kwargs, options, told=told))
+        enqueued = Enqueued(text_of_id(told.id), told.name, tuple(args), kwargs, options, told=told)
+        enqueued.correlation = by or (told.id.hex(), None)
+        self.all.append(enqueued)
 
     def effective(self, id: bytes) -> bytes:
         """The id that a job has: that of the existing one, when there was one with its key."""
@@ -99,7 +104,7 @@ class Jobs:
         for number, job in enumerate(self.all, 1):
             if job.state == "ready":
                 job.state, job.attempt = "running", job.attempt + 1
-                return number, p.Run(job.told.id, job.name, job.attempt, None, job.told.arguments)
+                return number, p.Run(job.told.id, job.name, job.attempt, None, job.told.arguments, *job.correlation)
         return None
 
     def number(self, job: Enqueued) -> int:

@@ -10,7 +10,7 @@ import msgspec
 from .._link import port
 from .._wire import payloads as p
 from . import _job_address as job_address
-from ._exchange import Exchange
+from ._exchange import Exchange, answering
 from ._jobs import Jobs
 from ._thread import Thread
 from ._waits import Waits
@@ -37,12 +37,13 @@ class TestPort:
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         exchange = port.exchange.get()
+        response = exchange.response if isinstance(exchange, Exchange) else answering.get()
         if isinstance(exchange, Exchange):
             exchange.enqueued.add(id, within)
             if within:
                 exchange.within.append(job)
                 return
-        self._jobs.enqueue(job)
+        self._jobs.enqueue(job, response.correlation if response is not None else None)
 
     def progress(self, stream: int, progress: bytes) -> None:
         told = msgspec.msgpack.decode(progress, type=p.Progress)

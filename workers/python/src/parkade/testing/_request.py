@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
 import msgspec
 from msgspec import Raw
 
+from .._requests.request import Request
 from .._wire import payloads as p
 from ._multipart import Files, multipart
+
+Correlation: TypeAlias = tuple[str, str | None]
+"""The id of a request, and its `traceparent`."""
 
 
 def request_of(
@@ -24,11 +28,11 @@ def request_of(
     client: str,
 ) -> tuple[p.RequestHead, p.Request]:
     """The request from the arguments of `Client.request`; `body` comes from `body_of`. Of headers whose names differ
-    only in case the last counts.
+    only in case the last counts; one with an underscore is dropped, because it could imitate another.
     """
     content, content_type = body
     pairs = {"host": "testserver"} | ({"content-type": content_type} if content_type else {})
-    pairs |= {name.lower(): value for name, value in headers.items()}
+    pairs |= {name.lower(): value for name, value in headers.items() if "_" not in name}
     path, _, query = path.partition("?")
     query = "&".join(part for part in (query, urlencode(list(_fields(params)), doseq=True)) if part)
     flat = [text for name, value in pairs.items() for text in (name, value.encode("latin-1"))]
@@ -39,10 +43,15 @@ def request_of(
 
 def _id_of(headers: Mapping[str, str]) -> str:
     """As the server chooses it for a peer that it does not trust."""
-    trace = re.fullmatch(
-        r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}", headers.get("traceparent", "")
-    )
+    trace = _TRACEPARENT.fullmatch(headers.get("traceparent", ""))
     return trace[1] if trace is not None else secrets.token_hex(16)
+
+
+def correlation_of(request: p.Request) -> Correlation:
+    """What a job is given of the request that enqueues it."""
+    asked = Request(request)
+    traceparent = asked.headers.get("traceparent", "")
+    return asked.id, traceparent if _TRACEPARENT.fullmatch(traceparent) else None
 
 
 def nobodys_request() -> p.Request:
@@ -71,3 +80,6 @@ def _fields(given: Mapping[str, Any] | Iterable[tuple[str, Any]] | None) -> Iter
 
 def _raw(value: object) -> Raw:
     return Raw(msgspec.msgpack.encode(value))
+
+
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")

@@ -25,6 +25,8 @@ from .._wire import payloads as p
 from ..errors import HTTPError, JobError, QueryError
 from ..jobs._values import decode_result
 from ._added import Added
+from ._request import Correlation, correlation_of
+from ._sent import BODILESS, OF_THE_SERVER
 from ._waits import Parking
 
 
@@ -47,14 +49,16 @@ class Response:
         """The header fields of the answer."""
         answer = self._answer()
         headers = self.added.headers(answer.status, Headers._of_request(answer.headers or []))
+        for name in OF_THE_SERVER & set(headers):
+            del headers[name]
         if self.request_id and "x-request-id" not in headers:
             headers.add("x-request-id", self.request_id)
         return headers
 
     @property
     def body(self) -> bytes:
-        """The body of the answer; empty for HEAD."""
-        body = None if self.is_head else self._answer().body
+        """The body of the answer; empty for HEAD, and for a status that has none (204, 205, 304)."""
+        body = None if self.is_head or self.status in BODILESS else self._answer().body
         return body.encode() if isinstance(body, str) else body or b""
 
     @property
@@ -83,7 +87,7 @@ class Response:
 
     @property
     def wait(self) -> Wait | None:
-        """What it waits for, for comparison: `parked.wait.wait.seconds == 2`; None when it does not wait."""
+        """What it waits for, or the first of several things, as its `repr` tells; None when it does not wait."""
         return None
 
     def response(self) -> Response:
@@ -121,6 +125,11 @@ class Parked(Response):
         self.gone = False
         self.begun = False  # its answer, a stream
         self.context: Context | None = None  # of its plain function, which runs in another thread, and its iterator
+
+    @property
+    def correlation(self) -> Correlation:
+        """What the jobs are given that it enqueues."""
+        return correlation_of(self.requested)
 
     @property
     def parking(self) -> Parking | None:

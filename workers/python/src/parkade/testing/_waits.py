@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from .._waits.channel import BEGINNING
 from .._wire import payloads as p
 from .._wire.ready import ChannelPattern
-from ._channels import Channels
+from ._channels import Channels, told_of_gap
 
 
 class Parking:
     """One parked request: what it waits for, and what to do with the outcome. `due` is when that is `outcome`;
-    `messages` is a stream's.
+    `messages` is a stream's; `gap` says that the next message has to tell of others that were missed.
     """
 
     def __init__(self, wait: p.Wait, due: float | None, outcome: p.Outcome, over: Callable[[p.Outcome], None]) -> None:
@@ -21,6 +21,12 @@ class Parking:
         self.outcome = outcome
         self.over = over
         self.messages: list[p.Message] = []
+        self.gap = False
+
+    def told(self, message: p.Message) -> p.Message:
+        """The message, as this one gets it."""
+        gap, self.gap = self.gap, False
+        return told_of_gap(message) if gap else message
 
 
 class Waits:
@@ -28,7 +34,7 @@ class Waits:
 
     def __init__(self, patterns: Iterable[ChannelPattern]) -> None:
         self.now = 0.0
-        self.channels = Channels(patterns)
+        self.channels = Channels(patterns, lambda: self.now)
         self.parked: list[Parking] = []
         self._published: list[tuple[str, p.Message]] = []
         self._cursors: list[str] = []  # of all messages
@@ -43,7 +49,8 @@ class Waits:
         if isinstance(wait, p.Next | p.Stream):
             said = wait.options.since
             cursor = own_cursor or said if said in (None, BEGINNING) else said
-            missed = self.channels.since(wait.channel, cursor)
+            missed, gap = self.channels.since(wait.channel, cursor)
+            parking.gap = gap and not missed
             if isinstance(wait, p.Stream):
                 parking.messages.extend(missed)
             elif missed:
@@ -91,7 +98,7 @@ class Waits:
         self._cursors.append(message.cursor)
         for parking in self.parked:
             if isinstance(parking.wait, p.Stream) and parking.wait.channel == name:
-                parking.messages.append(message)
+                parking.messages.append(parking.told(message))
         self._published.append((name, message))
         return len(self._cursors)
 
@@ -131,7 +138,8 @@ class Waits:
 
     def _end_all(self, parked: list[Parking], outcome: p.Outcome) -> None:
         for parking in parked:
-            self._end(parking, outcome)
+            if parking in self.parked:  # a request that has gone on meanwhile may have given up another of its waits
+                self._end(parking, parking.told(outcome) if isinstance(outcome, p.Message) else outcome)
 
     def _end(self, parking: Parking, outcome: p.Outcome) -> None:
         self.parked.remove(parking)

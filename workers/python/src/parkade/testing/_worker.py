@@ -14,7 +14,7 @@ from .._link import port
 from .._link.answers import Answer, AsyncChunks, Chunks, Coming, Deferred, Plain
 from .._wire import payloads as p
 from ..errors import WaitError
-from ._exchange import Exchange
+from ._exchange import Exchange, answering
 from ._loop import cancel_all, drain, joined, until
 from ._response import Parked
 from ._thread import Thread
@@ -92,8 +92,13 @@ class Worker:
 
     def _run_plain(self, response: Parked, run: Callable[[], Answer]) -> Answer:
         if self._loop is None:
-            return run()
+            token = answering.set(response)
+            try:
+                return run()
+            finally:
+                answering.reset(token)
         response.context = self.thread.context.copy()
+        response.context.run(answering.set, response)
         return self.thread.run(run, response.context)
 
     def _task(self, exchange: Exchange, answer: Coming) -> asyncio.Task[Answer]:
