@@ -648,17 +648,17 @@ def test_a_thousand_downloads_at_a_time(server: Server, folder: Path) -> None:
 
 
 def test_too_many_open_files_are_refused(serve: Serve, folder: Path, huge: Path) -> None:
-    """With 640 descriptors, 20 files may stay open."""
-    server = serve("files", environment={"FILES": str(folder)}, prefix=["prlimit", "--nofile=640:640"])
+    """With 320 descriptors, 40 files may stay open."""
+    server = serve("files", environment={"FILES": str(folder)}, prefix=["prlimit", "--nofile=320:320"])
     slow: list[Client] = []
-    for _ in range(20):
+    for _ in range(40):
         slow.append(server.connect(receive_buffer=4096, segment=1460).ask("GET", "/static/huge.bin"))
         slow[-1].opening()
     refused = server.get("/static/huge.bin")
     assert (refused.status, refused["retry-after"]) == (503, "5")
     assert server.get("/static/a.txt").status == 200, "a small file does not stay open"
     slow[0].close()
-    until("there is room", lambda: open_files(server, huge) == 19)
+    until("there is room", lambda: open_files(server, huge) == 39)
     another = server.connect(receive_buffer=4096, segment=1460).ask("GET", "/static/huge.bin")
     assert another.opening().status == 200
 

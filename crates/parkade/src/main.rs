@@ -9,6 +9,7 @@ mod clock;
 mod complaints;
 mod config;
 mod databases;
+mod descriptors;
 mod dev;
 mod error;
 mod files;

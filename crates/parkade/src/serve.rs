@@ -18,9 +18,10 @@ use crate::config::{
     self, AdminWrites, Bind, Forwarded, ListenSettings, ServerSettings, TokenError, TrustedPeer as TrustSetting,
 };
 use crate::databases::{self, Databases};
+use crate::descriptors::DescriptorBudget;
 use crate::dev::{OwnFilesListener, Patterns};
 use crate::error::Error;
-use crate::files::{self, Files};
+use crate::files::Files;
 use crate::http::forwarded::{ForwardedFields, TrustedProxies};
 use crate::http::limits::HttpLimits;
 use crate::http::listen::HttpListener;
@@ -38,11 +39,11 @@ use crate::{dev, log};
 const TASKS_BETWEEN_TURNS: u32 = 4;
 
 /// Descriptors that are not connections: logs, links, the admin socket, the runtime.
-const DESCRIPTORS_RESERVED: u64 = 64;
+const DESCRIPTORS_RESERVED: usize = 64;
 /// Descriptors of each worker: its link, its output, its process.
-const DESCRIPTORS_PER_WORKER: u64 = 8;
+const DESCRIPTORS_PER_WORKER: usize = 8;
 /// Descriptors of a job store in a database: twice its connections, and those that listen and cancel.
-const DESCRIPTORS_OF_JOBS: u64 = 16;
+const DESCRIPTORS_OF_JOBS: usize = 16;
 /// Inputs that wait for the server, which takes one each turn. Then: their senders wait.
 const INPUTS_COUNT_MAX: usize = 64;
 
@@ -104,12 +105,10 @@ pub fn assemble(
     guard: &log::LogGuard,
 ) -> Result<Server, Error> {
     let settings = &application.settings;
-    let descriptors = descriptors();
-    let open_files_max = files::open_files_max(descriptors);
-    let connections_count_max =
-        settings.http.connections_limit.min(descriptors_for_connections(settings, descriptors, open_files_max));
+    let descriptors = DescriptorBudget::new(descriptors(), descriptors_of_others(settings));
+    let connections_count_max = settings.http.connections_limit.min(descriptors.connections_max());
     let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen) };
-    let http = Http::new(listen(&settings.listen)?, setup)?;
+    let http = Http::new(listen(&settings.listen)?, setup, descriptors.clone())?;
     let about = About {
         target: application.target.clone(),
         started: SystemTime::now(),
@@ -129,7 +128,7 @@ pub fn assemble(
         upstream: Upstream::new(Launch { own_files: own_files.map(Path::to_owned), ..launch(application) })?,
         databases,
         jobs: jobs(settings)?,
-        files: Files::new(open_files_max),
+        files: Files::new(descriptors),
         result_bytes_max: settings.databases.result_limit,
         sql_comments: settings.databases.sql_comments,
         access_log: guard.access(),
@@ -170,25 +169,23 @@ pub fn runnable(python: &Path) -> Result<(), Error> {
     access.map_err(|error| refused(io::Error::from(error).to_string()))
 }
 
-/// Raises the soft limit of descriptors to the hard one, and returns it.
-fn descriptors() -> Option<u64> {
+/// Raises the soft limit of descriptors to the hard one, and returns it: as many as the machine has, if there is none.
+fn descriptors() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // If it cannot be raised, the current one has to do.
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    if raised.is_ok() { limit.maximum } else { limit.current }
+    let limit = if raised.is_ok() { limit.maximum } else { limit.current };
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-/// How many connections fit under the limit of descriptors, next to so many open files.
-fn descriptors_for_connections(settings: &ServerSettings, descriptors: Option<u64>, open_files_max: usize) -> usize {
+/// How many descriptors are for neither connections nor files.
+fn descriptors_of_others(settings: &ServerSettings) -> usize {
     let slots = settings.databases.database.len() * (2 * settings.databases.database_slots + 2);
-    let others = DESCRIPTORS_RESERVED
-        + DESCRIPTORS_PER_WORKER * settings.workers.count as u64
-        + (slots + open_files_max) as u64
-        + if settings.jobs.jobs.is_some() { DESCRIPTORS_OF_JOBS } else { 0 };
-    descriptors.map_or(usize::MAX, |descriptors| {
-        usize::try_from(descriptors.saturating_sub(others).max(1)).unwrap_or(usize::MAX)
-    })
+    DESCRIPTORS_RESERVED
+        + DESCRIPTORS_PER_WORKER * settings.workers.count
+        + slots
+        + if settings.jobs.jobs.is_some() { DESCRIPTORS_OF_JOBS } else { 0 }
 }
 
 fn listen(settings: &ListenSettings) -> Result<Vec<HttpListener>, Error> {

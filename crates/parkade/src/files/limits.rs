@@ -17,12 +17,5 @@ pub const THREADS_MAX: usize = 16;
 /// and leave. Then: they are removed, which costs little for each because there are so many.
 pub const STALE_COUNT_MAX: usize = 64;
 
-/// Files that are open because their clients have not taken all of them. With [`UNTAKEN_BYTES_MAX`] this bounds their
-/// memory: 256 MiB. Then: 503 with `Retry-After`.
-pub const OPEN_FILES_MAX: usize = 2_048;
-
-/// The same, as a share of the descriptors that the process may have: most are for connections.
-pub const DESCRIPTORS_SHARE: u64 = 32;
-
 /// Attempts to read a small file that changes while it is read. Then: it is sent as the last attempt has read it.
 pub const ATTEMPTS_MAX: u32 = 3;

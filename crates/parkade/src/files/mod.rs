@@ -16,20 +16,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parkade_model::{Refusal, RequestId};
 
-use limits::{DESCRIPTORS_SHARE, OPEN_FILES_MAX, STALE_COUNT_MAX, THREADS_MAX};
-use open_file::{KeptFile, OpenFileBudget};
+use limits::{STALE_COUNT_MAX, THREADS_MAX};
+use open_file::KeptFile;
 use opening::{FileRefused, OpenedFile};
 use threads::Threads;
 use transfer::{FileOpening, Piece, Sending, Transfer};
 
+use crate::descriptors::DescriptorBudget;
+
 pub use opening::FileFields;
 pub use wanted::{Source, WantedFile};
-
-/// How many files may stay open, with so many descriptors (`None`: as many as the machine has).
-pub fn open_files_max(descriptors: Option<u64>) -> usize {
-    let share = descriptors.and_then(|descriptors| usize::try_from(descriptors / DESCRIPTORS_SHARE).ok());
-    share.map_or(OPEN_FILES_MAX, |share| share.clamp(1, OPEN_FILES_MAX))
-}
 
 /// What becomes of an answer.
 #[derive(Debug)]
@@ -87,17 +83,17 @@ pub struct Files {
     /// Files to close, which makes room for others: the last holder closes a file, and that may take long, too.
     closing: Vec<Arc<KeptFile>>,
     threads: Threads<Done>,
-    places: OpenFileBudget,
+    descriptors: DescriptorBudget,
 }
 
 impl Files {
-    pub fn new(open_files_max: usize) -> Self {
+    pub fn new(descriptors: DescriptorBudget) -> Self {
         Self {
             transfers: HashMap::new(),
             queue: VecDeque::new(),
             closing: Vec::new(),
             threads: Threads::new(),
-            places: OpenFileBudget::new(open_files_max),
+            descriptors,
         }
     }
 
@@ -229,8 +225,8 @@ impl Files {
         match self.transfers.get_mut(&request) {
             Some(Transfer::Opening(opening)) => {
                 let Some(opening) = opening.take() else { return };
-                let places = self.places.clone();
-                self.threads.run(move || Done::Opened { request, opened: opening.open(&places) });
+                let descriptors = self.descriptors.clone();
+                self.threads.run(move || Done::Opened { request, opened: opening.open(&descriptors) });
             }
             Some(Transfer::Sending(sending)) => {
                 let piece = sending.piece();
@@ -256,7 +252,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_disk_that_hangs_costs_nothing_for_requests_that_are_over() {
-        let mut files = Files::new(8);
+        let mut files = Files::new(DescriptorBudget::new(256, 0));
         let (release, gate) = std::sync::mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         for _ in 0..THREADS_MAX {

@@ -4,14 +4,14 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use cap_std::fs::Dir;
 use cap_std::fs::OpenOptionsExt as _;
 use parkade_files::FileFacts;
 use rustix::fs::OFlags;
+
+use crate::descriptors::{DescriptorBudget, FileDescriptor};
 
 /// Opening must not wait: for the other end of a FIFO, or for a device.
 const FLAGS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
@@ -100,44 +100,23 @@ fn facts(metadata: &Metadata) -> io::Result<FileFacts> {
     Ok(FileFacts { length: metadata.len(), modified: metadata.modified()? })
 }
 
-/// How many files may stay open.
-#[derive(Debug, Clone)]
-pub struct OpenFileBudget {
-    taken: Arc<AtomicUsize>,
-    max: usize,
-}
-
 /// An open file that stays open, counted until it is closed.
 #[derive(Debug)]
 pub struct KeptFile {
     file: OpenFile,
     /// For the log.
     path: Box<str>,
-    taken: Arc<AtomicUsize>,
-}
-
-impl OpenFileBudget {
-    pub fn new(max: usize) -> Self {
-        Self { taken: Arc::default(), max }
-    }
-
-    /// `None`: too many are open.
-    pub fn keep(&self, file: OpenFile, path: Box<str>) -> Option<KeptFile> {
-        let before = self.taken.fetch_add(1, Ordering::Relaxed);
-        let kept = KeptFile { file, path, taken: Arc::clone(&self.taken) };
-        (before < self.max).then_some(kept)
-    }
+    _descriptor: FileDescriptor,
 }
 
 impl KeptFile {
+    /// `None`: too many are open.
+    pub fn new(file: OpenFile, path: Box<str>, descriptors: &DescriptorBudget) -> Option<Self> {
+        Some(Self { file, path, _descriptor: descriptors.file()? })
+    }
+
     /// Exactly these bytes; or which file cannot be read, and why.
     pub fn read(&self, at: u64, length: usize) -> Result<Bytes, String> {
         self.file.read(at, length).map_err(|fault| format!("{}: {fault}", self.path))
-    }
-}
-
-impl Drop for KeptFile {
-    fn drop(&mut self) {
-        self.taken.fetch_sub(1, Ordering::Relaxed);
     }
 }

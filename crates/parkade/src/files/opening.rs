@@ -12,8 +12,9 @@ use parkade_model::Refusal;
 use parkade_wire::FilesOf;
 
 use super::limits::{ATTEMPTS_MAX, PIECE_BYTES};
-use super::open_file::{Found, KeptFile, OpenFile, OpenFileBudget, ReadFault};
+use super::open_file::{Found, KeptFile, OpenFile, ReadFault};
 use super::wanted::{Source, WantedFile};
+use crate::descriptors::DescriptorBudget;
 
 /// Header fields of an answer.
 pub type FileFields = Vec<(&'static str, String)>;
@@ -57,7 +58,7 @@ enum Choice {
     Redirect(String),
 }
 
-pub fn open(wanted: &WantedFile, is_head: bool, places: &OpenFileBudget) -> Result<OpenedFile, FileRefused> {
+pub fn open(wanted: &WantedFile, is_head: bool, descriptors: &DescriptorBudget) -> Result<OpenedFile, FileRefused> {
     let mut attempts = 0;
     loop {
         attempts += 1;
@@ -67,7 +68,7 @@ pub fn open(wanted: &WantedFile, is_head: bool, places: &OpenFileBudget) -> Resu
                 return Ok(OpenedFile::Whole { status: 307, fields: vec![("location", to)], body: Bytes::new() });
             }
         };
-        if let Some(opened) = begin(chosen, wanted, is_head, places, attempts >= ATTEMPTS_MAX)? {
+        if let Some(opened) = begin(chosen, wanted, is_head, descriptors, attempts >= ATTEMPTS_MAX)? {
             return Ok(opened);
         }
     }
@@ -78,7 +79,7 @@ fn begin(
     chosen: Chosen,
     wanted: &WantedFile,
     is_head: bool,
-    places: &OpenFileBudget,
+    descriptors: &DescriptorBudget,
     is_last_attempt: bool,
 ) -> Result<Option<OpenedFile>, FileRefused> {
     let Chosen { file, name, encoding, varies } = chosen;
@@ -102,7 +103,7 @@ fn begin(
     if left == 0 {
         return Ok(Some(OpenedFile::Whole { status, fields, body: bytes }));
     }
-    let Some(file) = places.keep(file, path_of(wanted).into()) else {
+    let Some(file) = KeptFile::new(file, path_of(wanted).into(), descriptors) else {
         return Err(FileRefused { refusal: Refusal::FilesFull, why: None });
     };
     Ok(Some(OpenedFile::Begun { status, fields, first: bytes, file, next: first + piece as u64, left }))

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::limits::{PIECE_BYTES, UNTAKEN_BYTES_MAX};
-use super::open_file::{KeptFile, OpenFileBudget};
+use super::open_file::KeptFile;
 use super::opening::{self, FileRefused, OpenedFile};
 use super::wanted::WantedFile;
+use crate::descriptors::DescriptorBudget;
 
 #[derive(Debug)]
 pub enum Transfer {
@@ -48,8 +49,8 @@ pub struct Piece {
 }
 
 impl FileOpening {
-    pub fn open(&self, places: &OpenFileBudget) -> Result<OpenedFile, FileRefused> {
-        let opened = catch_unwind(AssertUnwindSafe(|| opening::open(&self.wanted, self.is_head, places)));
+    pub fn open(&self, descriptors: &DescriptorBudget) -> Result<OpenedFile, FileRefused> {
+        let opened = catch_unwind(AssertUnwindSafe(|| opening::open(&self.wanted, self.is_head, descriptors)));
         opened.unwrap_or_else(|_| Err(FileRefused::by_a_bug()))
     }
 }

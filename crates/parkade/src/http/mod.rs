@@ -44,6 +44,8 @@ use self::lot::{Lot, Outbox};
 use self::request_table::{Client, RequestTable};
 use self::socket::Peer;
 
+use crate::descriptors::DescriptorBudget;
+
 pub use self::connection::StreamedContent;
 pub use self::head::Head;
 #[cfg(test)]
@@ -105,7 +107,7 @@ pub struct Http {
 }
 
 impl Http {
-    pub fn new(listeners: Vec<listen::HttpListener>, setup: Setup) -> io::Result<Self> {
+    pub fn new(listeners: Vec<listen::HttpListener>, setup: Setup, descriptors: DescriptorBudget) -> io::Result<Self> {
         let (sender, inbox) = mpsc::unbounded_channel();
         let (draining, watched) = watch::channel(false);
         let budget = Budget::new(setup.limits.requests_bytes_max);
@@ -120,7 +122,7 @@ impl Http {
             draining: watched,
         };
         Ok(Self {
-            lot: Lot::new(listeners, setup, budget, Arc::clone(&shared.connection_count))?,
+            lot: Lot::new(listeners, setup, budget, Arc::clone(&shared.connection_count), descriptors)?,
             requests: RequestTable::default(),
             shared,
             inbox,

@@ -26,6 +26,7 @@ use super::listen::HttpListener;
 use super::request_table::{Client, RequestTable};
 use super::tick::Tick;
 use super::{HttpEvent, Setup};
+use crate::descriptors::DescriptorBudget;
 use crate::poll::PollSet;
 use crate::share::Share;
 
@@ -45,6 +46,7 @@ pub struct Lot {
     /// Where the search for connections that take too long continues, if it has begun.
     sweeping: Option<usize>,
     http2_count: Arc<AtomicUsize>,
+    descriptors: DescriptorBudget,
     began: Instant,
 }
 
@@ -61,6 +63,7 @@ impl Lot {
         setup: Setup,
         budget: Budget,
         http2_count: Arc<AtomicUsize>,
+        descriptors: DescriptorBudget,
     ) -> io::Result<Self> {
         let poll = PollSet::new(TURN_EVENTS_MAX)?;
         let acceptor = Acceptor::new(listeners, poll.registry())?;
@@ -73,6 +76,7 @@ impl Lot {
             leaving: VecDeque::new(),
             sweeping: None,
             http2_count,
+            descriptors,
             began: Instant::now(),
         };
         lot.set_time();
@@ -292,12 +296,13 @@ impl Lot {
     }
 
     fn accept(&mut self) {
-        let Self { acceptor, slots, poll, http2_count, .. } = self;
+        let Self { acceptor, slots, poll, http2_count, descriptors, .. } = self;
         // HTTP/2 connections have left the slab, but not their descriptors.
         let elsewhere = http2_count.load(Ordering::Relaxed);
-        let count_max = slots.context.setup.limits.connection_count_max.saturating_sub(elsewhere);
-        acceptor.accept(slots.count(), count_max, |socket, peer| {
+        let count_max = slots.context.setup.limits.connection_count_max.min(descriptors.connections_max_now());
+        acceptor.accept(slots.count(), count_max.saturating_sub(elsewhere), |socket, peer| {
             slots.admit(socket, peer, poll.registry());
+            descriptors.set_connections(slots.count() + elsewhere);
             slots.count()
         });
     }
@@ -306,6 +311,7 @@ impl Lot {
     pub fn sweep(&mut self) {
         self.sweeping = self.sweeping.or(Some(0));
         self.acceptor.resume();
+        self.descriptors.set_connections(self.slots.count() + self.http2_count.load(Ordering::Relaxed));
     }
 
     fn go_on_sweeping(&mut self, outbox: &mut Outbox<'_>) {
