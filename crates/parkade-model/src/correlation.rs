@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::write_hex;
+
 /// The id of a request as its client, its application and the logs know it. Copying one takes no allocation.
 #[derive(Clone, PartialEq, Eq)]
 pub enum RequestIdText {
@@ -142,14 +144,6 @@ fn read_hex<const COUNT: usize>(digits: &[u8]) -> Option<[u8; COUNT]> {
         *byte = value(pair[0])? << 4 | value(pair[1])?;
     }
     Some(bytes)
-}
-
-fn write_hex(bytes: &[u8], digits: &mut [u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
-    }
 }
 
 fn ascii(digits: &[u8]) -> &str {

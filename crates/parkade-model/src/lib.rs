@@ -16,6 +16,7 @@
 //! | jobs, and the bounds of their queues | `job`, `queue` |
 //! | what a worker is for | `worker` |
 //! | the time of day | `wall` |
+//! | hexadecimal digits | `hex` |
 //! | limits of the values checked here | `limits` |
 
 mod channel;
@@ -23,6 +24,7 @@ mod correlation;
 mod cursor;
 mod ending;
 mod event_name;
+mod hex;
 mod id;
 mod id_map;
 mod job;
@@ -38,6 +40,7 @@ pub use correlation::{Correlation, RequestIdText, TraceParent};
 pub use cursor::{Cursor, CursorError};
 pub use ending::{Ending, Reason, Refusal};
 pub use event_name::{EventName, EventNameError};
+pub use hex::write_hex;
 pub use id::{
     BadJobId, DatabaseId, HistoryId, JobId, LeaseId, MessageId, PayloadId, QueryId, QueueId, RequestId, TableId,
     WorkerId,

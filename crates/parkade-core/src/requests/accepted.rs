@@ -21,21 +21,18 @@ pub fn route(step: &mut Step<'_>, life: Accepted, destination: Destination) -> L
             enqueue(step, life, Work::Fallback { table }, deadline)
         }
         Destination::Wait { route, wait, then, deadline } => {
-            let journey = leave(step, life);
-            let mut journey = step.queued(journey);
+            let mut journey = end_queueing(step, life);
             journey.set_patience(deadline.into());
             journey.silence(step.cx);
             park(step, journey, route, wait, then)
         }
         Destination::Constant { route } => {
-            let journey = leave(step, life);
-            let journey = step.queued(journey);
+            let journey = end_queueing(step, life);
             step.cx.effects.push(Effect::Http(HttpEffect::Constant { request: step.request, route }));
             step.done(journey)
         }
         Destination::Preflight => {
-            let journey = leave(step, life);
-            let journey = step.queued(journey);
+            let journey = end_queueing(step, life);
             step.cx.effects.push(Effect::Http(HttpEffect::Preflight { request: step.request }));
             step.done(journey)
         }
@@ -58,8 +55,7 @@ pub fn expire(step: &mut Step<'_>, mut life: Accepted) -> Life {
 }
 
 pub fn cancel(step: &mut Step<'_>, life: Accepted, reason: Reason) -> Life {
-    let journey = leave(step, life);
-    let journey = step.queued(journey);
+    let journey = end_queueing(step, life);
     step.tell_client(reason, Refusal::QueuedTooLong);
     step.cancelled(journey, reason)
 }
@@ -85,6 +81,12 @@ fn await_routes(step: &mut Step<'_>, mut life: Accepted) -> Life {
 fn leave(step: &mut Step<'_>, life: Accepted) -> Journey {
     step.requests.queue.leave_unrouted(life.place);
     life.journey
+}
+
+/// It leaves, and no worker is needed: the time in the queue is over.
+fn end_queueing(step: &mut Step<'_>, life: Accepted) -> Journey {
+    let journey = leave(step, life);
+    step.queued(journey)
 }
 
 /// A route that is only a wait: there is no worker and no coroutine.

@@ -41,26 +41,28 @@ impl WaitResource {
 /// A wait for the core, and what it needs besides; or why it is invalid.
 pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, WaitResource), String> {
     match told {
-        WaitRequest::Timer { after } => Ok((Wait::Timer { after }, WaitResource::Nothing)),
-        WaitRequest::Next { channel, timeout, since } => {
-            Ok((Wait::Next { channel, timeout, since }, WaitResource::Nothing))
-        }
-        WaitRequest::Stream { channel, since } => Ok((Wait::Stream { channel, since }, WaitResource::Nothing)),
-        WaitRequest::History { channel, count } => Ok((Wait::History { channel, count }, WaitResource::Nothing)),
-        WaitRequest::Published { number } => Ok((Wait::Published { number }, WaitResource::Nothing)),
+        WaitRequest::Timer { after } => Ok(alone(Wait::Timer { after })),
+        WaitRequest::Next { channel, timeout, since } => Ok(alone(Wait::Next { channel, timeout, since })),
+        WaitRequest::Stream { channel, since } => Ok(alone(Wait::Stream { channel, since })),
+        WaitRequest::History { channel, count } => Ok(alone(Wait::History { channel, count })),
+        WaitRequest::Published { number } => Ok(alone(Wait::Published { number })),
         WaitRequest::Query(query) => Ok(works(queries::query(*query, databases))),
         WaitRequest::Begin(begin) => Ok(works(queries::begin(&begin, databases))),
         WaitRequest::Commit => Ok(works(queries::end(QueryWork::Commit))),
         WaitRequest::Rollback => Ok(works(queries::end(QueryWork::Rollback))),
-        WaitRequest::Stored => Ok((Wait::Stored, WaitResource::Nothing)),
-        WaitRequest::Branches => Ok((Wait::Branches, WaitResource::Nothing)),
+        WaitRequest::Stored => Ok(alone(Wait::Stored)),
+        WaitRequest::Branches => Ok(alone(Wait::Branches)),
         WaitRequest::Group { .. } => Err("several waits at a time: only of a function that returns them".to_owned()),
-        WaitRequest::Result { job, timeout } => Ok((Wait::Job { job, timeout }, WaitResource::Nothing)),
+        WaitRequest::Result { job, timeout } => Ok(alone(Wait::Job { job, timeout })),
         WaitRequest::File { path } => Ok((Wait::File, WaitResource::File(Source::Path(Path::new(&path).into())))),
         WaitRequest::Files(folder) => Ok((Wait::File, WaitResource::File(Source::Folder(Arc::new(*folder))))),
         WaitRequest::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
         WaitRequest::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
     }
+}
+
+fn alone(wait: Wait) -> (Wait, WaitResource) {
+    (wait, WaitResource::Nothing)
 }
 
 fn works((wait, work): (Wait, WorkRequest)) -> (Wait, WaitResource) {
@@ -241,7 +243,7 @@ pub fn group_outcome<'a>(
     if body.len() > INLINE_BODY_BYTES_MAX {
         return Some((WaitOutcome::Group { first, body: None }, Some(body)));
     }
-    Some((WaitOutcome::Group { first, body: Some(body.to_vec().into()) }, None))
+    Some((WaitOutcome::Group { first, body: Some(Vec::from(body).into()) }, None))
 }
 
 /// The query was abandoned, and its effect is not known yet.

@@ -4,7 +4,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
-use parkade_model::{Correlation, RequestId, RequestIdText, TraceParent};
+use parkade_model::{Correlation, RequestId, RequestIdText, TraceParent, write_hex};
 
 use crate::http::Head;
 
@@ -80,12 +80,8 @@ fn is_id(value: &[u8]) -> bool {
 }
 
 fn hex(number: u64) -> [u8; 16] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut digits = [0; 16];
-    for (pair, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
-    }
+    write_hex(&number.to_be_bytes(), &mut digits);
     digits
 }
 

@@ -351,19 +351,22 @@ impl Server {
             return tracing::error!("a bug in parkade: the core began a query that no request asked for");
         };
         let Start { query, database, .. } = *start;
-        let names = self.routes.names();
         let owner = self.core.owner_of(start.request);
         let is_postgres = self.databases.is_postgres(database);
         let own = self.traces.query(owner, query, self.now, || described(&self.databases, start, &request));
-        let by = (self.queries.has_comments() && is_postgres).then(|| {
+        let names;
+        let by = if self.queries.has_comments() && is_postgres {
+            names = self.routes.names();
             let route = self.clients.route_number(owner).and_then(|number| names.pattern(number));
             let asker = match (self.jobs.runs.job(owner), route) {
                 (Some((name, _)), _) => QueryOrigin::Job(name),
                 (None, Some(pattern)) => QueryOrigin::Route(pattern),
                 (None, None) => QueryOrigin::Unknown,
             };
-            (asker, own.or_else(|| self.clients.correlation(owner).trace))
-        });
+            Some((asker, own.or_else(|| self.clients.correlation(owner).trace)))
+        } else {
+            None
+        };
         let work = match self.queries.start(start, request, by, self.now) {
             Ok(work) => work,
             Err(failure) => return self.databases.end_without(query, QueryEnd::Failed(failure)),

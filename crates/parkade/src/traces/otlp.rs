@@ -1,5 +1,6 @@
 //! Spans as OTLP has them, in JSON (opentelemetry-proto, `ExportTraceServiceRequest`).
 
+use parkade_model::write_hex;
 use serde_json::{Value as Json, json};
 
 use super::settings::Collector;
@@ -61,11 +62,9 @@ fn attributes(all: &[(&str, AttributeValue)]) -> Vec<Json> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut digits, byte| {
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
+    let mut digits = vec![0; 2 * bytes.len()];
+    write_hex(bytes, &mut digits);
+    String::from_utf8_lossy(&digits).into_owned()
 }
 
 #[cfg(test)]

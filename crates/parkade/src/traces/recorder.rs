@@ -229,7 +229,8 @@ fn operation(statement: &str) -> String {
 
 /// Whether its text shows no values: they are its parameters, or there are none.
 fn is_parametrised(query: &QueryDescription<'_>) -> bool {
-    query.parameters > 0 || !query.text.contains(|character: char| character == '\'' || character.is_ascii_digit())
+    query.parameters > 0
+        || !query.text.contains(|character: char| "'\"$".contains(character) || character.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -299,6 +300,21 @@ mod tests {
         assert_eq!((spans[2].id, spans[4].id, spans[4].parent), (query.span, own.span, Some(parent(1).unwrap().span)));
         assert!(spans[2].attributes.contains(&("parkade.queue_us", AttributeValue::Number(1_000))));
         assert!(!recorder.is_recorded(ONE));
+    }
+
+    #[test]
+    fn a_text_that_may_show_a_value_is_not_recorded() {
+        let (without, with) = ("select a from t", "select a from t where b = $1");
+        for (text, parameters, shown) in [
+            (without, 0, true),
+            (with, 1, true),
+            ("select 'secret'", 0, false),
+            ("select $$secret$$", 0, false),
+            ("select \"secret\"", 0, false),
+            ("select a from t where b = 1234", 0, false),
+        ] {
+            assert_eq!(is_parametrised(&described(&Arc::from(text), parameters)), shown, "{text}");
+        }
     }
 
     #[test]
