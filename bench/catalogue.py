@@ -1,5 +1,6 @@
 """The servers that are compared: Parkade, with each of its peers."""
 
+import hashlib
 import os
 import re
 import shlex
@@ -19,13 +20,14 @@ def parkade(app: str, workers: int = 1, label: str = "", flags: Sequence[str] = 
     """`app` is a file in bench/apps; PARKADE_FLAGS may add flags to the command."""
 
     def command(ports: Ports) -> list[str]:
+        added = [*flags, *shlex.split(os.environ.get("PARKADE_FLAGS", ""))]
         return [
             *(str(parkade_binary()), "serve", f"bench/apps/{app}.py:app"),
             *("--bind", f"127.0.0.1:{ports.main}"),
             *("--admin", f"127.0.0.1:{ports.admin}"),
             *("--workers", str(workers)),
-            *flags,
-            *shlex.split(os.environ.get("PARKADE_FLAGS", "")),
+            *([] if "--state" in added else ["--state", str(_state_of(parkade_binary()))]),
+            *added,
         ]
 
     return Recipe(
@@ -37,6 +39,11 @@ def parkade(app: str, workers: int = 1, label: str = "", flags: Sequence[str] = 
         status="http://127.0.0.1:{admin}/status",
         waiting=parked_lives,
     )
+
+
+def _state_of(binary: Path) -> Path:
+    """Each build has its own: an older one refuses the file of a newer one."""
+    return TEMPORARY / "state" / hashlib.sha256(str(binary.absolute()).encode()).hexdigest()[:8]
 
 
 def granian() -> Recipe:
