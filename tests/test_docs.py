@@ -184,3 +184,31 @@ def test_every_link_between_documents_leads_somewhere(path: Path) -> None:
     for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text()):
         if "://" not in link and not link.startswith("mailto:"):
             assert (path.parent / link).exists(), f"{path.name}: {link}"
+
+
+def places(path: Path) -> dict[str, str]:
+    """The anchors of a document, each with the heading that it leads to, as far as there is one."""
+    found: dict[str, str] = {}
+    waiting: list[str] = []
+    is_code = False
+    for line in path.read_text().splitlines():
+        is_code ^= line.lstrip().startswith("```")
+        waiting += re.findall(r'<a id="([^"]+)">', line)
+        if not is_code and (heading := re.match(r"#+ (.*)", line)):
+            slug = re.sub(r"[^\w -]", "", heading[1].lower()).replace(" ", "-")
+            found |= dict.fromkeys([slug, *waiting], heading[1])
+            waiting = []
+        elif line.strip() and not line.startswith("<a id="):
+            found |= dict.fromkeys(waiting, "")
+            waiting = []
+    return found
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_to_a_heading_leads_to_it(path: Path) -> None:
+    for name, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", path.read_text()):
+        if "://" not in name and (not name or name.endswith(".md")):
+            assert anchor in places(path.parent / name if name else path), f"{path.name}: {name}#{anchor}"
+    for text, anchor in re.findall(r"^\* \[(.*)\]\(#(.*)\)$", path.read_text(), re.MULTILINE):
+        heading = places(path)[anchor]
+        assert heading.startswith(text), f"the contents of {path.name} say {text}, but lead to {heading}"
