@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +89,11 @@ def test_logging_keeps_level_logger_and_fields(serve: Serve, kind: Kind, number:
     record = found(server, said("told"))
     assert (record["level"], record["logger"], record["route"]) == (level, "shop", "GET /log/{level:int}")
     assert (record["count"], record["who"], record["extra_level"]) == (3, {"name": "Ana"}, "mine")
+
+
+def test_the_log_tells_which_event_loop_runs_coroutines(serve: Serve) -> None:
+    server = serve("coroutines", log_format="json", log_level="debug")
+    assert re.fullmatch("coroutines run on (asyncio|uvloop).*", found(server, said("coroutines run on"))["message"])
 
 
 def test_the_level_of_the_server_is_that_of_logging(serve: Serve, kind: Kind) -> None:

@@ -80,6 +80,7 @@ def test_a_server_starts_without_its_database_and_says_so_until_it_comes(serve: 
     fragile.halt()
     server = without(serve, fragile.url)
     server.until(lambda status: status["databases"]["default"]["state"] == "down", 15)
+    server.until_logged("cannot connect to the database .* yet: .*; queries wait for it for 5 s")
     code, told = server.admin("GET", "/health/ready")
     assert (code, "default" in json.loads(told)["reason"]) == (503, True)
     assert server.admin("GET", "/health/live")[0] == 200
@@ -93,6 +94,11 @@ def test_a_server_starts_without_its_database_and_says_so_until_it_comes(serve: 
         assert "retry-after" in answer
         assert watch.seconds < BUSY, way
     assert database(server)["why"]
+    server.until_logged("the database .* cannot be reached: ")
+    log = server.log()
+    assert log.index(" yet: ") < log.index("cannot be reached: ")
+    assert log.count(" yet: ") == 1
+    assert 'sqlstate="-"' not in log
     fragile.start()
     server.until(lambda status: status["databases"]["default"]["state"] == "up", 15)
     assert server.admin("GET", "/health/ready")[0] == 200

@@ -65,7 +65,7 @@ impl Reaching {
     }
 
     /// An attempt that began at `since` has failed. `has_others`: there are other connections, so the database can be
-    /// reached nevertheless.
+    /// reached nevertheless. Whether queries begin to wait for a database that could be reached before, or is new.
     pub(crate) fn failed(
         &mut self,
         now: Instant,
@@ -73,13 +73,14 @@ impl Reaching {
         refusal: DialRefusal,
         has_others: bool,
         random: &mut fastrand::Rng,
-    ) {
+    ) -> bool {
         self.back_off.failed(now, random);
         if has_others {
-            return;
+            return false;
         }
         let why = refusal.why;
         let before = std::mem::replace(&mut self.reachability, Reachability::Untried);
+        let was_failing = matches!(before, Reachability::Failing { .. } | Reachability::Down { .. });
         self.reachability = match before {
             _ if refusal.kind == FailureKind::Denied => {
                 self.back_off.wait(now, DENIED_RETRY);
@@ -91,6 +92,7 @@ impl Reaching {
                 Reachability::Failing { since, why }
             }
         };
+        !was_failing && matches!(self.reachability, Reachability::Failing { .. })
     }
 
     /// Whether it has just been given up.

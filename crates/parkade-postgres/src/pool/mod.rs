@@ -438,8 +438,12 @@ impl Pool {
         let has_others = self.slots.has_connected();
         let is_denied = refusal.kind == FailureKind::Denied && !has_others;
         let cx = &mut self.cx;
-        tracing::debug!(database = %cx.config.name, "cannot connect to the database: {}", refusal.why);
-        cx.reach.failed(cx.now, since, refusal, has_others, &mut cx.random);
+        let (name, why) = (cx.config.name.clone(), refusal.why.clone());
+        tracing::debug!(database = %name, "cannot connect to the database: {why}");
+        if cx.reach.failed(cx.now, since, refusal, has_others, &mut cx.random) {
+            let patience = cx.config.options.connect_timeout.as_secs();
+            tracing::warn!(database = %name, "cannot connect to the database {name} yet: {why}; queries wait for it for {patience} s");
+        }
         if is_denied {
             cx.fail_if_refused();
         }

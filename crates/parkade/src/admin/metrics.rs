@@ -57,7 +57,12 @@ fn server(page: &mut Page, report: &Report) {
     if let Some(bytes) = report.memory.resident_bytes {
         page.single("resident_bytes", MetricType::Gauge, "Resident memory of the core.", bytes);
     }
-    page.single("parked_bytes", MetricType::Gauge, "Memory held for parked requests.", report.memory.parked_bytes);
+    page.single(
+        "parked_bytes",
+        MetricType::Gauge,
+        "Size of what is kept for parked requests: states, responses, requests; not what each of them costs by itself.",
+        report.memory.parked_bytes,
+    );
     page.single(
         "request_bytes",
         MetricType::Gauge,

@@ -290,7 +290,7 @@ impl Queries {
         now: Moment,
     ) {
         let QueryEnd::Failed(failure) = end else { return };
-        let (sqlstate, message, query) = (failure.sqlstate.as_deref().unwrap_or("-"), &failure.message, &failed.text);
+        let (sqlstate, message, query) = (failure.sqlstate.as_deref(), &failure.message, &failed.text);
         let is_news = match failure.kind {
             // It follows from an earlier failure, which has been logged.
             FailureKind::NoTransaction => false,

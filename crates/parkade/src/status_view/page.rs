@@ -102,7 +102,7 @@ fn connections(report: &Report) -> String {
 fn memory(report: &Report) -> String {
     let resident = report.memory.resident_bytes.map_or_else(|| "?".into(), size);
     let (parked, requests) = (report.memory.parked_bytes as u64, report.memory.request_bytes as u64);
-    format!("resident {resident}   parked {}   requests {}", size(parked), size(requests))
+    format!("resident {resident}   kept for parked {}   requests {}", size(parked), size(requests))
 }
 
 fn counts(report: &Report) -> String {

@@ -64,7 +64,7 @@ workers       1
               id  pid   state  generation  held  awaiting  requests  jobs  resident  age
               1   4243  busy   2           1     0         99        7               0.0 s
 connections   http1 201   http2 0 of 0
-memory        resident 7.0 MiB   parked 98 KiB   requests 0 B
+memory        resident 7.0 MiB   kept for parked 98 KiB   requests 0 B
 log           lines dropped 0
 counts        accepted 0   answered 0   cancelled 0   refused 0   parked 0
               published 0   delivered 0   workers died 0   killed 0

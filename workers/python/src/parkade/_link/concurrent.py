@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import threading
@@ -50,6 +51,7 @@ def run(link: Link, session: Session, application: Application, threads: int = 1
 
 async def _run(link: Link, session: Session, application: Application, threads: int) -> str:
     loop = asyncio.get_running_loop()
+    logging.getLogger("parkade").debug("coroutines run on %s", type(loop).__module__)
     concurrent = Concurrent(loop, session, application)
     port.connect(concurrent)
     await application.start_concurrent()
