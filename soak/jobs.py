@@ -144,7 +144,7 @@ def _check_rest(served: Served, ledger: Ledger) -> None:
     while time.monotonic() - calm_since < CALM_SECONDS:
         told = served.status()
         jobs = told["jobs"]
-        left = {name: jobs[name] for name in ("waiting", "scheduled", "running", "dead", "unknown") if jobs[name]}
+        left = {name: jobs[name] for name in ("ready", "scheduled", "running", "dead", "unknown") if jobs[name]}
         left |= {name: count for name, count in told["lives"].items() if count}
         if left:
             calm_since = time.monotonic()

@@ -154,6 +154,14 @@ def test_a_slow_query_ends_in_the_database_when_its_tab_is_closed(browser: Brows
     assert browser.problems == []
 
 
+def test_no_code_on_the_page_is_cut_off(browser: Browser, demo: Server) -> None:
+    page = browser.open(url(demo))
+    page.until('document.querySelectorAll("pre").length > 4')
+    page.run('for (const details of document.querySelectorAll("details")) details.open = true')
+    wide = '[...document.querySelectorAll("pre")].filter((pre) => pre.scrollWidth > pre.clientWidth)'
+    assert page.run(f"{wide}.map((pre) => pre.textContent).join()") == ""
+
+
 def test_an_auction_after_a_restart_says_that_it_begins_anew(browser: Browser, serve: Serve) -> None:
     port, admin = free_port(), free_port()
     settings = {"bind": f"127.0.0.1:{port}", "admin": f"127.0.0.1:{admin}"}

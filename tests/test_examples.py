@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -69,6 +70,30 @@ def test_pages_of_examples_share_one_stylesheet(name: str, serve: Serve, tmp_pat
     assert "<style>" not in page.text
     sheet = next(part for part in page.text.split('"') if part.endswith("style.css"))
     assert server.get(sheet).text == (ROOT / "examples/style.css").read_text()
+
+
+# What it takes to read WCAG's AA: https://www.w3.org/TR/WCAG22/#contrast-minimum
+CONTRAST_MIN = 4.5
+
+
+def luminance(colour: str) -> float:
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
+def test_texts_of_pages_can_be_read(mode: int) -> None:
+    """Also those of buttons that are disabled, which are `--soft`."""
+    palette = re.findall(r":root \{(.*?)\}", (ROOT / "examples/style.css").read_text(), re.DOTALL)[mode]
+    colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", palette))
+    for text, ground in [
+        *((text, ground) for text in ("ink", "soft", "accent", "good", "bad") for ground in ("paper", "card")),
+        ("ink", "code"),
+        ("on-accent", "accent"),
+    ]:
+        light, dark = sorted((luminance(colours[text]), luminance(colours[ground])), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= CONTRAST_MIN, (text, ground)
 
 
 # Hola

@@ -71,7 +71,7 @@ def listed(server: Server, **filters: object) -> list[dict[str, Any]]:
 
 
 def jobs_by_state(status: Any) -> dict[str, int]:
-    states = ("waiting", "scheduled", "running", "dead", "unknown", "completed", "cancelled")
+    states = ("ready", "scheduled", "running", "dead", "unknown", "completed", "cancelled")
     return {state: status["jobs"][state] for state in states}
 
 
@@ -424,7 +424,7 @@ def test_the_status_counts_jobs_by_state(server: Server, ran: Ran) -> None:
     status = server.until(
         lambda status: (
             jobs_by_state(status)
-            == {"waiting": 3, "scheduled": 1, "running": 1, "dead": 2, "unknown": 0, "completed": 0, "cancelled": 0}
+            == {"ready": 3, "scheduled": 1, "running": 1, "dead": 2, "unknown": 0, "completed": 0, "cancelled": 0}
         )
     )
     assert (status["jobs"]["queues"]["single"], status["jobs"]["queues"]["default"]) == (3, 1)

@@ -120,7 +120,7 @@ def counting() -> Response:
 # The core's numbers
 
 
-JOB_STATES = ["waiting", "running", "completed", "cancelled", "dead"]
+JOB_STATES = ["ready", "running", "completed", "cancelled", "dead"]
 
 
 @app.get("/numbers")

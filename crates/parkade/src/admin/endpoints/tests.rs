@@ -168,7 +168,7 @@ async fn the_status_has_the_shape_that_others_read() {
         "waits": {}, "queue_wait": null, "channels": { "count": 0, "messages": 0, "bytes": 0, "busiest": [] },
         "databases": {},
         "jobs": {
-            "waiting": 0, "scheduled": 0, "running": 0, "dead": 0, "unknown": 0, "completed": 0, "cancelled": 0,
+            "ready": 0, "scheduled": 0, "running": 0, "dead": 0, "unknown": 0, "completed": 0, "cancelled": 0,
             "oldest": null, "queues": {}, "queued": 0, "parked": 0, "watched": 0,
         },
         "workers": [],

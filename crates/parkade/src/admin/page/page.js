@@ -445,7 +445,7 @@ let jobsLook = "";
 let jobsAsked = 0;
 
 function showJobs({ report, runs }) {
-  const counts = { ...report.jobs, ready: report.jobs.waiting };
+  const counts = report.jobs;
   const all = STATES.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
   const items = [{ kind: "", text: "all", many: all }, ...STATES.map((state) => ({ kind: state, text: state, many: counts[state] ?? 0 }))];
   chips($("#job-states"), items, chosen.state, (state) => {

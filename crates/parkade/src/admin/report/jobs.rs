@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The contents of the store, as of the last second or so; empty if nothing was ever stored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobsReport {
-    /// Those that are ready.
-    pub waiting: u64,
+    pub ready: u64,
     /// Those that are not due yet.
     pub scheduled: u64,
     pub running: u64,
@@ -35,7 +34,7 @@ pub struct JobsReport {
 impl JobsReport {
     pub fn new(counts: &JobCounts, oldest: Option<f64>) -> Self {
         Self {
-            waiting: counts.ready,
+            ready: counts.ready,
             scheduled: counts.scheduled,
             running: counts.running,
             dead: counts.dead,
@@ -58,7 +57,7 @@ impl JobsReport {
         JobState::ALL.map(|state| {
             let count = match state {
                 JobState::Scheduled => self.scheduled,
-                JobState::Ready => self.waiting,
+                JobState::Ready => self.ready,
                 JobState::Running => self.running,
                 JobState::Completed => self.completed,
                 JobState::Dead => self.dead,

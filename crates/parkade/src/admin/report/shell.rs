@@ -316,7 +316,7 @@ mod tests {
         let channel = &report.channels.busiest[0];
         assert_eq!((&*channel.name, channel.next, &*channel.cursor), ("auction/7", 4, "1a.5"));
         assert_eq!((report.limits.deadline, report.counts.published, report.memory.parked_bytes), (Some(30.0), 5, 640));
-        assert_eq!((report.jobs.waiting, report.jobs.dead, report.jobs.oldest), (8, 9, Some(1.5)));
+        assert_eq!((report.jobs.ready, report.jobs.dead, report.jobs.oldest), (8, 9, Some(1.5)));
         assert_eq!((report.jobs.queued, report.jobs.parked), (2, 6), "no requests");
         assert_eq!((report.jobs.watched, report.memory.job_results), (5, 6));
         assert!(worker.role == "jobs" && report.memory.resident_bytes.is_some_and(|bytes| bytes > 100_000));

@@ -78,7 +78,7 @@ fn nothing_that_an_application_says_steers_the_terminal() {
     report.target = "\u{1b}]0;target\u{7}".into();
     report.channels.busiest[0].name = "\u{202e}channel".into();
     let queues = BTreeMap::from([("\u{1b}[2Jqueue\nworkers       0".into(), 1)]);
-    report.jobs = JobsReport { waiting: 1, queues, ..JobsReport::default() };
+    report.jobs = JobsReport { ready: 1, queues, ..JobsReport::default() };
     let page = text(&report);
     for shown in [r"\u{1b}]0;target\u{7}", r"\u{202e}channel", r"\u{1b}[2Jqueue\nworkers       0 1"] {
         assert!(page.contains(shown), "{page}");
@@ -95,7 +95,7 @@ fn a_server_with_nothing_to_do_has_a_short_page() {
 #[test]
 fn jobs_are_on_the_page_where_there_are_any() {
     let jobs = JobsReport {
-        waiting: 3,
+        ready: 3,
         dead: 1,
         running: 5,
         oldest: Some(7.25),
