@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from .conftest import Serve
 from .harness.client import Client
-from .harness.server import APPS, PYTHON, free_port, run
+from .harness.server import APPS, PARKADE, PYTHON, clean_environment, free_port, run
 from .harness.until import until
 
 BASIC = str(APPS / "basic.py")
@@ -100,6 +101,20 @@ def test_an_interpreter_without_the_package_is_named(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert f"It ran {python}, where the package parkade must be installed" in ended.stderr, ended.stderr
     assert "No module named parkade" in ended.stderr
+
+
+@pytest.mark.parametrize("is_link", [False, True], ids=["not executable", "a link that leads nowhere"])
+def test_the_interpreter_next_to_the_command_is_never_silently_another(is_link: bool, tmp_path: Path) -> None:
+    """Another one would not have the same packages."""
+    command, python = tmp_path / "parkade", tmp_path / "python"
+    command.symlink_to(Path(PARKADE).resolve())
+    if is_link:
+        python.symlink_to("/nowhere/python3")
+    else:
+        python.write_text("")
+    words = [command, "serve", BASIC, "--check", "--bind", "127.0.0.1:0"]
+    ended = subprocess.run(words, capture_output=True, text=True, env=clean_environment(), timeout=30)
+    assert (ended.returncode, f"cannot run the interpreter {python}: " in ended.stderr) == (2, True), ended.stderr
 
 
 def test_help_is_short_with_h_and_full_with_help() -> None:
