@@ -50,6 +50,15 @@ def test_every_public_name_has_a_description(name: str, value: Any) -> None:
         assert not value.__doc__.startswith(f"{value.__name__}("), name
 
 
+@pytest.mark.parametrize("verb", ["get", "post", "put", "patch", "delete", "query", "route"])
+def test_decorators_for_routes_show_their_help_and_their_parameters(verb: str) -> None:
+    for kind in (parkade.App, parkade.Router):
+        method = getattr(kind, verb)
+        assert inspect.isfunction(method)
+        assert method.__doc__
+        assert list(inspect.signature(method).parameters)[:2] == ["self", "path"]
+
+
 def _described(kind: type) -> Iterator[str]:
     """The attributes of a class with a text after them, which editors and the reference show."""
     [body] = [node.body for node in ast.parse(textwrap.dedent(inspect.getsource(kind))).body if hasattr(node, "body")]
