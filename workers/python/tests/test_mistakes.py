@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from parkade import App, Request, Response, SignatureError, Wait, after
+from parkade import App, Request, Response, SignatureError, Wait, after, query
 from parkade._loading import load
-from parkade.errors import LoadError
+from parkade.errors import InvalidResult, LoadError
 from parkade.testing import Client
 
 # While the application loads
@@ -43,6 +43,38 @@ def test_a_decorator_without_parentheses_names_itself_and_the_function(verb: str
 def test_a_handler_whose_parameters_cannot_be_read_is_refused() -> None:
     with pytest.raises(SignatureError, match=r"^/x: the parameters of builtins:dict cannot be read; write a function"):
         App().get("/x", dict)
+
+
+@pytest.mark.parametrize("constant", [object(), {"a": object()}, {"a": after(1)}])
+def test_a_constant_that_is_no_answer_is_refused(constant: object) -> None:
+    with pytest.raises(InvalidResult, match="which is not an answer"):
+        App().get("/x", constant)
+
+
+@pytest.mark.parametrize("answer", [{"rows": query("select 1")}, [after(1)]])
+def test_a_wait_inside_an_answer_is_to_be_awaited(answer: object) -> None:
+    with pytest.raises(InvalidResult, match=r"await the waits in it, in an async def, or return all_of"):
+        App().get("/x", answer)
+
+
+@pytest.mark.parametrize(("kind", "says"), [(list[bytes], r"several are list\[Upload\]"), (App, "parameter body")])
+def test_a_parameter_that_no_request_has_says_what_to_write(kind: Any, says: str) -> None:
+    def handler(thing: Any) -> None: ...
+
+    handler.__annotations__["thing"] = kind
+    with pytest.raises(SignatureError, match=f"nothing in a request is .*{says}"):
+        App().post("/x", handler)
+
+
+@pytest.mark.parametrize("text", ["a = %s", "a = %(name)s", "a = :name"])
+def test_placeholders_of_other_libraries_are_refused_where_the_query_is_written(text: str) -> None:
+    with pytest.raises(ValueError, match=r"are \$1, \$2…, not [%:]"):
+        query(f"select * from x where {text}", 1)
+
+
+@pytest.mark.parametrize("text", ["a = $1", "a = ?", "a::int = ?", "'10:30' < ?"])
+def test_placeholders_of_ours_are_not(text: str) -> None:
+    query(f"select * from x where {text}", 1)
 
 
 @pytest.mark.parametrize("key", [lambda: "x", 200, 700, "404", object])

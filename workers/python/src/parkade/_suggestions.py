@@ -75,6 +75,7 @@ _BEFORE = "write @app.before over a function of the request"
 _AFTER = "write @app.after over a function of the request and the response"
 _START = "write @app.on_start, or @app.on_stop, over a function without parameters"
 _ERROR = "write @app.error(404), or @app.error(KeyError)"
+_RECURRING = "write @app.every('5 minutes'), or @app.cron('0 3 * * *'), over the function"
 _INCLUDE = "write app.include(router, prefix='/…')"
 
 _IMPORT = re.compile(r"cannot import name '(?P<name>\w+)' from 'parkade'")
@@ -134,6 +135,9 @@ _ELSEWHERE = {
     "head": "app.get answers HEAD too",
     "options": _METHODS,
     "task": "write @app.job",
+    "schedule": _RECURRING,
+    "scheduled": _RECURRING,
+    "periodic_task": _RECURRING,
     "url_for": "write app.path(name, …)",
     "test_client": "write parkade.testing.Client(app)",
     "state": "each worker is a process of its own: a global variable holds what its handlers share",

@@ -12,6 +12,7 @@ import msgspec
 from .._limits import HEADERS_MAX, INLINE_MAX
 from .._link.answers import AsyncChunks, Chunks, Streamed
 from .._waits.message import encode_other
+from .._waits.wait import Wait
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from ..errors import InvalidResult
@@ -146,8 +147,16 @@ def _content(body: object) -> tuple[bytes | str | None, str | None]:
                 ) from error
 
 
+def check_content(body: object) -> None:
+    """Raises `InvalidResult` for a whole body that cannot be sent, however long it is."""
+    _content(body)
+
+
 def _instead_of(body: object) -> str:
     """What to return instead."""
+    parts = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
+    if any(isinstance(part, Wait) for part in parts):
+        return "await the waits in it, in an async def, or return all_of(…).then(function)"
     if isinstance(body, CoroutineType):
         body.close()  # or Python would say that it was never awaited
         return "write async def, and await it"

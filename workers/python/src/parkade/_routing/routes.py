@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +18,7 @@ from .._limits import HEADERS_MAX, PATH_MAX
 from .._mappings import Headers
 from .._origin import handler_of, source_of
 from .._requests.request import Request
-from .._responses.encoding import SHORT_TEXT, TEXT_HEAD, encode_kept, encode_string, inline
+from .._responses.encoding import SHORT_TEXT, TEXT_HEAD, check_content, encode_kept, encode_string, inline
 from .._responses.response import Response, normalise
 from .._sql.outcomes import shape_of
 from .._sql.transactions import Statement
@@ -171,6 +171,8 @@ def make_route(
         made = target if isinstance(target, Wait) else normalise(target, 200)
         if isinstance(made, Wait):
             park(made, None)  # refuses an answer that the core cannot keep, now rather than at the first request
+        elif not isinstance(made.body, Iterator | AsyncIterator):
+            check_content(made.body)
         return Route(methods, pattern, made, deadline, name or pattern.path, None, (scope,), about, cors)
     try:
         inspect.signature(target)

@@ -114,8 +114,17 @@ def _convert(told: str, name: str, kind: Any, item: Any) -> Convert:
     except TypeError as error:
         raise SignatureError(f"{told}: {error} (the parameter {name})") from None
     if convert is None:
-        raise SignatureError(f"{told}: nothing in a request is {name_of(kind)} (the parameter {name})")
+        raise SignatureError(
+            f"{told}: nothing in a request is {name_of(kind)} (the parameter {name}); {_instead_of(kind, item)}"
+        )
     return convert
+
+
+def _instead_of(kind: Any, item: Any) -> str:
+    """What to annotate a parameter with, instead of what no request has."""
+    if bare(kind if item is None else item) in (bytes, bytearray):
+        return "a file is Upload, several are list[Upload], and bytes are the whole body if the parameter is named body"
+    return "a field is text, a number, a date, a UUID, an Enum or a list of these; objects come in the parameter body"
 
 
 def _checks_of_list(told: str, name: str, kind: Any) -> list[Check]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, TypeVar, overload
 
 import msgspec
@@ -128,7 +129,13 @@ def statement(sql: str, parameters: tuple[object, ...], options: p.QueryOptions)
     """A statement, for PARK. Raises as `query` does."""
     if not isinstance(sql, str):
         raise TypeError(f"a statement is text, not {article_of(type(sql).__name__)}")
+    if parameters and "$" not in sql and "?" not in sql and (other := _OTHER_PLACEHOLDER.search(sql)):
+        raise ValueError(f"the placeholders of a statement are $1, $2…, not {other[0]}: {sql}")
     return p.Query(sql, carried(parameters), options)
+
+
+_OTHER_PLACEHOLDER = re.compile(r"%s|%\(\w+\)s|(?<![:\w]):[a-z_]\w*", re.ASCII | re.IGNORECASE)
+"""Those of psycopg and SQLAlchemy; `::` is a cast."""
 
 
 def options(database: str, deadline: float | None, int8: Int8, within: bool = False) -> p.QueryOptions:

@@ -150,7 +150,7 @@ class Signature:
                 return {each: decode(raw) for each, raw in value.items()}
             return decode(value)
         except (msgspec.MsgspecError, ValueError) as error:
-            raise TypeError(f"{name}: its argument {key}: {error}") from error
+            raise TypeError(f"{name}: its argument {key}: {error}") from None
 
 
 class _Direct:
