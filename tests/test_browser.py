@@ -99,6 +99,8 @@ def test_an_echo_comes_back_after_two_seconds_while_no_worker_is_busy(browser: B
     status = demo.until(lambda status: status["waits"]["timer"]["count"] == 1)
     assert status["lives"]["parked"] == 2
     page.until('Number(document.querySelector("#parked").textContent) === 2')
+    page.until('document.querySelector("#most").textContent === "at most 2"')
+    assert page.run('document.querySelector("figcaption").textContent.startsWith("parked, last minute")')
     page.until(f'document.querySelector("#busy").textContent === "0 of {len(demo.workers())}"')
     page.until('document.querySelector("#echo-told").textContent.includes("olá <b>")')
     assert page.run('document.querySelector("#echo-told b") === null'), "what is typed stays text"
