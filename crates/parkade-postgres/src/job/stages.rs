@@ -220,6 +220,6 @@ fn check_count(query: &Query, statement: &Statement) -> Result<(), QueryFailure>
     if given == wanted {
         return Ok(());
     }
-    let message = format!("the statement has {wanted} placeholders, and {given} parameters were given");
+    let message = format!("placeholders in the statement: {wanted}, parameters given: {given}");
     Err(QueryFailure::new(FailureKind::ParameterCount, message))
 }

@@ -12,7 +12,7 @@ pub fn bind(statement: &mut CachedStatement<'_>, parameters: &[Parameter]) -> Re
     let numbers = numbers(statement)?;
     let wanted = numbers.iter().copied().max().unwrap_or(0);
     if wanted != parameters.len() {
-        let message = format!("the statement has {wanted} placeholders and was given {} parameters", parameters.len());
+        let message = format!("placeholders in the statement: {wanted}, parameters given: {}", parameters.len());
         return Err(QueryFailure::new(FailureKind::ParameterCount, message).into());
     }
     for (index, number) in numbers.into_iter().enumerate() {

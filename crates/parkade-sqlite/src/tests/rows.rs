@@ -142,7 +142,7 @@ fn a_wrong_count_of_parameters_names_both_numbers() {
     for (text, wanted) in [("SELECT 1", 0), ("SELECT $1, $3", 3), ("SELECT ?, ?, ?", 3)] {
         let query = owner
             .submit(parkade_sql::DatabaseWork::Alone(super::owner::query(text, &[Parameter::Null, Parameter::Null])));
-        let message = format!("the statement has {wanted} placeholders and was given 2 parameters");
+        let message = format!("placeholders in the statement: {wanted}, parameters given: 2");
         assert_eq!(owner.message(query), message);
     }
     assert_eq!(owner.run_with("SELECT :name", &[Parameter::Null]), failed(FailureKind::Unsupported));

@@ -1,4 +1,4 @@
-//! Flags of other servers, which people type by habit: says what to write here instead.
+//! Flags and commands of other servers, which people type by habit: says what to write here instead.
 
 use std::ffi::OsString;
 
@@ -49,9 +49,21 @@ const HABITS: [(&[&str], Advice); 16] = [
     (&["--daemon", "-D", "--pid-file", "--pidfile"], Advice::Text(FOREGROUND)),
 ];
 
-/// The refusal of such a flag, if it is one; `arguments` is the whole command line.
+/// Commands that start other servers.
+const STARTING: [&str; 4] = ["run", "start", "up", "server"];
+
+/// The refusal of such a flag or command, if it is one; `arguments` is the whole command line.
 #[must_use]
 pub fn explain(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    if let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand)
+        && STARTING.contains(&command.as_str())
+    {
+        let text = format!(
+            "there is no `parkade {command}`: `parkade serve app.py` serves the application, and `parkade dev app.py` \
+             while you write it\n"
+        );
+        return clap::Error::raw(ErrorKind::InvalidSubcommand, text);
+    }
     let unknown = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(flag)) if error.kind() == ErrorKind::UnknownArgument => flag.as_str(),
         _ => return error,
@@ -127,6 +139,13 @@ mod tests {
             let told = refusal(line);
             assert!(told.contains(says), "{line}: {told}");
         }
+    }
+
+    #[test]
+    fn a_command_of_another_server_says_what_to_write() {
+        assert!(refusal("parkade run app.py").contains("there is no `parkade run`: `parkade serve app.py` serves"));
+        assert!(refusal("parkade start").contains("`parkade dev app.py`"));
+        assert!(refusal("parkade serv app.py").contains("'serve'"));
     }
 
     #[test]
