@@ -125,7 +125,7 @@ def test_a_daemon_that_outlives_its_worker_hides_no_death(
     (pid,) = server.worker_pids()
     daemon = leave_behind(server)
     running = server.connect().ask("GET", "/hold/never")
-    server.until_running(1)
+    server.until_begun("never")
     watch = Stopwatch()
     os.kill(pid, signal.SIGKILL)
     assert running.answer().status == 502

@@ -50,6 +50,7 @@ def test_a_killed_worker_takes_only_the_request_that_it_was_running(serve: Serve
     parked = server.waiting("/next/untouched", 20) + server.waiting("/next-then/untouched", 5)
     server.until_parked(25)
     running = server.connect().ask("GET", "/hold/never")
+    server.until_begun("never")
     server.until_running(1)
     queued = server.waiting("/hola/queued", 5)
     server.until(lambda status: status["lives"]["queued"] == 5)
@@ -76,6 +77,7 @@ def test_a_killed_worker_is_noticed_at_once_and_replaced_within_a_second(serve: 
         start = watch.seconds
         (pid,) = server.worker_pids()
         running = server.connect().ask("GET", "/hold/never")
+        server.until_begun("never")
         server.until_running(1)
         queued = server.connect().ask("GET", "/hola/queued")
         server.until(lambda status: status["lives"]["queued"] == 1)
@@ -96,7 +98,7 @@ def test_workers_that_die_together_are_all_back_at_once(serve: Serve, kind: Kind
     server = serve("basic", environment=kind, workers=6)
     start = watch.seconds
     running = server.waiting("/hold/never", 6)
-    server.until_running(6)
+    server.until_begun("never", 6)
     watch = Stopwatch()
     for pid in server.worker_pids():
         os.kill(pid, signal.SIGKILL)

@@ -131,6 +131,7 @@ def teapot() -> str:
 
 @app.get("/hold/{gate}")
 def hold_at(gate: str) -> str:
+    print(f"holds at {gate}", flush=True)
     hold(gate)
     return f"{os.getpid()}"
 

@@ -105,6 +105,7 @@ def read() -> list[str]:
 
 @app.get("/hold/{gate}")
 def hold_at(gate: str) -> str:
+    print(f"holds at {gate}", flush=True)
     hold(gate)
     return "held"
 

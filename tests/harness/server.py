@@ -239,6 +239,12 @@ class Server:
         watch = Stopwatch()
         return self.until(lambda status: status["lives"]["running"] == count and watch.seconds > PAUSE)
 
+    def until_begun(self, gate: str, count: int = 1) -> None:
+        """Waits until this many requests for `/hold/{gate}` have begun. One that is running may still lie in the pipe
+        of its worker: if that dies, another worker gets it.
+        """
+        self.until_logged(f"holds at {gate}", times=count)
+
     def until_zero(self, seconds: float = SECONDS) -> Status:
         """Waits until no request exists, in the core or in a worker."""
         return self.until(is_zero, seconds)
