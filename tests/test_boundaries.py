@@ -47,6 +47,7 @@ PYTHON_ORDER = [
     "_openapi",
     "_app",
     "_handling",
+    "_hosting",
     "testing",
     "_loading",
     "_own_files",

@@ -18,8 +18,9 @@ enum Advice {
 }
 
 const TLS: &str = "Parkade has no TLS of its own yet: put a proxy in front (docs/operations.md, Behind nginx)";
-const KIND: &str = "Parkade serves applications that are written for it (`from parkade import App`), with plain \
-                    functions and coroutines side by side; it does not run ASGI or WSGI applications";
+const KIND: &str = "Parkade sees by itself what it serves: applications that are written for it (`from parkade import \
+                    App`), with plain functions and coroutines side by side, and those of WSGI; it does not run ASGI \
+                    applications yet";
 const FOREGROUND: &str =
     "Parkade stays in the foreground: let systemd or a container run it (docs/operations.md, systemd)";
 

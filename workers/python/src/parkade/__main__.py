@@ -9,8 +9,11 @@ import os
 import sys
 from functools import partial
 
+from ._app import App
 from ._handling.handling import Handling
+from ._hosting.interfaces import WsgiCallable
 from ._link import blocking, concurrent, process, records
+from ._link.answers import Application
 from ._link.greeting import Stopped, greet, still_wanted
 from ._link.link import Link
 from ._loading import load
@@ -42,7 +45,7 @@ def main(arguments: list[str]) -> int:
         try:
             if info.get("dev"):
                 unused.watch()
-            application = Handling(load(arguments[0]), dev=bool(info.get("dev")))
+            application = _hosted(load(arguments[0]), dev=bool(info.get("dev")))
             still_wanted(link, session)
             # What was loaded lives as long as the worker: the collector need not look at it again.
             gc.collect()
@@ -60,6 +63,15 @@ def main(arguments: list[str]) -> int:
         log(f"parkade worker: {why}")
         return 1
     return 0
+
+
+def _hosted(loaded: App | WsgiCallable, dev: bool) -> Application:
+    """What a link runs. What no application needs is not imported."""
+    if isinstance(loaded, App):
+        return Handling(loaded, dev)
+    from ._hosting.wsgi import Wsgi
+
+    return Wsgi(loaded, dev)
 
 
 def _run_command(arguments: list[str]) -> int:

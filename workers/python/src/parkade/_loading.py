@@ -9,29 +9,43 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any, cast
 
 from ._app import App
+from ._hosting.interfaces import WsgiCallable, is_asgi, is_wsgi
 from ._log import format_error
 from ._suggestions import for_call, for_import
 from ._validation.annotations import article_of
 from .errors import LoadError
 
 
-def load(target: str) -> App:
-    """Imports the target; the folder of the file, or else the working directory, comes first on `sys.path`.
+def load(target: str) -> App | WsgiCallable:
+    """Imports the target; the folder of the file, or else the working directory, comes first on `sys.path`. Without a
+    name, a WSGI application may also be called `application`.
 
     Raises `LoadError`, with the traceback of the application's own frames when its code raised.
     """
     place, name = _split(target)
     module = _import_file(Path(place)) if _is_path(place) else _import_module(place)
-    found = module
+    found: Any = module
+    if ":" not in target and not _has(module, name) and callable(getattr(module, "application", None)):
+        name = "application"
     for part in name.split("."):
         if not _has(found, part):
             raise LoadError(f"{place} has no {part!r}{_nearest(part, found)}")
         found = getattr(found, part)
-    if not isinstance(found, App):
-        raise LoadError(f"{place}:{name} is {article_of(type(found).__name__)}, not a parkade.App")
-    return found
+    if isinstance(found, App):
+        return found
+    if is_asgi(found):
+        raise LoadError(
+            f"{place}:{name} is an ASGI application, which Parkade does not run yet: it runs its own (parkade.App) and "
+            "those of WSGI"
+        )
+    if not is_wsgi(found):
+        raise LoadError(
+            f"{place}:{name} is {article_of(type(found).__name__)}, neither a parkade.App nor a WSGI application"
+        )
+    return cast(WsgiCallable, found)
 
 
 def _split(target: str) -> tuple[str, str]:

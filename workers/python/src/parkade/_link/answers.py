@@ -49,7 +49,17 @@ class Attempted(Struct, frozen=True, gc=False):
     payload: bytes
 
 
-Answer: TypeAlias = bytes | Streamed | Parked | Attempted
+class Sent(Struct, frozen=True, gc=False):
+    """The code of the request has sent its answer itself, except for its end; not `is_whole`: up to a fault."""
+
+    is_whole: bool = True
+
+
+class ClientLeft(Exception):
+    """Nobody wants the rest of an answer."""
+
+
+Answer: TypeAlias = bytes | Streamed | Parked | Attempted | Sent
 """Bytes are a complete RESPONSE."""
 
 Coming: TypeAlias = Coroutine[Any, Any, Answer]

@@ -14,7 +14,7 @@ from .._limits import CREDIT_BLOCKING, SUSPENDED_MAX
 from .._session.events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Writable
 from .._session.session import Session
 from . import port
-from .answers import Answer, Application, Attempted, Chunks, Parked, Plain, Streamed
+from .answers import Answer, Application, Attempted, Chunks, ClientLeft, Parked, Plain, Sent, Streamed
 from .link import Link
 from .writer import Writer
 
@@ -88,6 +88,47 @@ class Blocking:
             while self._poll.poll(0) and (data := self._receive()):
                 self._kept += self._session.receive(data)
         return not self._session.held(stream) or stream in self._session.cancelled
+
+    def begin_answer(self, head: bytes, first: bytes) -> None:
+        """Begins the answer of the running request: a RESPONSE, encoded with nil for its body, and its first piece.
+
+        Returns when the client has room for more. Raises `ClientLeft` if nobody wants it.
+        """
+        self._hear()
+        begun = self._session.begin(self._running, head)
+        self._send(begun, first)
+
+    def send_answer(self, piece: bytes) -> None:
+        """Sends the next piece of an answer that has begun; otherwise the same."""
+        self._hear()
+        self._send(b"", piece)
+
+    def _send(self, begun: bytes, piece: bytes) -> None:
+        session, stream = self._session, self._running
+        if threading.get_ident() != self._thread:
+            raise RuntimeError("an answer is sent by the thread that its application runs in")
+        self.write(begun + session.data(stream, piece))
+        while session.blocked(stream):
+            if not (data := self._receive()):
+                raise ConnectionError("the core is gone")
+            self._keep(session.receive(data))
+        if stream in session.cancelled:
+            raise ClientLeft
+
+    def _hear(self) -> None:
+        """Reads what has arrived."""
+        while self._poll.poll(0) and (data := self._receive()):
+            self._keep(self._session.receive(data))
+
+    def _keep(self, events: list[Event]) -> None:
+        """What the core asks of the link is answered at once; the rest has to wait for the code that runs."""
+        for event in events:
+            if type(event) is Reply:
+                self.write(event.data)
+            elif type(event) is Pinged:
+                self.write(self._session.pong(event.token))
+            else:
+                self._kept.append(event)
 
     def parked_seconds(self, stream: int) -> float:
         return 0.0  # no coroutines here
@@ -172,6 +213,10 @@ class Blocking:
             self.write(session.respond(stream, answer))
             return
         match answer:
+            case Sent(is_whole=True):
+                self.write(session.finish(stream))
+            case Sent():
+                self.write(session.error(stream, "application"))
             case Parked(park=park):
                 self.write(session.park(stream, park))
             case Attempted(kind=kind, payload=payload):

@@ -1,0 +1,131 @@
+"""A WSGI application without a framework, checked by `wsgiref.validate`: what PEP 3333 allows, and what it forbids."""
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from wsgiref.validate import validator
+
+from gates import hold
+
+Environ = dict[str, Any]
+Start = Callable[..., Callable[[bytes], object]]
+
+TEXT = [("Content-Type", "text/plain")]
+
+
+class Body:
+    """Says that it was closed."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._pieces)
+
+    def close(self) -> None:
+        print("the body is closed", flush=True)
+
+
+def pieces_at(gate: str) -> Iterator[bytes]:
+    yield b"one "
+    hold(gate)
+    yield b"two"
+
+
+def broken() -> Iterator[bytes]:
+    yield b"one"
+    raise ValueError("in the middle")
+
+
+def endless() -> Iterator[bytes]:
+    while True:
+        yield b"x" * 65_536
+
+
+def checked(environ: Environ, start: Start) -> Iterable[bytes]:
+    path, body = environ["PATH_INFO"], environ["wsgi.input"]
+    if path == "/environ":
+        start("200 OK", [("Content-Type", "application/json")])
+        told = {name: value for name, value in environ.items() if isinstance(value, str | bool | tuple)}
+        return [json.dumps(told).encode()]
+    if path == "/echo":
+        start("200 OK", TEXT)
+        return [body.read(int(environ.get("CONTENT_LENGTH") or 0))]
+    if path == "/lines":
+        start("200 OK", TEXT)
+        return [b"|".join([body.readline(), body.read(2), *body])]
+    if path == "/nothing":
+        start("204 No Content", [])
+        return []
+    if path == "/empty":
+        start("200 OK", TEXT)
+        return Body([])
+    if path == "/pieces":
+        start("200 OK", TEXT)
+        return Body([b"one ", b"", b"two"])
+    if path.startswith("/held/"):
+        start("200 OK", TEXT)
+        return pieces_at(path.removeprefix("/held/"))
+    if path.startswith("/written/"):
+        write = start("200 OK", TEXT)
+        write(b"written, ")
+        hold(path.removeprefix("/written/"))
+        return Body([b"returned"])
+    if path == "/fields":
+        start("201 Created", [*TEXT, ("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")])
+        return [b"fields"]
+    if path == "/named":
+        start("200 OK", [*TEXT, ("X-Name", "J\xfcrgen")])
+        return [b""]
+    if path == "/file":
+        start("200 OK", TEXT)
+        return environ["wsgi.file_wrapper"](io.BytesIO(b"x" * 200_000), 8_192)  # type: ignore[no-any-return]
+    if path == "/replaced":
+        start("200 OK", TEXT)
+        try:
+            raise ValueError("before the body")
+        except ValueError:
+            start("503 Service Unavailable", TEXT, sys.exc_info())
+        return [b"replaced"]
+    start("404 Not Found", TEXT)
+    return [b"there is no such path"]
+
+
+def unchecked(environ: Environ, start: Start) -> Iterable[bytes]:
+    """Some of these are mistakes."""
+    path = environ["PATH_INFO"]
+    if path == "/hola/you":
+        start("200 OK", TEXT)
+        return [b"Hola you"]
+    if path == "/endless":
+        start("200 OK", TEXT)
+        return Body(endless())
+    if path == "/broken":
+        start("200 OK", TEXT)
+        return Body(broken())
+    if path == "/raises":
+        raise ValueError("at once")
+    if path == "/unstarted":
+        return [b"without start_response"]
+    if path == "/text":
+        start("200 OK", TEXT)
+        return ["text"]  # type: ignore[list-item]
+    if path == "/twice":
+        start("200 OK", TEXT)
+        start("200 OK", TEXT)
+    if path == "/status":
+        start("fine", TEXT)
+        return [b""]
+    if path == "/late":
+        start("200 OK", TEXT)(b"begun")
+        try:
+            raise ValueError("too late")
+        except ValueError:
+            start("500 Oh", TEXT, sys.exc_info())
+        return []
+    return validator(checked)(environ, start)  # type: ignore[arg-type]
+
+
+application = unchecked

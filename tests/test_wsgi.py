@@ -1,0 +1,254 @@
+"""WSGI applications: what PEP 3333 says, and Flask and Django unchanged."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Serve
+from .harness.client import Answer, Client, Closed
+from .harness.server import Server
+from .harness.until import until
+
+Ask = Callable[..., Answer]
+
+
+@pytest.fixture(scope="module")
+def shared(serve_for_all: Serve) -> Server:
+    return serve_for_all("raw_wsgi", workers=1)
+
+
+@pytest.fixture(params=["HTTP/1.1", "HTTP/2"])
+def ask(request: pytest.FixtureRequest, server: Server) -> Ask:
+    """Sends a request over each version."""
+
+    def over_1(target: str, method: str = "GET", body: bytes = b"", fields: tuple[tuple[str, str], ...] = ()) -> Answer:
+        with server.connect() as client:
+            lines = [f"{name}: {value}" for name, value in fields]
+            return client.ask(method, target, *lines, body=body).answer(head=method == "HEAD")
+
+    def over_2(target: str, method: str = "GET", body: bytes = b"", fields: tuple[tuple[str, str], ...] = ()) -> Answer:
+        with server.connect2() as client:
+            return client.answer(client.ask(method, target, *fields, body=body or None))
+
+    return over_1 if request.param == "HTTP/1.1" else over_2
+
+
+# The request
+
+
+def test_the_environment_tells_of_the_request(ask: Ask, server: Server) -> None:
+    fields = (("accept", "a"), ("accept", "b"), ("cookie", "c=1"), ("cookie", "d=2"))
+    told = ask("/environ?a=%20&b", fields=fields).json()
+    assert (told["REQUEST_METHOD"], told["SCRIPT_NAME"], told["PATH_INFO"]) == ("GET", "", "/environ")
+    assert (told["QUERY_STRING"], told["REQUEST_URI"]) == ("a=%20&b", "/environ?a=%20&b")
+    assert (told["HTTP_ACCEPT"], told["HTTP_COOKIE"]) == ("a,b", "c=1; d=2")
+    assert told["REMOTE_ADDR"] == "127.0.0.1"
+    assert told["SERVER_PROTOCOL"] in ("HTTP/1.1", "HTTP/2.0")
+    name, _, port = told["HTTP_HOST"].partition(":")
+    assert (told["SERVER_NAME"], told["SERVER_PORT"]) == (name, port or "80")
+    assert (told["wsgi.url_scheme"], told["wsgi.version"]) == ("http", [1, 0])
+    assert (told["wsgi.multithread"], told["wsgi.multiprocess"], told["wsgi.run_once"]) == (False, True, False)
+    assert "CONTENT_LENGTH" not in told
+
+
+def test_a_path_is_decoded_to_bytes(ask: Ask) -> None:
+    answer = ask("/caf%C3%A9/%e9%2Fx")
+    assert (answer.status, answer.text) == (404, "there is no such path")
+
+
+def test_the_path_is_text_of_its_bytes(server: Server) -> None:
+    told = server.get("/%65nviron").json()
+    assert (told["PATH_INFO"], told["REQUEST_URI"]) == ("/environ", "/%65nviron")
+
+
+def test_a_field_that_would_pass_for_another_is_left_out(ask: Ask) -> None:
+    told = ask("/environ", fields=(("x_forwarded_for", "1.1.1.1"), ("proxy", "http://evil"))).json()
+    assert [name for name in told if "FORWARDED" in name or "PROXY" in name] == []
+
+
+def test_a_body_is_read(ask: Ask) -> None:
+    assert ask("/echo", "POST", b"some bytes").body == b"some bytes"
+    assert ask("/lines", "POST", b"a\nbcd\ne").body == b"a\n|bc|d\n|e"
+
+
+def test_a_long_body_is_read_and_sent(ask: Ask) -> None:
+    body = bytes(range(256)) * 10_000
+    assert ask("/echo", "POST", body).body == body
+
+
+def test_a_chunked_body_has_a_length(server: Server) -> None:
+    with server.connect() as client:
+        client.send(
+            b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+        )
+        assert client.answer().body == b"abcde"
+
+
+def test_the_scheme_and_the_client_are_those_that_a_trusted_proxy_tells(serve: Serve) -> None:
+    server = serve("raw_wsgi", trust="127.0.0.1")
+    told = server.get("/environ", "X-Forwarded-For: 192.0.2.7", "X-Forwarded-Proto: https").json()
+    assert (told["REMOTE_ADDR"], told["wsgi.url_scheme"]) == ("192.0.2.7", "https")
+
+
+# The response
+
+
+def test_a_response_has_its_status_and_its_fields(ask: Ask) -> None:
+    answer = ask("/fields")
+    assert (answer.status, answer.text) == (201, "fields")
+    assert [value for name, value in answer.fields if name == "set-cookie"] == ["a=1", "b=2"]
+
+
+def test_text_of_fields_is_their_bytes(server: Server) -> None:
+    assert server.get("/environ", "X-A: J\xfc").json()["HTTP_X_A"] == "J\xfc"
+    assert server.get("/named")["x-name"] == "J\xfcrgen"
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "body"),
+    [
+        ("/nothing", 204, b""),
+        ("/empty", 200, b""),
+        ("/pieces", 200, b"one two"),
+        ("/file", 200, b"x" * 200_000),
+        ("/replaced", 503, b"replaced"),
+    ],
+)
+def test_a_body_of_any_kind_is_sent(ask: Ask, target: str, status: int, body: bytes) -> None:
+    answer = ask(target)
+    assert (answer.status, answer.body) == (status, body)
+
+
+@pytest.mark.parametrize("target", ["/hola/you", "/pieces", "/empty"])
+def test_head_has_no_body(ask: Ask, target: str) -> None:
+    answer = ask(target, "HEAD")
+    assert (answer.status, answer.body) == (200, b"")
+
+
+@pytest.mark.parametrize(("path", "first", "rest"), [("held", b"one ", b"two"), ("written", b"written, ", b"returned")])
+def test_a_piece_is_sent_before_the_next_is_made(server: Server, path: str, first: bytes, rest: bytes) -> None:
+    with server.connect().ask("GET", f"/{path}/{path}") as client:
+        pieces = client.pieces(client.opening())
+        assert next(pieces) == first
+        server.open_gate(path)
+        assert b"".join(pieces) == rest
+
+
+def test_a_body_is_closed_also_if_its_client_leaves(server: Server) -> None:
+    before = server.log().count("the body is closed")
+    with server.connect(receive_buffer=4096, segment=1460).ask("GET", "/endless") as client:
+        client.opening()
+    until("the body is closed", lambda: server.log().count("the body is closed") == before + 1)
+    server.still_serves()
+
+
+def test_others_are_served_after_a_client_that_does_not_read(serve: Serve) -> None:
+    """One request at a time: the next one waits until the client is given up."""
+    server = serve("raw_wsgi", workers=1, stall_timeout="1s")
+    slow = server.connect(receive_buffer=4096, segment=1460).ask("GET", "/endless")
+    slow.opening()
+    assert server.get("/hola/you").status == 200
+    server.until_logged("the body is closed")
+
+
+def test_what_is_broken_off_is_seen_by_its_client(server: Server) -> None:
+    with server.connect().ask("GET", "/broken") as client, pytest.raises((Closed, ConnectionError)):
+        list(client.pieces(client.opening()))
+    server.until_logged("GET /broken: ValueError: in the middle")
+    server.until_logged("the body is closed")
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("/raises", "ValueError: at once"),
+        ("/unstarted", "the application did not call start_response before its body"),
+        ("/text", "a piece of the body is str, not bytes"),
+        ("/twice", "start_response was called a second time, without exc_info"),
+        ("/status", "the status is a number and a reason, such as '200 OK', not 'fine'"),
+    ],
+)
+def test_a_mistake_is_500_and_logged(ask: Ask, server: Server, target: str, why: str) -> None:
+    answer = ask(target)
+    assert (answer.status, answer.json()["fault"]) == (500, "application")
+    server.until_logged(rf"GET {target}: .*{re.escape(why)}")
+
+
+def test_a_response_that_has_begun_cannot_be_replaced(server: Server) -> None:
+    with server.connect().ask("GET", "/late") as client, pytest.raises((Closed, ConnectionError)):
+        list(client.pieces(client.opening()))
+    server.until_logged("GET /late: ValueError: too late")
+
+
+def test_a_stop_lets_a_response_finish(serve: Serve) -> None:
+    server = serve("raw_wsgi", workers=1, grace="10s")
+    client = server.connect().ask("GET", "/held/stop")
+    pieces = client.pieces(client.opening())
+    assert next(pieces) == b"one "
+    server.signal(signal.SIGTERM)
+    server.open_gate("stop")
+    assert b"".join(pieces) == b"two"
+
+
+# Which application
+
+
+def test_an_asgi_application_is_refused_in_words(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "coming.py").write_text("async def app(scope, receive, send): ...\n")
+    server = serve(tmp_path / "coming.py", is_ready=False)
+    server.until_logged("is an ASGI application, which Parkade does not run yet")
+
+
+def test_what_cannot_be_called_is_refused_in_words(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "nothing.py").write_text("app = {}\n")
+    server = serve(tmp_path / "nothing.py", is_ready=False)
+    server.until_logged("is a dict, neither a parkade.App nor a WSGI application")
+
+
+# Flask and Django
+
+
+def test_flask(serve: Serve) -> None:
+    server = serve("flask_site", workers=1)
+    client = server.connect()
+    assert client.get("/hola/you").text == "Hola you"
+    form = ("Content-Type: application/x-www-form-urlencoded",)
+    cookie = client.post("/login", b"name=Ana", *form)["set-cookie"].partition(";")[0]
+    assert client.get("/whoami", f"Cookie: {cookie}").text == "Ana"
+    assert client.get("/whoami").text == "None"
+    assert client.get("/count/3").text == "/count/3 0\n/count/3 1\n/count/3 2\n"
+    assert (client.get("/nowhere").status, client.get("/broken").status) == (404, 500)
+    part = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n' + b"y" * 100_000
+    upload = client.post("/upload", part + b"\r\n--x--\r\n", "Content-Type: multipart/form-data; boundary=x")
+    assert upload.json() == {"name": "a.bin", "bytes": 100_000}
+    server.still_serves()
+
+
+def test_django(serve: Serve) -> None:
+    server = serve("django_site", workers=1)
+    client = server.connect()
+    assert client.get("/hola/J%C3%BCrgen").text == "Hola J\u00fcrgen"
+    first = client.get("/visits")
+    assert first.json() == {"visits": 1}
+    cookie = first["set-cookie"].partition(";")[0]
+    assert client.get("/visits", f"Cookie: {cookie}").json() == {"visits": 2}
+    assert client.get("/told?a=1").json()["url"] == f"http://{client.host}/told?a=1"
+    rows = client.get("/rows?count=20000").text.split()
+    assert (len(rows), rows[-1]) == (20_000, "20000")
+    assert client.get("/nowhere").status == 404
+    server.still_serves()
+
+
+def test_two_slow_readers_of_one_worker_get_their_own_rows(serve: Serve) -> None:
+    """Django closes its connection to the database with each response: two at a time would disturb each other."""
+    server = serve("django_site", workers=1)
+    clients: list[Client] = [
+        server.connect(receive_buffer=4096, segment=1460).ask("GET", "/rows?count=200000") for _ in range(2)
+    ]
+    for client in clients:
+        assert client.answer().text.split()[-1] == "200000"

@@ -1,0 +1,1 @@
+"""Applications that were not written for Parkade: WSGI (PEP 3333)."""

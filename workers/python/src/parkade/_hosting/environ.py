@@ -1,0 +1,78 @@
+"""The `environ` of a request, as PEP 3333 and common servers have it."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+from .._requests.percent import percent_decode
+from .._wire import payloads as p
+from .file_wrapper import FileWrapper
+
+_LEFT_OUT = frozenset({"transfer-encoding", "proxy"})
+"""The body is whole when it gets here; and `Proxy` would become HTTP_PROXY, which libraries take for a setting."""
+
+_PORTS = {"http": "80", "https": "443"}
+
+
+def environ_of(raw: p.Request, head: p.RequestHead) -> dict[str, Any]:
+    """The environment of one request. Text of the client is its bytes as ISO-8859-1, as PEP 3333 has it."""
+    body = raw.body or b""
+    fields = _fields(p.read_headers(head.headers))
+    name, port = _server(fields.get("HTTP_HOST", ""), head.scheme)
+    if body or "CONTENT_LENGTH" in fields:
+        fields["CONTENT_LENGTH"] = str(len(body))
+    return {
+        "REQUEST_METHOD": head.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": percent_decode(head.path.encode()).decode("latin-1"),
+        "QUERY_STRING": _native(head.query),
+        "REQUEST_URI": _native(f"{head.path}?{head.query}" if head.query else head.path),
+        "REMOTE_ADDR": head.client,
+        "SERVER_NAME": name,
+        "SERVER_PORT": port,
+        "SERVER_PROTOCOL": "HTTP/2.0" if head.version == "2" else f"HTTP/{head.version}",
+        "SERVER_SOFTWARE": "parkade",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": head.scheme,
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.input_terminated": True,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": False,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+        "wsgi.file_wrapper": FileWrapper,
+        "parkade.request_id": head.id,
+        **fields,
+    }
+
+
+def _fields(headers: list[Any]) -> dict[str, str]:
+    """The header fields by their names in the environment. One with an underscore would pass for another: it is left
+    out.
+    """
+    found: dict[str, str] = {}
+    for name, value in zip(headers[::2], headers[1::2], strict=True):
+        if "_" in name or name in _LEFT_OUT:
+            continue
+        key = name.upper().replace("-", "_")
+        if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
+            key = f"HTTP_{key}"
+        text = value.decode("latin-1")
+        if key in found:
+            text = f"{found[key]}{'; ' if key == 'HTTP_COOKIE' else ','}{text}"
+        found[key] = text
+    return found
+
+
+def _server(host: str, scheme: str) -> tuple[str, str]:
+    """The name and the port that the client asked for; a request without `Host` was for this machine."""
+    name, colon, port = host.rpartition(":")
+    if colon and port.isdecimal():
+        return name, port
+    return host or "localhost", _PORTS[scheme]
+
+
+def _native(text: str) -> str:
+    return text if text.isascii() else text.encode().decode("latin-1")

@@ -1,0 +1,102 @@
+"""The response of a WSGI application, from `start_response` to its last piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, Protocol, TypeAlias
+
+from .._limits import INLINE_MAX
+from .._link.answers import Answer, Sent
+from .._wire.codec import encode_payload
+from ..errors import InvalidResult
+
+ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
+
+
+class Stream(Protocol):
+    """Sends the answer of the running request piece by piece."""
+
+    def begin_answer(self, head: bytes, first: bytes) -> None:
+        """Sends the head, a RESPONSE with nil for its body, and the first piece."""
+
+    def send_answer(self, piece: bytes) -> None:
+        """Sends a piece. Returns when the client has room for more; raises `ClientLeft` when nobody wants it."""
+
+
+class Sending:
+    """One response. Its head is sent with the first bytes of its body, and can be replaced until then."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._head: tuple[int, list[Any]] | None = None
+        self.has_begun = False
+
+    def start_response(
+        self, status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None
+    ) -> Callable[[bytes], None]:
+        """See PEP 3333. Returns `write`."""
+        if exc_info:
+            try:
+                if self.has_begun and exc_info[1] is not None:
+                    raise exc_info[1].with_traceback(exc_info[2])
+            finally:
+                exc_info = None  # no cycle of this frame and its traceback
+        elif self._head is not None:
+            raise InvalidResult("start_response was called a second time, without exc_info")
+        self._head = _status_of(status), _flat(headers)
+        return self.send
+
+    def send(self, piece: bytes) -> None:
+        """Sends a piece of the body: also what the application writes with `write`."""
+        if type(piece) is not bytes:
+            piece = _bytes_of(piece)
+        head = self._begun()
+        if not piece:
+            return
+        if self.has_begun:
+            self._stream.send_answer(piece)
+        else:
+            self.has_begun = True
+            self._stream.begin_answer(encode_payload((*head, None)), piece)
+
+    def answer(self, body: Iterable[bytes]) -> Answer:
+        """Sends the body. What is one piece is one frame."""
+        if (type(body) is list or type(body) is tuple) and len(body) == 1 and not self.has_begun:
+            piece = body[0] if type(body[0]) is bytes else _bytes_of(body[0])
+            if len(piece) <= INLINE_MAX:
+                return encode_payload((*self._begun(), piece))
+        for piece in body:
+            self.send(piece)
+        return Sent() if self.has_begun else encode_payload((*self._begun(), b""))
+
+    def _begun(self) -> tuple[int, list[Any]]:
+        if self._head is None:
+            raise InvalidResult("the application did not call start_response before its body")
+        return self._head
+
+
+def _status_of(status: str) -> int:
+    if not isinstance(status, str):
+        raise InvalidResult(f"the status is a str such as '200 OK', not {type(status).__name__}")
+    if not (status[:3].isdecimal() and status[3:4] in ("", " ")):
+        raise InvalidResult(f"the status is a number and a reason, such as '200 OK', not {status!r}")
+    return int(status[:3])
+
+
+def _flat(headers: list[tuple[str, str]]) -> list[Any]:
+    flat: list[Any] = []
+    for name, value in headers:
+        if not (isinstance(name, str) and isinstance(value, str)):
+            raise InvalidResult(f"a header is two texts, not {name!r}: {value!r}")
+        try:
+            flat += name, value if value.isascii() else value.encode("latin-1")
+        except UnicodeEncodeError as error:
+            raise InvalidResult(f"header {name}: {value!r} has characters beyond ISO-8859-1") from error
+    return flat
+
+
+def _bytes_of(piece: object) -> bytes:
+    if isinstance(piece, bytes):
+        return bytes(piece)
+    raise InvalidResult(f"a piece of the body is {type(piece).__name__}, not bytes")
