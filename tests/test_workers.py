@@ -282,13 +282,21 @@ def test_a_coroutine_that_ignores_its_cancelling_does_not_take_its_neighbours_al
 
 
 def test_the_stack_of_a_coroutine_that_ignores_its_cancelling_names_its_line(serve: Serve) -> None:
-    # Long enough for the worker to hear of the cancelling before it has to show its stack.
-    server = serve("coroutines", deadline="300ms", kill_grace="2s")
+    # It has half of its grace to hear of the cancelling, before it has to show its stack.
+    server = serve("coroutines", deadline="300ms", kill_grace="10s")
     assert server.get("/deaf/never").status == 504
     server.until_logged("A coroutine that was cancelled but is still running")
     server.until_logged(r"coroutines\.py.*, line \d+ in deaf\b")
     server.open_gate("never")
     server.until_zero()
+
+
+def test_a_coroutine_that_ends_when_it_is_cancelled_is_not_said_to_be_still_running(serve: Serve) -> None:
+    server = serve("coroutines", deadline="300ms")
+    assert server.get("/sleep/60.0").status == 504
+    server.until_zero()
+    server.still_serves()
+    assert "still running" not in server.log()
 
 
 def test_an_event_loop_that_is_blocked_for_long_is_shown_before_any_deadline(serve: Serve) -> None:

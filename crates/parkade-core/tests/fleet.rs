@@ -234,9 +234,9 @@ fn an_event_loop_that_nobody_hears_is_not_stuck() {
     let again = "ready:1:concurrent wait:1s wait:4s heldup:1 wait:9s leton:1 heldup:1 wait:9s leton:1";
     check(&format!("{again} wait:999ms"), "");
     check(&format!("{again} wait:1s"), "dump:1:Stuck");
-    let late = "ready:1:concurrent wait:1s pong:1 arrive:a:/async wait:1s pong:1 heldup:1 wait:9s";
-    check(&format!("{late} wait:9s"), "");
-    check(&format!("{late} wait:9s leton:1 wait:1s"), "kill:1:Deadline start:2");
+    let late = "ready:1:concurrent wait:1s pong:1 arrive:a:/async wait:1s pong:1 heldup:1 wait:9s wait:500ms";
+    check(&format!("{late} wait:8s"), "");
+    check(&format!("{late} wait:8s leton:1 wait:1500ms"), "kill:1:Deadline start:2");
     check("heldup:7", "");
     check("ready:1 heldup:1", "pause:1");
     check("ready:1 heldup:1 leton:1", "resume:1");
@@ -263,7 +263,16 @@ fn a_plain_function_that_is_given_to_a_stuck_loop_does_not_excuse_it() {
 fn an_event_loop_that_is_stuck_at_a_deadline_is_killed_then() {
     let late = "ready:1:concurrent wait:1s pong:1 arrive:a:/async wait:1s pong:1 wait:9s";
     check(&format!("{late} wait:1s"), "kill:1:Deadline start:2");
-    check(&format!("{late} pong:1 wait:1s"), "ping:1");
+    check(&format!("{late} pong:1 error:a:cancelled:1 wait:1s"), "ping:1");
+}
+
+/// It is told at its deadline. Most coroutines end then.
+#[test]
+fn the_stack_of_a_coroutine_is_shown_when_it_has_had_half_its_grace() {
+    let late = "ready:1:concurrent wait:1s pong:1 arrive:a:/async wait:9s pong:1 wait:1s pong:1";
+    check(&format!("{late} wait:499ms"), "");
+    check(&format!("{late} wait:500ms"), "dump:1:Deadline:a");
+    check(&format!("{late} error:a:cancelled:1 wait:500ms"), "");
 }
 
 /// So many seconds pass, in which worker 1 answers what it is asked.
@@ -284,7 +293,7 @@ fn a_coroutine_that_cleans_up_slowly_does_not_kill_its_neighbours() {
     let mut script = Script::run(config(), "ready:1:concurrent arrive:a:/async wait:1s pong:1");
     assert_eq!(
         turns(&mut script, 25),
-        ["refuse:a:DeadlinePassed", "recall:a:1:Deadline", "dump:1:Deadline:a", "cancelled:a:Deadline", "start:2"]
+        ["refuse:a:DeadlinePassed", "recall:a:1:Deadline", "cancelled:a:Deadline", "dump:1:Deadline:a", "start:2"]
     );
     script.go_on("ready:2");
     assert_eq!(script.told, ["drain:1:3600s"]);

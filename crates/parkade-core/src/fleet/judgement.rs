@@ -63,8 +63,9 @@ pub fn ring(worker: &mut Worker, cx: &mut Context, place: Place) {
 /// The deadline of a stream has passed: its worker has the grace from now on.
 fn grow_overdue(worker: &mut Worker, cx: &mut Context, place: Place, abandoned: Abandoned) -> Abandoned {
     let (now, grace) = (cx.now, cx.config.kill_grace);
-    // Its client may not be reading, and the worker runs nothing or something else: it closes such a stream as soon as it is told.
-    let is_doubtful = worker.streams.has_put_aside();
+    let is_coroutine = worker.streams.is_concurrent() && !worker.streams.at(place).occupies;
+    // A coroutine may end as soon as it is told. So may a stream whose client is not reading, while the worker runs nothing or something else.
+    let is_doubtful = is_coroutine || worker.streams.has_put_aside();
     if !is_doubtful {
         show(worker, cx, place);
     }
