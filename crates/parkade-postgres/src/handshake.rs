@@ -119,7 +119,9 @@ impl Handshake {
         wire: &mut Wire,
     ) -> Result<HandshakeStep, DialRefusal> {
         match (&mut self.stage, message) {
-            (_, BackendMessage::Notice(notice)) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
+            (_, BackendMessage::Notice(notice)) => {
+                tracing::debug!(sqlstate = %notice.code, "notice: {}", notice.message);
+            }
             (_, BackendMessage::Setting { name: "server_version", value }) => self.learn_version(value),
             (HandshakeStage::Authenticating(stage), BackendMessage::Authentication { kind, data }) => {
                 let is_let_in = stage.hear(kind, data, &terms.user, &mut wire.out)?;

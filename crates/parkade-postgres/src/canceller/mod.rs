@@ -161,7 +161,7 @@ impl Canceller {
             }
             (CancelStage::Asking { batch, .. }, BackendMessage::Row(row)) => batch.row(row)?,
             (CancelStage::Asking { .. }, BackendMessage::Error(error)) => {
-                tracing::warn!(code = %error.code, "the statement that cancels queries failed: {}", error.message);
+                tracing::warn!(sqlstate = %error.code, "the statement that cancels queries failed: {}", error.message);
             }
             (CancelStage::Preparing { .. } | CancelStage::Ready { .. } | CancelStage::Asking { .. }, _) => {}
         }

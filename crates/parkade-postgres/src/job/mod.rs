@@ -139,7 +139,7 @@ impl Job {
                 return Ok(Heard::CopyIn);
             }
             BackendMessage::CopyOut => return Ok(self.unwanted(no_copy())),
-            BackendMessage::Notice(notice) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
+            BackendMessage::Notice(notice) => tracing::debug!(sqlstate = %notice.code, "notice: {}", notice.message),
             BackendMessage::Progress | BackendMessage::Setting { .. } | BackendMessage::Notification { .. } => {}
             BackendMessage::Authentication { .. } | BackendMessage::Key { .. } => {
                 return Err(ProtocolViolation("an unexpected message"));

@@ -118,7 +118,9 @@ impl SlotSession {
                 let heard = job.hear(message, &cx.server.types)?;
                 self.heard(heard, cx);
             }
-            (_, BackendMessage::Notice(notice)) => tracing::debug!(code = %notice.code, "notice: {}", notice.message),
+            (_, BackendMessage::Notice(notice)) => {
+                tracing::debug!(sqlstate = %notice.code, "notice: {}", notice.message);
+            }
             (_, BackendMessage::Setting { .. } | BackendMessage::Notification { .. })
             | (SessionPhase::Resetting, BackendMessage::Complete(_)) => {}
             (SessionPhase::Resetting, BackendMessage::Ready(Transaction::None)) => self.rest(cx),

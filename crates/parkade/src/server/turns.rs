@@ -84,12 +84,12 @@ impl Turns {
         let [took, worked, most] = [took, worked, most].map(|time| time.as_millis());
         let words =
             format!("a turn of the core took {took} ms ({worked} ms of CPU), {most} ms of it for {}", part.words());
-        // Other long turns since the last line.
-        let not_logged = Some(self.untold_count - 1).filter(|others| *others > 0);
+        // Other long turns, which were not logged.
+        let others_since_last = Some(self.untold_count - 1).filter(|others| *others > 0);
         if took >= TURN_TOO_LONG.as_millis() {
-            tracing::warn!(count, not_logged, "{words}; no other client was served meanwhile");
+            tracing::warn!(items = count, others_since_last, "{words}; no other client was served meanwhile");
         } else {
-            tracing::info!(count, not_logged, "{words}");
+            tracing::info!(items = count, others_since_last, "{words}");
         }
     }
 }

@@ -200,7 +200,7 @@ pub fn injected() -> io::Result<Option<Injected>> {
             _ => return Err(wrong()),
         }
     }
-    tracing::warn!(?injected, "injecting faults into the job store; this is for tests only");
+    tracing::warn!(injected = %text, "injecting faults into the job store; this is for tests only");
     Ok(Some(injected))
 }
 
