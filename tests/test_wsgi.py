@@ -198,16 +198,10 @@ def test_a_stop_lets_a_response_finish(serve: Serve) -> None:
 # Which application
 
 
-def test_an_asgi_application_is_refused_in_words(serve: Serve, tmp_path: Path) -> None:
-    (tmp_path / "coming.py").write_text("async def app(scope, receive, send): ...\n")
-    server = serve(tmp_path / "coming.py", is_ready=False)
-    server.until_logged("is an ASGI application, which Parkade does not run yet")
-
-
 def test_what_cannot_be_called_is_refused_in_words(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "nothing.py").write_text("app = {}\n")
     server = serve(tmp_path / "nothing.py", is_ready=False)
-    server.until_logged("is a dict, neither a parkade.App nor a WSGI application")
+    server.until_logged("is a dict, neither a parkade.App nor an application of ASGI or WSGI")
 
 
 # Flask and Django

@@ -37,7 +37,7 @@ def test_a_target_is_a_module_or_a_file(core: StartCore, target: str) -> None:
         (FINE, "application:ap", "application has no 'ap'; did you mean 'app'?"),
         ("application = 1\n", "application", "application has no 'app'"),
         ("from parkade import App\nserver = App()\n", "application", "did you mean 'server'?"),
-        ("app = 1\n", "application", "is an int, neither a parkade.App nor a WSGI application"),
+        ("app = 1\n", "application", "is an int, neither a parkade.App nor an application of ASGI or WSGI"),
         ("import nowhere\n", "application", "No module named 'nowhere'"),
         ("from parkade import App\napp = App()\n1 / 0\n", "application", "ZeroDivisionError"),
         ("raise SystemExit(3)\n", "application", "SystemExit"),

@@ -19,8 +19,7 @@ enum Advice {
 
 const TLS: &str = "Parkade has no TLS of its own yet: put a proxy in front (docs/operations.md, Behind nginx)";
 const KIND: &str = "Parkade sees by itself what it serves: applications that are written for it (`from parkade import \
-                    App`), with plain functions and coroutines side by side, and those of WSGI; it does not run ASGI \
-                    applications yet";
+                    App`), with plain functions and coroutines side by side, and those of WSGI and ASGI";
 const FOREGROUND: &str =
     "Parkade stays in the foreground: let systemd or a container run it (docs/operations.md, systemd)";
 

@@ -567,8 +567,13 @@ fn directed(
             }
             destination
         }
+        Destination::Fallback { .. } => {
+            if let Some(arrival) = &mut exchange.arrival {
+                arrival.deadline = core.config().deadline;
+            }
+            destination
+        }
         Destination::Constant { .. }
-        | Destination::Fallback { .. }
         | Destination::Preflight
         | Destination::NotFound
         | Destination::MethodNotAllowed

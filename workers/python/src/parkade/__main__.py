@@ -11,12 +11,11 @@ from functools import partial
 
 from ._app import App
 from ._handling.handling import Handling
-from ._hosting.interfaces import WsgiCallable
 from ._link import blocking, concurrent, process, records
 from ._link.answers import Application
 from ._link.greeting import Stopped, greet, still_wanted
 from ._link.link import Link
-from ._loading import load
+from ._loading import Asgi3, Loaded, load
 from ._log import log
 from ._own_files import tell_own_files
 from ._session.session import Session
@@ -65,10 +64,14 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _hosted(loaded: App | WsgiCallable, dev: bool) -> Application:
+def _hosted(loaded: Loaded, dev: bool) -> Application:
     """What a link runs. What no application needs is not imported."""
     if isinstance(loaded, App):
         return Handling(loaded, dev)
+    if isinstance(loaded, Asgi3):
+        from ._hosting.asgi import Asgi
+
+        return Asgi(loaded.application, dev)
     from ._hosting.wsgi import Wsgi
 
     return Wsgi(loaded, dev)

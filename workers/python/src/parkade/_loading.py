@@ -7,21 +7,32 @@ import importlib
 import importlib.util
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from ._app import App
-from ._hosting.interfaces import WsgiCallable, is_asgi, is_wsgi
+from ._hosting.interfaces import AsgiCallable, WsgiCallable, is_asgi, is_asgi_2, is_wsgi
 from ._log import format_error
 from ._suggestions import for_call, for_import
 from ._validation.annotations import article_of
 from .errors import LoadError
 
 
-def load(target: str) -> App | WsgiCallable:
+@dataclass(frozen=True, slots=True)
+class Asgi3:
+    """An application of ASGI."""
+
+    application: AsgiCallable
+
+
+Loaded: TypeAlias = App | WsgiCallable | Asgi3
+
+
+def load(target: str) -> Loaded:
     """Imports the target; the folder of the file, or else the working directory, comes first on `sys.path`. Without a
-    name, a WSGI application may also be called `application`.
+    name, an application of ASGI or WSGI may also be called `application`.
 
     Raises `LoadError`, with the traceback of the application's own frames when its code raised.
     """
@@ -37,15 +48,16 @@ def load(target: str) -> App | WsgiCallable:
     if isinstance(found, App):
         return found
     if is_asgi(found):
+        return Asgi3(found)
+    if is_wsgi(found):
+        return cast(WsgiCallable, found)
+    if is_asgi_2(found):
         raise LoadError(
-            f"{place}:{name} is an ASGI application, which Parkade does not run yet: it runs its own (parkade.App) and "
-            "those of WSGI"
+            f"{place}:{name} is called with a scope alone, as in ASGI 2: Parkade runs ASGI 3, which is one callable "
+            "(scope, receive, send). asgiref.compatibility.guarantee_single_callable makes one of it"
         )
-    if not is_wsgi(found):
-        raise LoadError(
-            f"{place}:{name} is {article_of(type(found).__name__)}, neither a parkade.App nor a WSGI application"
-        )
-    return cast(WsgiCallable, found)
+    kind = article_of(type(found).__name__)
+    raise LoadError(f"{place}:{name} is {kind}, neither a parkade.App nor an application of ASGI or WSGI")
 
 
 def _split(target: str) -> tuple[str, str]:

@@ -8,19 +8,18 @@ from typing import Any
 
 from .._requests.percent import percent_decode
 from .._wire import payloads as p
+from .authority import server_of
 from .file_wrapper import FileWrapper
 
 _LEFT_OUT = frozenset({"transfer-encoding", "proxy"})
 """The body is whole when it gets here; and `Proxy` would become HTTP_PROXY, which libraries take for a setting."""
-
-_PORTS = {"http": "80", "https": "443"}
 
 
 def environ_of(raw: p.Request, head: p.RequestHead) -> dict[str, Any]:
     """The environment of one request. Text of the client is its bytes as ISO-8859-1, as PEP 3333 has it."""
     body = raw.body or b""
     fields = _fields(p.read_headers(head.headers))
-    name, port = _server(fields.get("HTTP_HOST", ""), head.scheme)
+    name, port = server_of(fields.get("HTTP_HOST", ""), head.scheme)
     if body or "CONTENT_LENGTH" in fields:
         fields["CONTENT_LENGTH"] = str(len(body))
     return {
@@ -64,14 +63,6 @@ def _fields(headers: list[Any]) -> dict[str, str]:
             text = f"{found[key]}{'; ' if key == 'HTTP_COOKIE' else ','}{text}"
         found[key] = text
     return found
-
-
-def _server(host: str, scheme: str) -> tuple[str, str]:
-    """The name and the port that the client asked for; a request without `Host` was for this machine."""
-    name, colon, port = host.rpartition(":")
-    if colon and port.isdecimal():
-        return name, port
-    return host or "localhost", _PORTS[scheme]
 
 
 def _native(text: str) -> str:

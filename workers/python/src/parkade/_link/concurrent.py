@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 import msgspec
 
 from .._limits import CREDIT_CONCURRENT
-from .._session.events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Resumed, Writable
+from .._session.events import Called, Cancelled, Draining, Ended, Event, Given, Opened, Pinged, Reply, Resumed, Writable
 from .._session.session import Session
 from .._wire import payloads as p
 from ..errors import WaitError
@@ -94,6 +94,8 @@ class Concurrent(asyncio.Protocol):
         self._runners = Runners(self, session, self._finish)
         self._exchanges = self._runners.exchanges
         self._branches: dict[int, Exchange] = {}
+        self.draining = asyncio.Event()
+        """Set when the worker is about to be stopped."""
 
     def open(self, writer: int, threads: int) -> None:
         """Writes there from now on, and runs plain functions, which see the current context."""
@@ -274,14 +276,17 @@ class Concurrent(asyncio.Protocol):
                 self.put(data)
             case Writable(stream=stream) if not cast(PlainFunctions, self._plain_functions).writable(stream):
                 _resolve(self._exchanges[stream].writable)
-            case Cancelled(stream=stream) if not cast(PlainFunctions, self._plain_functions).cancel(stream):
-                self._cancel(stream)
+            case Cancelled(stream=stream, reason=why) if not cast(PlainFunctions, self._plain_functions).cancel(stream):
+                self._cancel(stream, why)
             case Pinged(token=token):
                 self.put(session.pong(token))
+            case Draining():
+                self.draining.set()
             case Ended():
+                self.draining.set()
                 self._end(event)
             case _:
-                pass  # DRAIN changes nothing here
+                pass
 
     def _begin(self, stream: int, answer: Answer | Coming | Plain | Deferred) -> None:
         if type(answer) is CoroutineType:  # nearly always
@@ -319,13 +324,17 @@ class Concurrent(asyncio.Protocol):
         if self._session.held(stream) and not self._session.is_branched(stream):
             self.write(self._session.error(stream, "application", "the request's own task was cancelled"))
 
-    def _cancel(self, stream: int) -> None:
+    def _cancel(self, stream: int, reason: str) -> None:
         exchange = self._exchanges.get(stream)
-        if exchange is not None:
+        if exchange is None:
+            return
+        if exchange.listener is None or exchange.listener.cancelled(reason):
             exchange.task.cancel("the request was cancelled")
-            exchange.give_up()  # what waits may be a task that it has started
-            for branch in exchange.close_branches():
-                del self._branches[branch]
+        else:
+            _resolve(exchange.writable)
+        exchange.give_up()  # what waits may be a task that it has started
+        for branch in exchange.close_branches():
+            del self._branches[branch]
 
     def tell_overdue(self) -> None:
         """Prints the stacks of coroutines that were cancelled but still run: they are the reason why the core asks."""
@@ -337,6 +346,51 @@ class Concurrent(asyncio.Protocol):
     def _end(self, ended: Ended | None) -> None:
         if not self.over.done():
             self.over.set_result(ended)
+
+    # The answer of code that sends it itself
+
+    def respond(self, stream: int, response: bytes) -> None:
+        """Sends a complete RESPONSE, encoded."""
+        self.write(self._session.respond(stream, response))
+
+    def begin_answer(self, stream: int, head: bytes) -> None:
+        """Sends the head: a RESPONSE, encoded with nil for its body."""
+        self.write(self._session.begin(stream, head))
+
+    async def send_answer(self, exchange: Exchange, piece: bytes) -> None:
+        """Sends a piece. Returns when the client has room for more, or when nobody wants it."""
+        session, stream = self._session, exchange.stream
+        while session.blocked(stream):  # another task is sending
+            await self._room(exchange)
+        self.write(session.data(stream, piece))
+        while session.blocked(stream):
+            await self._room(exchange)
+
+    def finish_answer(self, stream: int) -> None:
+        """Ends an answer whose pieces were sent."""
+        self.write(self._session.finish(stream))
+
+    def break_off(self, stream: int) -> None:
+        """Ends an answer before its end, unless it has ended."""
+        if stream in self._session.cancelled:
+            self.write(self._session.error(stream, "cancelled"))
+        elif self._session.held(stream):
+            self.write(self._session.error(stream, "application"))
+
+    async def settle(self, exchange: Exchange) -> None:
+        """Before an answer is sent: ends what tasks of its code still wait for."""
+        exchange.give_up()
+        await exchange.held_again()
+
+    async def idle(self) -> None:
+        """Returns when all code of requests has ended, also what runs after its answer."""
+        if tasks := {exchange.task for exchange in self._exchanges.values()}:
+            await asyncio.wait(tasks)
+
+    async def _room(self, exchange: Exchange) -> None:
+        if exchange.writable is None or exchange.writable.done():
+            exchange.writable = self.loop.create_future()
+        await asyncio.shield(exchange.writable)
 
     # Answers
 

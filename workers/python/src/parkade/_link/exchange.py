@@ -47,6 +47,13 @@ BRANCHES = encode_payload((p.UntilBranches(), p.Await()))
 Outcome = asyncio.Future[p.Outcome]
 
 
+class Listener(Protocol):
+    """Hears that a request was cancelled while its code runs."""
+
+    def cancelled(self, reason: str) -> bool:
+        """`reason` is that of CANCEL. Returns whether the code is to be cancelled, too."""
+
+
 class Exchange(Struct, eq=False):
     """One stream that a coroutine answers.
 
@@ -58,7 +65,7 @@ class Exchange(Struct, eq=False):
     it awaits now; `waiters` hear of RESUME (None: it was never parked); `writable` is what a streamed answer waits for
     while its client reads; for `enqueued` see `port.Exchange`; `_claims` counts the tasks that need the stream itself;
     `_idle` hear of the end of the last branch; `_parked` is how many seconds it was parked before `_parked_at`, since
-    when it is again. A `Struct`, since every request makes one.
+    when it is again; `listener` is that of code that may outlive its client. A `Struct`, since every request makes one.
     """
 
     _link: Link
@@ -69,6 +76,7 @@ class Exchange(Struct, eq=False):
     waiters: list[Outcome] | None = None
     writable: asyncio.Future[None] | None = None
     enqueued: Enqueued | None = None
+    listener: Listener | None = None
     _branches: dict[int, Outcome] | None = None
     _gathers: bool = False
     _claims: int = 0

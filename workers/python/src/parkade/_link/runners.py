@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from .._session.session import Session
 from . import port
-from .answers import Answer, Attempted, Coming
+from .answers import Answer, Attempted, Coming, Sent
 from .exchange import Exchange
 from .exchange import Link as ExchangeLink
 
@@ -105,6 +105,8 @@ class Runners:
                     put(session.respond(stream, answer))
                 elif type(answer) is bytes and exchange.waiters is None:
                     link.write(session.respond(stream, answer))
+                elif type(answer) is Sent and exchange.waiters is None:
+                    pass
                 elif type(answer) is Attempted and exchange.waiters is None:
                     link.write(session.end(stream, answer.kind, answer.payload))
                 else:

@@ -1,0 +1,121 @@
+"""An ASGI application (ASGI 3) as a link runs it: many requests at once, on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import NoReturn, cast
+
+from .._link import port
+from .._link.answers import FAULTS, Run, Sent
+from .._link.concurrent import Concurrent
+from .._link.exchange import Exchange
+from .._log import log_error
+from .._requests.request import Request
+from .._responses.encoding import encode
+from .._responses.error_pages import failure_response
+from .._wire import payloads as p
+from .._wire.ready import Application as ReadyApplication
+from ..errors import InvalidResult
+from .asgi_request import AsgiRequest
+from .asgi_response import AsgiResponse, Disconnected
+from .interfaces import AsgiCallable
+from .lifespan import Lifespan
+from .scope import scope_of
+from .shutdown import Shutdown
+
+_SENT = Sent()
+
+
+class Asgi:
+    """See `Application` in `_link.answers`. `dev` shows tracebacks to the client."""
+
+    concurrent = True
+    plain: frozenset[int | None] = frozenset()
+    deferred: frozenset[int | None] = frozenset()
+
+    def __init__(self, application: AsgiCallable, dev: bool = False) -> None:
+        self._application = application
+        self._dev = dev
+        self._lifespan = Lifespan(application)
+        self.runs: Mapping[int | None, Run] = {None: self._run}
+
+    def ready(self) -> ReadyApplication:
+        """Every request goes to the application, which has routes of its own."""
+        return ReadyApplication(interface="asgi", concurrent=True, fallback=True)
+
+    async def start_concurrent(self) -> None:
+        """Begins the lifespan. Raises `LoadError` if the application says that it cannot start."""
+        self._link = cast(Concurrent, port.port())
+        self._shutdown = Shutdown(self._link.draining)
+        await self._lifespan.start()
+        lifespan = "" if self._lifespan.is_supported else ", without a lifespan"
+        loop = type(asyncio.get_running_loop()).__module__
+        logging.getLogger("parkade").info("an ASGI application runs on %s%s", loop, lifespan)
+
+    async def stop_concurrent(self) -> None:
+        """Ends what runs after responses that were sent, then the lifespan."""
+        await self._link.idle()
+        await self._lifespan.stop()
+
+    async def _run(self, raw: p.Request) -> Sent:
+        head = p.read_head(raw.head)
+        exchange = cast(Exchange, port.exchange.get())
+        request = AsgiRequest(exchange, raw)
+        response = AsgiResponse(self._link, exchange, request)
+        exchange.listener = request
+        scope = scope_of(head)
+        scope["state"] = self._lifespan.state.copy()
+        scope["parkade.shutdown"] = self._shutdown
+        scope["parkade.on_disconnect"] = request.on_disconnect
+        try:
+            await self._application(scope, request.receive, response.send)
+            if not response.is_over:
+                await self._unfinished(raw, head, request, response)
+        except FAULTS as error:
+            await self._failed(error, raw, head, request, response)
+        finally:
+            exchange.listener = None
+            request.close()
+        return _SENT
+
+    async def _unfinished(
+        self, raw: p.Request, head: p.RequestHead, request: AsgiRequest, response: AsgiResponse
+    ) -> None:
+        if request.has_left:
+            response.break_off()
+        elif (missing := response.missing()) is not None:
+            await self._failed(InvalidResult(missing), raw, head, request, response)
+
+    async def _failed(
+        self, error: BaseException, raw: p.Request, head: p.RequestHead, request: AsgiRequest, response: AsgiResponse
+    ) -> None:
+        """Also after the response: frameworks raise again what they have answered with 500."""
+        if not (request.has_left and isinstance(error, Disconnected)):
+            log_error(f"{head.method} {head.path}", error, method=head.method, path=head.path)
+        if response.is_over:
+            return
+        if request.has_left or response.has_begun:
+            response.break_off()
+        else:
+            await response.replace(encode(failure_response(error, Request(raw), self._dev)))
+
+    def failed(self, error: BaseException) -> str:
+        """Nothing of it is streamed by the link."""
+        log_error("while an answer was being streamed", error)
+        return ""
+
+    def start(self) -> None:
+        """It has an event loop."""
+
+    def stop(self) -> None:
+        """It has an event loop."""
+
+    def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> NoReturn:
+        """Nothing of it is called after a wait."""
+        raise NotImplementedError
+
+    def attempt(self, stream: int, run: p.Run) -> NoReturn:
+        """It declares no jobs."""
+        raise NotImplementedError

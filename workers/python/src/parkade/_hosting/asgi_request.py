@@ -1,0 +1,101 @@
+"""A request, as its ASGI application receives it: the body, and the word that its client has left."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import time
+from typing import Any
+
+from .._link.exchange import Exchange
+from .._wire import payloads as p
+from .request_body import RequestBody
+
+
+class _End(enum.Enum):
+    LEFT = enum.auto()
+    """Nobody wants the response: the client has left, or the deadline has passed."""
+    COMPLETE = enum.auto()
+    """The response is complete, or was broken off."""
+
+
+_LEFT: _End = _End.LEFT
+_COMPLETE: _End = _End.COMPLETE
+
+
+class AsgiRequest:
+    """One request. Its application goes on when the client leaves, unless it has asked to be cancelled.
+
+    It is the listener of its exchange (`_link.exchange.Listener`).
+    """
+
+    __slots__ = ("_body", "_cancels", "_due", "_end", "_exchange", "_raw", "_timer", "_waiting")
+
+    def __init__(self, exchange: Exchange, raw: p.Request) -> None:
+        self._exchange = exchange
+        self._raw = raw
+        self._body: RequestBody | None = None  # until it is asked for
+        self._end: _End | None = None
+        self._waiting: list[asyncio.Future[None]] | None = None
+        self._cancels = False
+        self._due = None if raw.deadline is None else time.monotonic() + raw.deadline
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def has_left(self) -> bool:
+        """Whether nobody wants the response."""
+        return self._end is _LEFT
+
+    async def receive(self) -> dict[str, Any]:
+        """See the specification: the body, then `http.disconnect` when the client has left or has its response."""
+        if self._end is None:
+            body = self._body
+            if body is None:
+                body = self._body = RequestBody(self._raw)
+            if not body.is_read:
+                return await body.message()
+            await self._ended()
+        return {"type": "http.disconnect"}
+
+    def on_disconnect(self, action: str) -> None:
+        """What happens to the application when the client leaves: it is told (`notify`), or cancelled (`cancel`)."""
+        if action not in ("notify", "cancel"):
+            raise ValueError(f"on_disconnect is 'notify' or 'cancel', not {action!r}")
+        self._cancels = action == "cancel"
+        if self._cancels and self._end is _LEFT:
+            self._exchange.task.cancel()
+
+    def cancelled(self, reason: str) -> bool:
+        """See `Listener`. An application that goes on without its client has its deadline nevertheless."""
+        self._end = _LEFT
+        self._wake()
+        if reason != "client_left" or self._cancels:
+            return True
+        if self._due is not None:
+            loop = self._exchange.task.get_loop()
+            self._timer = loop.call_later(max(0.0, self._due - time.monotonic()), self._exchange.task.cancel)
+        return False
+
+    def complete(self) -> None:
+        """Its response has been sent."""
+        if self._end is None:
+            self._end = _COMPLETE
+            if self._waiting is not None:
+                self._wake()
+
+    def close(self) -> None:
+        """The application has returned."""
+        self.complete()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _ended(self) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting = [*(self._waiting or []), future]
+        await future
+
+    def _wake(self) -> None:
+        for future in self._waiting or []:
+            if not future.done():
+                future.set_result(None)
+        self._waiting = None

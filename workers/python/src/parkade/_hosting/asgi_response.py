@@ -1,0 +1,175 @@
+"""A response, from the messages of its ASGI application."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any, cast
+
+from .._limits import INLINE_MAX
+from .._link.answers import Chunks, Streamed
+from .._link.concurrent import Concurrent
+from .._link.exchange import Exchange
+from .._wire.codec import encode_payload
+from ..errors import InvalidResult
+from .asgi_request import AsgiRequest
+
+
+class Disconnected(OSError):
+    """What `send` raises when nobody wants the response."""
+
+
+class _Phase(enum.Enum):
+    NEW = enum.auto()
+    STARTED = enum.auto()
+    """The head is known. It is sent with the first bytes of the body, as the specification says."""
+    STREAMING = enum.auto()
+    OVER = enum.auto()
+
+
+_NEW: _Phase = _Phase.NEW
+_STARTED: _Phase = _Phase.STARTED
+_STREAMING: _Phase = _Phase.STREAMING
+_OVER: _Phase = _Phase.OVER
+
+
+class AsgiResponse:
+    """One response. What is complete with its first piece is one frame."""
+
+    __slots__ = ("_exchange", "_head", "_link", "_phase", "_request")
+
+    def __init__(self, link: Concurrent, exchange: Exchange, request: AsgiRequest) -> None:
+        self._link = link
+        self._exchange = exchange
+        self._request = request
+        self._phase = _NEW
+        self._head: tuple[int, list[Any]] = (0, [])
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its last frame has been written."""
+        return self._phase is _OVER
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something of it was sent, and not its end."""
+        return self._phase is _STREAMING
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """See the specification. Returns when the client has room for more.
+
+        Raises `OSError` when nobody wants the response, and `InvalidResult` for what cannot be sent.
+        """
+        kind, phase = message["type"], self._phase
+        if self._request.has_left:
+            raise Disconnected("the client has left, or the deadline has passed")
+        if phase is _NEW and kind == "http.response.start":
+            self._head = _head_of(message)
+            self._phase = _STARTED
+        elif kind == "http.response.body" and (phase is _STARTED or phase is _STREAMING):
+            body = message.get("body", b"")
+            if type(body) is not bytes:
+                body = _bytes_of(body)
+            if phase is _STARTED and len(body) <= INLINE_MAX and not message.get("more_body", False):
+                self._phase = _OVER
+                if self._exchange.waiters is not None:
+                    await self._link.settle(self._exchange)
+                self._link.respond(self._exchange.stream, encode_payload((*self._head, body)))
+                self._request.complete()
+            else:
+                await self._stream(body, message.get("more_body", False))
+        else:
+            raise _misplaced(kind, phase)
+
+    async def _stream(self, body: bytes, has_more: bool) -> None:
+        link, exchange = self._link, self._exchange
+        if self._phase is _STARTED:
+            self._phase = _STREAMING
+            if exchange.waiters is not None:
+                await link.settle(exchange)
+            link.begin_answer(exchange.stream, encode_payload((*self._head, None)))
+        if body:
+            await link.send_answer(exchange, body)
+        if self._request.has_left:
+            raise Disconnected("the client has left, or the deadline has passed")
+        if not has_more:
+            self.end()
+
+    def end(self) -> None:
+        """Everything was sent."""
+        self._phase = _OVER
+        self._link.finish_answer(self._exchange.stream)
+        self._request.complete()
+
+    async def replace(self, response: bytes | Streamed) -> None:
+        """Sends another one instead of this, of which nothing was sent."""
+        self._phase = _OVER
+        link, exchange = self._link, self._exchange
+        if exchange.waiters is not None:
+            await link.settle(exchange)
+        if isinstance(response, bytes):
+            link.respond(exchange.stream, response)
+            return
+        link.begin_answer(exchange.stream, response.head)
+        for piece in cast(Chunks, response.chunks):
+            await link.send_answer(exchange, piece)
+        link.finish_answer(exchange.stream)
+
+    def break_off(self) -> None:
+        """The client sees that the rest is missing. Does nothing if the stream is closed."""
+        self._phase = _OVER
+        self._link.break_off(self._exchange.stream)
+
+    def missing(self) -> str | None:
+        """What the application should have sent before it returned."""
+        return _MISSING[self._phase]
+
+
+_MISSING = {
+    _NEW: "the application returned without a response",
+    _STARTED: "the application returned without http.response.body, after http.response.start",
+    _STREAMING: "the application returned before the end of its response: an http.response.body without more_body",
+    _OVER: None,
+}
+
+
+def _misplaced(kind: object, phase: _Phase) -> InvalidResult:
+    if kind not in ("http.response.start", "http.response.body"):
+        return InvalidResult(f"the application sent {kind!r}, which is no message of a response")
+    if phase is _OVER:
+        return InvalidResult(f"the application sent {kind} after the end of its response")
+    if phase is _NEW:
+        return InvalidResult(f"the application sent {kind} before http.response.start")
+    return InvalidResult("the application sent http.response.start a second time")
+
+
+def _head_of(message: Mapping[str, Any]) -> tuple[int, list[Any]]:
+    status = message["status"]
+    if type(status) is not int:
+        status = _status_of(status)
+    if not 200 <= status <= 599:
+        raise InvalidResult(f"the status is a number from 200 to 599, not {status}")
+    flat: list[Any] = []
+    for name, value in message.get("headers", ()):
+        if type(name) is not bytes or type(value) is not bytes:
+            name, value = _field_of(name, value)
+        flat += name.decode("latin-1"), value
+    return status, flat
+
+
+def _status_of(status: object) -> int:
+    if isinstance(status, int):
+        return int(status)  # an http.HTTPStatus
+    raise InvalidResult(f"the status is a number, not {status!r}")
+
+
+def _field_of(name: object, value: object) -> tuple[bytes, bytes]:
+    if isinstance(name, bytes | bytearray | memoryview) and isinstance(value, bytes | bytearray | memoryview):
+        return bytes(name), bytes(value)
+    raise InvalidResult(f"a header is two byte strings, not {name!r}: {value!r}")
+
+
+def _bytes_of(body: object) -> bytes:
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    raise InvalidResult(f"the body of a message is {type(body).__name__}, not bytes")
