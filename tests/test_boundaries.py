@@ -85,6 +85,7 @@ def without_tests(text: str) -> str:
         "crates/parkade-sqlite",
         "crates/parkade-jobs",
         "crates/parkade-files",
+        "crates/parkade-websocket",
         "crates/parkade/src/files",
         "crates/parkade/src/store",
         "workers/python/src/parkade",
@@ -187,10 +188,11 @@ def test_the_core_depends_on_nothing_that_touches_the_world() -> None:
     assert dependencies("parkade-core") <= HARMLESS | {"parkade-model"}
 
 
-def test_what_is_answered_for_a_file_is_decided_without_io() -> None:
-    """No file is opened and no clock is read there, and it knows nothing of Parkade."""
-    assert parkades("parkade-files") == set()
-    for path, text in sources(CRATES / "parkade-files" / "src"):
+@pytest.mark.parametrize("crate", ["parkade-files", "parkade-websocket"])
+def test_files_and_websockets_are_decided_without_io(crate: str) -> None:
+    """No file or socket is opened and no clock is read there, and they know nothing of Parkade."""
+    assert parkades(crate) == set()
+    for path, text in sources(CRATES / crate / "src"):
         assert not re.search(r"\btokio\b|std::(fs|io|net|thread)\b|SystemTime::now|\bInstant\b", text), path
 
 
