@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from typing import NoReturn, cast
 
@@ -11,7 +10,7 @@ from .._link import port
 from .._link.answers import FAULTS, Run, Sent
 from .._link.concurrent import Concurrent
 from .._link.exchange import Exchange
-from .._log import log_error
+from .._log import log, log_error, log_warning
 from .._requests.request import Request
 from .._responses.encoding import encode
 from .._responses.error_pages import failure_response
@@ -48,16 +47,23 @@ class Asgi:
     async def start_concurrent(self) -> None:
         """Begins the lifespan. Raises `LoadError` if the application says that it cannot start."""
         self._link = cast(Concurrent, port.port())
-        self._shutdown = Shutdown(self._link.draining)
+        self._shutdown = Shutdown(self._cancel_all)
+        self._link.at_drain = self._shutdown.begin
         await self._lifespan.start()
         lifespan = "" if self._lifespan.is_supported else ", without a lifespan"
-        loop = type(asyncio.get_running_loop()).__module__
-        logging.getLogger("parkade").info("an ASGI application runs on %s%s", loop, lifespan)
+        log(f"an ASGI application runs on {type(asyncio.get_running_loop()).__module__}{lifespan}")
 
     async def stop_concurrent(self) -> None:
-        """Ends what runs after responses that were sent, then the lifespan."""
+        """Waits for what runs after responses that were sent, ends the lifespan, then whatever is left in the loop, as
+        `asyncio.run` does.
+        """
         await self._link.idle()
         await self._lifespan.stop()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.get_running_loop().shutdown_asyncgens()
 
     async def _run(self, raw: p.Request) -> Sent:
         head = p.read_head(raw.head)
@@ -75,10 +81,18 @@ class Asgi:
                 await self._unfinished(raw, head, request, response)
         except FAULTS as error:
             await self._failed(error, raw, head, request, response)
+        except asyncio.CancelledError:
+            if request.has_left and not response.is_over:
+                response.break_off()
+            raise
         finally:
             exchange.listener = None
             request.close()
         return _SENT
+
+    def _cancel_all(self) -> None:
+        if count := self._link.cancel_all("stopping"):
+            log_warning(f"the worker stops: {count} requests that were still running were cancelled")
 
     async def _unfinished(
         self, raw: p.Request, head: p.RequestHead, request: AsgiRequest, response: AsgiResponse

@@ -68,9 +68,9 @@ class AsgiRequest:
     def cancelled(self, reason: str) -> bool:
         """See `Listener`. An application that goes on without its client has its deadline nevertheless."""
         self._end = _LEFT
-        self._wake()
         if reason != "client_left" or self._cancels:
-            return True
+            return True  # and what it awaits hears of it
+        self._wake()
         if self._due is not None:
             loop = self._exchange.task.get_loop()
             self._timer = loop.call_later(max(0.0, self._due - time.monotonic()), self._exchange.task.cancel)

@@ -1,9 +1,11 @@
-"""`parkade.shutdown` in the scope: long streams end themselves before anything is closed."""
+"""The end of a worker, as its applications see it: `parkade.shutdown` in the scope, and the last moment."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+
+from .._limits import STOP_MARGIN_SECONDS
 
 
 class Shutdown:
@@ -11,12 +13,23 @@ class Shutdown:
     times.
     """
 
-    def __init__(self, draining: asyncio.Event) -> None:
-        self._draining = draining
+    def __init__(self, at_last: Callable[[], None]) -> None:
+        """`at_last` is called a moment before the worker is stopped, if it has not ended by itself."""
+        self._at_last = at_last
+        self._begun = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
 
     def __await__(self) -> Generator[object, None, None]:
-        yield from self._draining.wait().__await__()
+        yield from self._begun.wait().__await__()
 
     def is_set(self) -> bool:
         """Whether it is about to be stopped."""
-        return self._draining.is_set()
+        return self._begun.is_set()
+
+    def begin(self, seconds: float) -> None:
+        """It will be stopped in so many seconds. May be told again, with another time."""
+        self._begun.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        margin = min(STOP_MARGIN_SECONDS, seconds / 4)
+        self._timer = asyncio.get_running_loop().call_later(seconds - margin, self._at_last)

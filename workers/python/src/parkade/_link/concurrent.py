@@ -94,8 +94,8 @@ class Concurrent(asyncio.Protocol):
         self._runners = Runners(self, session, self._finish)
         self._exchanges = self._runners.exchanges
         self._branches: dict[int, Exchange] = {}
-        self.draining = asyncio.Event()
-        """Set when the worker is about to be stopped."""
+        self.at_drain: Callable[[float], None] | None = None
+        """Hears of DRAIN: in how many seconds this worker will be stopped."""
 
     def open(self, writer: int, threads: int) -> None:
         """Writes there from now on, and runs plain functions, which see the current context."""
@@ -280,13 +280,12 @@ class Concurrent(asyncio.Protocol):
                 self._cancel(stream, why)
             case Pinged(token=token):
                 self.put(session.pong(token))
-            case Draining():
-                self.draining.set()
+            case Draining(seconds=seconds) if self.at_drain is not None:
+                self.at_drain(seconds)
             case Ended():
-                self.draining.set()
                 self._end(event)
             case _:
-                pass
+                pass  # DRAIN changes nothing else here
 
     def _begin(self, stream: int, answer: Answer | Coming | Plain | Deferred) -> None:
         if type(answer) is CoroutineType:  # nearly always
@@ -374,8 +373,16 @@ class Concurrent(asyncio.Protocol):
         """Ends an answer before its end, unless it has ended."""
         if stream in self._session.cancelled:
             self.write(self._session.error(stream, "cancelled"))
+        elif self._session.may_await(stream):
+            self.write(self._session.error(stream, "overloaded", "its worker is being stopped"))
         elif self._session.held(stream):
             self.write(self._session.error(stream, "application"))
+
+    def cancel_all(self, reason: str) -> int:
+        """Cancels the code of all requests; returns how many they were."""
+        for stream in list(self._exchanges):
+            self._cancel(stream, reason)
+        return len(self._exchanges)
 
     async def settle(self, exchange: Exchange) -> None:
         """Before an answer is sent: ends what tasks of its code still wait for."""

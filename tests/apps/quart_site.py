@@ -1,0 +1,124 @@
+"""An ordinary Quart application."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+
+from quart import Quart, Response, make_response, request, send_file
+from quart.utils import run_sync
+
+app = Quart(__name__)
+kept: dict[str, str] = {}
+
+
+@app.before_serving
+async def start() -> None:
+    kept["shared"] = "from the start"
+
+
+@app.after_serving
+async def stop() -> None:
+    print("the lifespan ends", flush=True)
+
+
+@app.get("/hola/<name>")
+async def hola(name: str) -> str:
+    return f"Hola {name}"
+
+
+@app.get("/query")
+async def query() -> dict[str, object]:
+    return {"a": request.args["a"], "b": request.args.getlist("b")}
+
+
+@app.post("/orders")
+async def order() -> dict[str, object]:
+    told = await request.get_json()
+    return {"item": told["item"], "count": 2 * told["count"]}
+
+
+@app.post("/upload")
+async def upload() -> dict[str, object]:
+    file = (await request.files)["file"]
+    return {"name": file.filename, "bytes": len(file.read())}
+
+
+@app.get("/count/<int:end>")
+async def count(end: int) -> Response:
+    async def numbers() -> AsyncIterator[bytes]:
+        for number in range(end):
+            yield f"{number}\n".encode()
+
+    return Response(numbers(), mimetype="text/plain")
+
+
+@app.get("/events")
+async def events() -> Response:
+    async def three() -> AsyncIterator[bytes]:
+        for number in range(3):
+            yield f"data: {number}\n\n".encode()
+            await asyncio.sleep(0.001)
+
+    return Response(three(), mimetype="text/event-stream")
+
+
+@app.get("/endless")
+async def endless() -> Response:
+    async def begun() -> AsyncIterator[bytes]:
+        try:
+            yield b"data: begun\n\n"
+            await asyncio.Event().wait()
+        finally:
+            print("the stream was closed", flush=True)
+
+    response = await make_response(begun())
+    response.timeout = None
+    response.mimetype = "text/event-stream"
+    return response  # type: ignore[return-value]
+
+
+@app.get("/shared")
+async def shared() -> str:
+    return kept["shared"]
+
+
+@app.get("/later")
+async def later() -> str:
+    async def work() -> None:
+        print("the later work is done", flush=True)
+
+    app.add_background_task(work)
+    return "sent"
+
+
+@app.get("/thread")
+async def thread() -> str:
+    return str(await run_sync(lambda: threading.current_thread() is threading.main_thread())())
+
+
+@app.get("/whoami")
+async def whoami() -> str:
+    return request.headers["x-name"]
+
+
+@app.get("/cookie")
+async def cookie() -> Response:
+    visits = int(request.cookies.get("visits", 0))
+    response = await make_response({"visits": visits})
+    response.set_cookie("visits", str(visits + 1))
+    return response  # type: ignore[return-value]
+
+
+@app.get("/url")
+async def url() -> str:
+    return request.url
+
+
+@app.get("/file")
+async def file() -> Response:
+    return await send_file(__file__, mimetype="text/plain")
+
+
+@app.get("/broken")
+async def broken() -> str:
+    raise ValueError("a mistake")
