@@ -305,6 +305,16 @@ def test_the_deadline_cancels(serve: Serve) -> None:
     server.still_serves()
 
 
+def test_the_deadline_is_for_the_beginning_of_a_response(serve: Serve) -> None:
+    server = serve("raw_asgi", workers=1, deadline="500ms")
+    with server.connect().ask("GET", "/held/gate") as client:
+        pieces = client.pieces(client.opening())
+        assert next(pieces) == b"one "
+        assert server.get("/deadline").status == 504  # which began later
+        server.open_gate("gate")
+        assert b"".join(pieces) == b"two"
+
+
 def test_the_deadline_cancels_also_what_goes_on_without_its_client(serve: Serve) -> None:
     server = serve("raw_asgi", workers=1, deadline="1s", kill_grace="10s")
     with server.connect().ask("GET", "/left/computing?never"):

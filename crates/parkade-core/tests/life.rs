@@ -145,6 +145,20 @@ fn a_running_request_past_its_deadline_is_ended_and_its_worker_looked_at() {
 }
 
 #[test]
+fn the_deadline_of_an_application_with_routes_of_its_own_is_for_the_beginning_of_a_response() {
+    let told = "recall:a:1:Deadline";
+    let hosted = "ready:1:concurrent:9:hosted arrive:a:/theirs";
+    check(&format!("{hosted} begin:a wait:11s"), "ping:1 dump:1:Stuck");
+    check(&format!("{hosted} begin:a wait:11s end:a"), "end:a done:a");
+    check(
+        &format!("{hosted} wait:10s"),
+        &format!("ping:1 dump:1:Stuck refuse:a:DeadlinePassed {told} cancelled:a:Deadline"),
+    );
+    let plain = "ready:1:sync:1:hosted arrive:a:/theirs begin:a wait:10s";
+    check(plain, &format!("abort:a {told} dump:1:Deadline:a cancelled:a:Deadline"));
+}
+
+#[test]
 fn parked_time_does_not_count_for_the_deadline() {
     let long = "ready:1 arrive:a wait:9s park:a:timer:60s:call wait:60s";
     check(long, "call:a:1:elapsed");

@@ -169,6 +169,11 @@ impl WorkerPool {
         self.find(worker).map(|worker| worker.role)
     }
 
+    /// Whether it has an event loop.
+    pub fn is_concurrent(&self, worker: WorkerId) -> bool {
+        self.find(worker).is_some_and(|worker| worker.streams.is_concurrent())
+    }
+
     /// Whether no worker holds a stream, abandoned ones included.
     pub fn is_idle(&self) -> bool {
         self.workers.iter().all(|worker| worker.streams.count() == 0)

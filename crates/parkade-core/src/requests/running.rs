@@ -43,7 +43,14 @@ pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, whole: boo
     }
     step.cx.effects.push(Effect::Http(HttpEffect::Relay { request, payload, whole }));
     Ok(match reply {
-        Reply::Awaited | Reply::Begun => Life::Running(Running { reply, ..life }),
+        Reply::Awaited | Reply::Begun => {
+            let mut life = Running { reply, ..life };
+            // Such applications were written for servers whose deadlines are for the beginning of a response, and their streams are endless.
+            if matches!(life.work, Work::Fallback { .. }) && step.fleet.workers.is_concurrent(life.worker) {
+                life.journey.silence(step.cx);
+            }
+            Life::Running(life)
+        }
         Reply::Ended => finish(step, life),
     })
 }

@@ -248,7 +248,7 @@ impl Script {
     }
 
     fn ready(&mut self, worker: &str, kind: &str, credit: &str, table: &str) {
-        let table = self.tables.learn(false, routes(table));
+        let table = self.tables.learn(table == "hosted", routes(table));
         let (credit, concurrent) = (credit.parse().unwrap(), kind == "concurrent");
         let of_jobs = self.before > 0 && !self.silent;
         let jobs = DeclaredJobs { plain: of_jobs && !concurrent, coroutines: of_jobs && concurrent };
@@ -401,7 +401,7 @@ fn routes(table: &str) -> Vec<Route> {
         Route { deadline: Some(None), ..route("/endless", Kind::Sync) },
     ];
     match table {
-        "a" => {}
+        "a" | "hosted" => {}
         "without" => drop(routes.remove(0)),
         _ => routes.rotate_left(1),
     }

@@ -308,10 +308,28 @@ impl Model {
         request.place = Place::Worker(worker);
         request.spell = now;
         request.called = Some(outcome);
+        request.unrouted = false; // a coroutine like any other
         let (deadline_at, queue) = (request.deadline_at(), request.run.as_ref().map(|run| run.queue));
         let process = self.process(worker);
         process.awaiting.retain(|awaiting| *awaiting != id);
         process.hold(now, id, queue, deadline_at, true, true);
+    }
+
+    /// The deadline of an application with routes of its own is for the beginning of its response, in a worker with an event loop.
+    pub(crate) fn stream_without_deadline(&mut self, id: RequestId) {
+        let request = self.request(id);
+        let Place::Worker(worker) = request.place else { return };
+        if !request.unrouted || request.cancelled {
+            return;
+        }
+        let process = self.process(worker);
+        if !process.concurrent {
+            return;
+        }
+        if let Some(stream) = process.stream(id) {
+            stream.deadline_at = None;
+        }
+        self.request(id).deadline = None;
     }
 
     pub(crate) fn cancel(&mut self, id: RequestId, worker: WorkerId, reason: Reason) {

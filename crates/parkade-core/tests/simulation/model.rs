@@ -75,6 +75,8 @@ pub struct Request {
     pub place: Place,
     pub answer: Answer,
     pub deadline: Option<std::time::Duration>,
+    /// It matched no route, and is for an application that has its own.
+    pub unrouted: bool,
     pub spell: Moment,
     pub kept: bool,
     /// The wait that ended in a call, when, and by which message if by one.
@@ -190,6 +192,7 @@ impl Request {
             place: Place::Queue,
             answer: Answer::Awaited,
             deadline: None,
+            unrouted: false,
             spell: now,
             kept: false,
             woken: None,
@@ -253,6 +256,9 @@ impl Model {
                 self.has_come(*payload);
                 let to = if *whole { Answer::Ended } else { Answer::Begun };
                 self.answer(*request, Answer::Awaited, to);
+                if !whole {
+                    self.stream_without_deadline(*request);
+                }
             }
             HttpEffect::End { request } => {
                 self.end_rows(*request, true);
@@ -424,6 +430,7 @@ impl Model {
             }
             Destination::Fallback { .. } | Destination::Unknown => {
                 (request.deadline, request.coroutine) = (default, true);
+                request.unrouted = matches!(destination, Destination::Fallback { .. });
             }
             Destination::Constant { .. }
             | Destination::Preflight

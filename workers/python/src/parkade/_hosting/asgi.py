@@ -17,7 +17,7 @@ from .._responses.error_pages import failure_response
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
 from ..errors import InvalidResult
-from .asgi_request import AsgiRequest
+from .asgi_request import LEFT, AsgiRequest
 from .asgi_response import AsgiResponse, Disconnected
 from .interfaces import AsgiCallable
 from .lifespan import Lifespan
@@ -82,7 +82,7 @@ class Asgi:
         except FAULTS as error:
             await self._failed(error, raw, head, request, response)
         except asyncio.CancelledError:
-            if request.has_left and not response.is_over:
+            if request.end is LEFT and not response.is_over:
                 response.break_off()
             raise
         finally:
@@ -97,7 +97,7 @@ class Asgi:
     async def _unfinished(
         self, raw: p.Request, head: p.RequestHead, request: AsgiRequest, response: AsgiResponse
     ) -> None:
-        if request.has_left:
+        if request.end is LEFT:
             response.break_off()
         elif (missing := response.missing()) is not None:
             await self._failed(InvalidResult(missing), raw, head, request, response)
@@ -106,11 +106,11 @@ class Asgi:
         self, error: BaseException, raw: p.Request, head: p.RequestHead, request: AsgiRequest, response: AsgiResponse
     ) -> None:
         """Also after the response: frameworks raise again what they have answered with 500."""
-        if not (request.has_left and isinstance(error, Disconnected)):
+        if not (request.end is LEFT and isinstance(error, Disconnected)):
             log_error(f"{head.method} {head.path}", error, method=head.method, path=head.path)
         if response.is_over:
             return
-        if request.has_left or response.has_begun:
+        if request.end is LEFT or response.has_begun:
             response.break_off()
         else:
             await response.replace(encode(failure_response(error, Request(raw), self._dev)))

@@ -12,15 +12,17 @@ from .._wire import payloads as p
 from .request_body import RequestBody
 
 
-class _End(enum.Enum):
+class End(enum.Enum):
+    """How the need for a response ended."""
+
     LEFT = enum.auto()
     """Nobody wants the response: the client has left, or the deadline has passed."""
     COMPLETE = enum.auto()
     """The response is complete, or was broken off."""
 
 
-_LEFT: _End = _End.LEFT
-_COMPLETE: _End = _End.COMPLETE
+LEFT: End = End.LEFT
+COMPLETE: End = End.COMPLETE
 
 
 class AsgiRequest:
@@ -29,26 +31,22 @@ class AsgiRequest:
     It is the listener of its exchange (`_link.exchange.Listener`).
     """
 
-    __slots__ = ("_body", "_cancels", "_due", "_end", "_exchange", "_raw", "_timer", "_waiting")
+    __slots__ = ("_body", "_cancels", "_due", "_exchange", "_raw", "_timer", "_waiting", "end")
 
     def __init__(self, exchange: Exchange, raw: p.Request) -> None:
         self._exchange = exchange
         self._raw = raw
         self._body: RequestBody | None = None  # until it is asked for
-        self._end: _End | None = None
+        self.end: End | None = None
+        """Read by the response with every message, therefore no property."""
         self._waiting: list[asyncio.Future[None]] | None = None
         self._cancels = False
         self._due = None if raw.deadline is None else time.monotonic() + raw.deadline
         self._timer: asyncio.TimerHandle | None = None
 
-    @property
-    def has_left(self) -> bool:
-        """Whether nobody wants the response."""
-        return self._end is _LEFT
-
     async def receive(self) -> dict[str, Any]:
         """See the specification: the body, then `http.disconnect` when the client has left or has its response."""
-        if self._end is None:
+        if self.end is None:
             body = self._body
             if body is None:
                 body = self._body = RequestBody(self._raw)
@@ -62,30 +60,35 @@ class AsgiRequest:
         if action not in ("notify", "cancel"):
             raise ValueError(f"on_disconnect is 'notify' or 'cancel', not {action!r}")
         self._cancels = action == "cancel"
-        if self._cancels and self._end is _LEFT:
+        if self._cancels and self.end is LEFT:
             self._exchange.task.cancel()
 
     def cancelled(self, reason: str) -> bool:
         """See `Listener`. An application that goes on without its client has its deadline nevertheless."""
-        self._end = _LEFT
+        self.end = LEFT
         if reason != "client_left" or self._cancels:
             return True  # and what it awaits hears of it
         self._wake()
-        if self._due is not None:
-            loop = self._exchange.task.get_loop()
-            self._timer = loop.call_later(max(0.0, self._due - time.monotonic()), self._exchange.task.cancel)
+        if (deadline := self._raw.deadline) is not None:
+            seconds = deadline if self._due is None else max(0.0, self._due - time.monotonic())
+            self._timer = self._exchange.task.get_loop().call_later(seconds, self._exchange.task.cancel)
         return False
+
+    def streams(self) -> None:
+        """The response has begun: the deadline was for its beginning. It counts again when the client leaves."""
+        self._due = None
 
     def complete(self) -> None:
         """Its response has been sent."""
-        if self._end is None:
-            self._end = _COMPLETE
+        if self.end is None:
+            self.end = COMPLETE
             if self._waiting is not None:
                 self._wake()
 
     def close(self) -> None:
         """The application has returned."""
-        self.complete()
+        if self.end is None:
+            self.complete()
         if self._timer is not None:
             self._timer.cancel()
 

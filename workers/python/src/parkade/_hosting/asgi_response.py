@@ -12,7 +12,7 @@ from .._link.concurrent import Concurrent
 from .._link.exchange import Exchange
 from .._wire.codec import encode_payload
 from ..errors import InvalidResult
-from .asgi_request import AsgiRequest
+from .asgi_request import LEFT, AsgiRequest
 
 
 class Disconnected(OSError):
@@ -61,23 +61,23 @@ class AsgiResponse:
         Raises `OSError` when nobody wants the response, and `InvalidResult` for what cannot be sent.
         """
         kind, phase = message["type"], self._phase
-        if self._request.has_left:
+        if self._request.end is LEFT:
             raise Disconnected("the client has left, or the deadline has passed")
         if phase is _NEW and kind == "http.response.start":
             self._head = _head_of(message)
             self._phase = _STARTED
         elif kind == "http.response.body" and (phase is _STARTED or phase is _STREAMING):
-            body = message.get("body", b"")
+            body, has_more = message.get("body", b""), message.get("more_body", False)
             if type(body) is not bytes:
                 body = _bytes_of(body)
-            if phase is _STARTED and len(body) <= INLINE_MAX and not message.get("more_body", False):
+            if phase is _STARTED and not has_more and len(body) <= INLINE_MAX:
                 self._phase = _OVER
                 if self._exchange.waiters is not None:
                     await self._link.settle(self._exchange)
                 self._link.respond(self._exchange.stream, encode_payload((*self._head, body)))
                 self._request.complete()
             else:
-                await self._stream(body, message.get("more_body", False))
+                await self._stream(body, has_more)
         else:
             raise _misplaced(kind, phase)
 
@@ -87,10 +87,11 @@ class AsgiResponse:
             self._phase = _STREAMING
             if exchange.waiters is not None:
                 await link.settle(exchange)
+            self._request.streams()
             link.begin_answer(exchange.stream, encode_payload((*self._head, None)))
         if body:
             await link.send_answer(exchange, body)
-        if self._request.has_left:
+        if self._request.end is LEFT:
             raise Disconnected("the client has left, or the deadline has passed")
         if not has_more:
             self.end()

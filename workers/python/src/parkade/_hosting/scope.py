@@ -17,8 +17,12 @@ generator wait for an event that nobody reads.
 
 def scope_of(head: p.RequestHead) -> dict[str, Any]:
     """The scope of one request, without `state`."""
-    flat = p.read_headers(head.headers)
-    headers = [(name.encode(), value) for name, value in zip(flat[::2], flat[1::2], strict=True)]
+    headers = p.read_fields(head.headers)
+    host = b""
+    for name, value in headers:
+        if name == b"host":  # the first field of nearly every request
+            host = value
+            break
     path = head.path
     raw_path = path.encode()
     return {
@@ -33,18 +37,10 @@ def scope_of(head: p.RequestHead) -> dict[str, Any]:
         "root_path": "",
         "headers": headers,
         "client": (head.client, 0) if head.client else None,
-        "server": _server(_host(headers), head.scheme),
+        "server": _server(host, head.scheme),
         "extensions": {},
         "parkade.request_id": head.id,
     }
-
-
-def _host(headers: list[tuple[bytes, bytes]]) -> bytes:
-    """It is the first field of nearly every request."""
-    for name, value in headers:
-        if name == b"host":
-            return value
-    return b""
 
 
 @lru_cache(maxsize=256)

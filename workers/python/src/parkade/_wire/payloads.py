@@ -453,6 +453,12 @@ def read_headers(raw: Raw) -> list[Any]:
     return headers
 
 
+def read_fields(raw: Raw) -> list[tuple[bytes, bytes]]:
+    """The same as pairs of bytes, without a check of the values. Raises `ValueError` or `AttributeError`."""
+    each = iter(_decode_headers(raw))
+    return [(name.encode(), value) for name, value in zip(each, each, strict=True)]
+
+
 def check_headers(headers: list[Any]) -> None:
     """Raises `ValueError` if they are not name, value, name, value…"""
     _check_headers(headers)
