@@ -345,12 +345,18 @@ def test_an_application_need_not_have_a_lifespan(serve: Serve, how: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("how", "why"), [("failed", "there is no database"), ("raises", "ValueError: in the middle of the start")]
+    ("how", "why"),
+    [
+        ("failed", "there is no database"),
+        ("failed and raises", "there is no database"),
+        ("raises", "ValueError: in the middle of the start"),
+    ],
 )
 def test_an_application_that_does_not_start_is_not_served(serve: Serve, how: str, why: str) -> None:
     server = serve("raw_asgi", is_ready=False, environment={"LIFESPAN": how})
     assert server.fails() == 1
     assert why in server.log()
+    assert "never retrieved" not in server.log()
 
 
 @pytest.mark.parametrize(
@@ -360,6 +366,22 @@ def test_a_failure_of_the_shutdown_is_logged(serve: Serve, how: str, why: str) -
     server = serve("raw_asgi", workers=1, environment={"LIFESPAN": how})
     assert server.stop() == 0
     assert why in server.log()
+
+
+def test_a_lifespan_that_dies_is_logged(serve: Serve) -> None:
+    server = serve("raw_asgi", workers=1, environment={"LIFESPAN": "dies"})
+    server.open_gate("dies")
+    server.until_logged("the lifespan of the application: ValueError: in the middle of the day")
+    server.still_serves()
+    assert server.stop() == 0
+
+
+def test_developers_see_the_traceback(serve: Serve) -> None:
+    server = serve("raw_asgi", command="dev", workers=None, job_workers=None, grace=None)
+    answer = server.get("/raises", "Accept: text/html")
+    assert answer.status == 500
+    assert "ValueError" in answer.text
+    assert "raw_asgi.py" in answer.text
 
 
 def test_work_after_the_response_is_done_before_the_lifespan_ends(serve: Serve) -> None:

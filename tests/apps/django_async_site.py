@@ -1,10 +1,8 @@
 """An ordinary Django application under ASGI, in one file."""
 
-import asyncio
 import json
 import os
 import threading
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import django
@@ -13,6 +11,7 @@ from django.core.asgi import get_asgi_application
 from django.db import connection
 from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.urls import path
+from event_streams import begun, three
 
 settings.configure(
     ALLOWED_HOSTS=["*"],
@@ -52,22 +51,10 @@ def count(request: HttpRequest, end: int) -> HttpResponse:
 
 
 async def events(request: HttpRequest) -> HttpResponse:
-    async def three() -> AsyncIterator[str]:
-        for number in range(3):
-            yield f"data: {number}\n\n"
-            await asyncio.sleep(0.001)
-
     return StreamingHttpResponse(three(), content_type="text/event-stream")
 
 
 async def endless(request: HttpRequest) -> HttpResponse:
-    async def begun() -> AsyncIterator[str]:
-        try:
-            yield "data: begun\n\n"
-            await asyncio.Event().wait()
-        finally:
-            print("the stream was closed", flush=True)
-
     return StreamingHttpResponse(begun(), content_type="text/event-stream")
 
 

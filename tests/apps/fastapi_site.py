@@ -1,11 +1,11 @@
 """An ordinary FastAPI application."""
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
+from event_streams import begun, three
 from fastapi import BackgroundTasks, Cookie, Depends, FastAPI, Header, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse, PlainTextResponse, StreamingResponse
 from pydantic import BaseModel
@@ -58,23 +58,11 @@ async def count(end: int) -> StreamingResponse:
 
 @app.get("/events")
 async def events() -> StreamingResponse:
-    async def three() -> AsyncIterator[str]:
-        for number in range(3):
-            yield f"data: {number}\n\n"
-            await asyncio.sleep(0.001)
-
     return StreamingResponse(three(), media_type="text/event-stream")
 
 
 @app.get("/endless")
 async def endless() -> StreamingResponse:
-    async def begun() -> AsyncIterator[str]:
-        try:
-            yield "data: begun\n\n"
-            await asyncio.Event().wait()
-        finally:
-            print("the stream was closed", flush=True)
-
     return StreamingResponse(begun(), media_type="text/event-stream")
 
 

@@ -1,12 +1,12 @@
 """An ordinary Litestar application."""
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from event_streams import begun, three
 from litestar import Litestar, MediaType, Request, Response, get, post
 from litestar.background_tasks import BackgroundTask
 from litestar.datastructures import UploadFile
@@ -62,23 +62,11 @@ async def count(end: int) -> Stream:
 
 @get("/events")
 async def events() -> Stream:
-    async def three() -> AsyncIterator[str]:
-        for number in range(3):
-            yield f"data: {number}\n\n"
-            await asyncio.sleep(0.001)
-
     return Stream(three(), media_type="text/event-stream")
 
 
 @get("/endless")
 async def endless() -> Stream:
-    async def begun() -> AsyncIterator[str]:
-        try:
-            yield "data: begun\n\n"
-            await asyncio.Event().wait()
-        finally:
-            print("the stream was closed", flush=True)
-
     return Stream(begun(), media_type="text/event-stream")
 
 

@@ -1,9 +1,9 @@
 """An ordinary Quart application."""
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator
 
+from event_streams import begun, three
 from quart import Quart, Response, make_response, request, send_file
 from quart.utils import run_sync
 
@@ -54,23 +54,11 @@ async def count(end: int) -> Response:
 
 @app.get("/events")
 async def events() -> Response:
-    async def three() -> AsyncIterator[bytes]:
-        for number in range(3):
-            yield f"data: {number}\n\n".encode()
-            await asyncio.sleep(0.001)
-
     return Response(three(), mimetype="text/event-stream")
 
 
 @app.get("/endless")
 async def endless() -> Response:
-    async def begun() -> AsyncIterator[bytes]:
-        try:
-            yield b"data: begun\n\n"
-            await asyncio.Event().wait()
-        finally:
-            print("the stream was closed", flush=True)
-
     response = await make_response(begun())
     response.timeout = None
     response.mimetype = "text/event-stream"

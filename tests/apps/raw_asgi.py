@@ -63,6 +63,9 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
     if how == "failed":
         await send({"type": "lifespan.startup.failed", "message": "there is no database"})
         return
+    if how == "failed and raises":
+        await send({"type": "lifespan.startup.failed", "message": "there is no database"})
+        raise ValueError("there is no database")
     if how == "raises":
         raise ValueError("in the middle of the start")
     if how == "returns":
@@ -70,6 +73,9 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
     scope["state"]["shared"] = ["from the start"]
     scope["state"]["count"] = 0
     await send({"type": "lifespan.startup.complete"})
+    if how == "dies":
+        await hold_async("dies")
+        raise ValueError("in the middle of the day")
     assert (await receive())["type"] == "lifespan.shutdown"
     if how == "stop fails":
         await send({"type": "lifespan.shutdown.failed", "message": "something is left"})

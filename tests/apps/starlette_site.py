@@ -1,11 +1,11 @@
 """An ordinary Starlette application, with middleware of both kinds."""
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from event_streams import begun, three
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.middleware import Middleware
@@ -53,22 +53,10 @@ async def count(request: Request) -> Response:
 
 
 async def events(request: Request) -> Response:
-    async def three() -> AsyncIterator[str]:
-        for number in range(3):
-            yield f"data: {number}\n\n"
-            await asyncio.sleep(0.001)
-
     return StreamingResponse(three(), media_type="text/event-stream")
 
 
 async def endless(request: Request) -> Response:
-    async def begun() -> AsyncIterator[str]:
-        try:
-            yield "data: begun\n\n"
-            await asyncio.Event().wait()
-        finally:
-            print("the stream was closed", flush=True)
-
     return StreamingResponse(begun(), media_type="text/event-stream")
 
 

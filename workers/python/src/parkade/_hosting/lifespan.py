@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from .._link.answers import FAULTS
 from .._log import format_error, log_error, log_fault
 from ..errors import InvalidResult, LoadError
 from .interfaces import AsgiCallable
@@ -35,6 +34,7 @@ class Lifespan:
         raises before knows nothing of a lifespan.
         """
         task = asyncio.get_running_loop().create_task(self._run(), name="lifespan")
+        task.add_done_callback(self._ended)
         failure = await self._pass("lifespan.startup", task)
         if failure is not None:
             raise LoadError(failure)
@@ -49,9 +49,14 @@ class Lifespan:
             return
         failure = await self._pass("lifespan.shutdown", self._task)
         if failure is not None:
+            self._task = None  # many raise it again
             log_fault(f"the application did not shut down cleanly: {failure}")
-        elif self._task.done() and (error := _error_of(self._task)) is not None:
-            log_error("lifespan.shutdown", error)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Logs its failure, unless its start failed, which LoadError tells."""
+        error = _error_of(task)
+        if error is not None and self._task is task:
+            log_error("the lifespan of the application", error)
 
     async def _run(self) -> None:
         scope = {"type": "lifespan", "asgi": {**ASGI, "spec_version": "2.0"}, "state": self.state}
@@ -81,9 +86,4 @@ class Lifespan:
 
 
 def _error_of(task: asyncio.Task[None]) -> BaseException | None:
-    if task.cancelled():
-        return asyncio.CancelledError()
-    error = task.exception()
-    if error is not None and not isinstance(error, FAULTS):
-        raise error
-    return error
+    return None if task.cancelled() else task.exception()
