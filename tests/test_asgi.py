@@ -298,6 +298,15 @@ def test_an_application_may_ask_to_be_cancelled(serve: Serve) -> None:
     assert "ERROR" not in server.log()
 
 
+def test_a_wait_ends_when_the_client_leaves(serve: Serve) -> None:
+    server = serve("raw_asgi", workers=1)
+    with server.connect().ask("GET", "/wait/long"):
+        server.until_parked(1)
+    server.until_logged("the wait was cancelled")
+    server.still_serves()
+    assert "ERROR" not in server.log()
+
+
 def test_the_deadline_cancels(serve: Serve) -> None:
     server = serve("raw_asgi", workers=1, deadline="300ms")
     assert server.get("/deadline").status == 504

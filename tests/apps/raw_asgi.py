@@ -11,7 +11,7 @@ from typing import Any
 
 from gates import hold_async
 
-from parkade import after
+from parkade import after, channel
 
 Scope = dict[str, Any]
 Message = MutableMapping[str, Any]
@@ -225,6 +225,12 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         case ["wait"]:
             await after(0.01)
             await answer(send, b"waited")
+        case ["wait", "long"]:
+            try:
+                await channel("never").next()
+            except asyncio.CancelledError:
+                say("the wait was cancelled")
+                raise
         case ["two-tasks"]:
             await start(send)
             await asyncio.gather(*(piece(send, b"x" * 300_000) for _ in range(3)))
