@@ -143,6 +143,12 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
             scope["state"]["count"] += 1
             scope["state"]["shared"].append("by a request")
             await answer(send, json.dumps(scope["state"]).encode())
+        case ["count"]:
+            count, more = 0, True
+            while more:
+                message = await receive()
+                count, more = count + len(message["body"]), message["more_body"]
+            await answer(send, str(count).encode())
         case ["echo"]:
             await answer(send, await body_of(receive))
         case ["unread"]:

@@ -53,6 +53,9 @@ def checked(environ: Environ, start: Start) -> Iterable[bytes]:
     if path == "/echo":
         start("200 OK", TEXT)
         return [body.read(int(environ.get("CONTENT_LENGTH") or 0))]
+    if path == "/count":
+        start("200 OK", TEXT)
+        return [str(sum(len(piece) for piece in iter(lambda: body.read(65_536), b""))).encode()]
     if path == "/lines":
         start("200 OK", TEXT)
         return [b"|".join([body.readline(), body.read(2), *body])]

@@ -17,7 +17,6 @@ from parkade._wire.codec import FROM_WORKER, read
 from parkade._wire.ready import Application
 
 OF_OTHER_WORKERS = {
-    "both bodies at the same time": "this worker has a body whole before it answers",
     "DATA beyond the window": "this worker has granted more by then",
     "rows beyond the window": "likewise",
 }
@@ -28,10 +27,16 @@ CONVERSATIONS = [
 ]
 
 
+ANSWERS_EARLY = "both bodies at the same time"
+
+
 @pytest.mark.parametrize("vector", CONVERSATIONS)
 @pytest.mark.parametrize("size", [None, 1], ids=["whole", "a byte at a time"])
-def test_the_session_follows_the_conversation(vector: dict[str, Any], size: int | None) -> None:
-    session = Session()
+@pytest.mark.parametrize("opens_early", [False, True], ids=["bodies whole", "bodies in pieces"])
+def test_the_session_follows_the_conversation(vector: dict[str, Any], size: int | None, opens_early: bool) -> None:
+    if vector["name"] == ANSWERS_EARLY and not opens_early:
+        pytest.skip("such a worker has a body whole before it answers")
+    session = Session(opens_early)
     events: list[Event] = []
     for step in vector["steps"]:
         data = vectors.unhex(step["hex"])
@@ -95,6 +100,8 @@ def play(session: Session, data: bytes) -> None:
                 (session.park_awaiting if awaiting else session.park)(stream, payload)
             case f.RESULT if session.held(stream):
                 assert_written(session.end(stream, kind, payload), kind, stream)
+            case f.WINDOW:
+                session.bodies.read(stream)  # one that opens early grants what is read
             case f.ENQUEUE:
                 assert session.enqueue(stream, payload) == f.frame(kind, stream, payload)
             case f.PROGRESS:
@@ -181,6 +188,67 @@ def test_a_body_is_put_together_and_its_window_granted_again() -> None:
     (opened,) = [event for event in events if isinstance(event, Opened)]
     assert opened.request.body == chunk * 10 + b"end"
     assert 10 * INLINE_MAX - WINDOW <= granted <= 10 * INLINE_MAX
+
+
+def early(concurrent: bool = False) -> Session:
+    session = ready(concurrent)
+    session.opens_early = True
+    return session
+
+
+@pytest.mark.parametrize("concurrent", [False, True])
+def test_a_body_is_read_as_it_arrives_and_its_window_granted_as_it_is_read(concurrent: bool) -> None:
+    session, chunk = early(concurrent), b"x" * INLINE_MAX
+    assert told(session.receive(request(1, True))) == ["OpenedEarly 1"]
+    assert session.bodies.read(1) == (None, b""), "more has to arrive first"
+    most = WINDOW // INLINE_MAX
+    assert told(session.receive(data(1, chunk) * most)) == ["BodyArrived 1"] * most
+    piece, granted = session.bodies.read(1)
+    assert piece == chunk * most
+    assert granted == window(1, WINDOW)
+    session.receive(data(1, b"end", False))
+    assert [session.bodies.read(1) for _ in range(3)] == [(b"end", b""), (b"", b""), (b"", b"")]
+    session.respond(1, HEAD)
+    assert session.bodies.read(1) == (b"", b"")
+    assert not session.bodies
+
+
+def test_what_is_not_read_is_not_granted_again() -> None:
+    session = early()
+    session.receive(request(1, True) + data(1, b"x" * INLINE_MAX) * (WINDOW // INLINE_MAX))
+    assert told(session.receive(data(1, b"x"))) == ["Reply", "Ended"]
+
+
+def test_a_request_that_is_opened_early_holds_nothing_up() -> None:
+    session = early()
+    assert told(session.receive(request(1, True) + request(2))) == ["OpenedEarly 1", "Opened 2"]
+
+
+@pytest.mark.parametrize("how", ["respond", "park", "error", "finish"])
+def test_a_body_that_crosses_the_closing_frame_is_dropped(how: str) -> None:
+    session = early()
+    session.receive(request(1, True) + data(1, b"a"))
+    match how:
+        case "respond":
+            session.respond(1, HEAD)
+        case "park":
+            session.park(1, msgspec.msgpack.encode([["timer", 1], ["answer", None]]))
+        case "error":
+            session.error(1, "application")
+        case "finish":
+            session.begin(1, HEAD)
+            session.finish(1)
+    assert session.receive(data(1, b"b") + data(1, b"", False)) == []
+    assert not session.bodies
+
+
+def test_a_cancelled_body_never_ends() -> None:
+    session = early()
+    assert told(session.receive(request(1, True) + data(1, b"a") + cancel(1)))[-1] == "Cancelled 1"
+    assert session.bodies.read(1) == (b"a", b"")
+    assert session.bodies.read(1) == (None, b"")
+    session.error(1, "cancelled")
+    assert not session.bodies
 
 
 def test_an_answer_is_kept_back_at_its_window_and_goes_on_with_it() -> None:

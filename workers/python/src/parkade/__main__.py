@@ -45,6 +45,7 @@ def main(arguments: list[str]) -> int:
             if info.get("dev"):
                 unused.watch()
             application = _hosted(load(arguments[0]), dev=bool(info.get("dev")))
+            session.opens_early = application.opens_early
             still_wanted(link, session)
             # What was loaded lives as long as the worker: the collector need not look at it again.
             gc.collect()

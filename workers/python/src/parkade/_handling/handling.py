@@ -46,6 +46,8 @@ class Handling:
         self.start, self.stop = lifespan.start, lifespan.stop
         self.start_concurrent, self.stop_concurrent = lifespan.start_concurrent, lifespan.stop_concurrent
 
+    opens_early = False
+
     def ready(self) -> ReadyApplication:
         """The application, for READY. A developer's requests that match no route come here, for a hint."""
         ready = self._app._ready()

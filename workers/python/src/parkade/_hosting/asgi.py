@@ -31,6 +31,7 @@ class Asgi:
     """See `Application` in `_link.answers`. `dev` shows tracebacks to the client."""
 
     concurrent = True
+    opens_early = True
     plain: frozenset[int | None] = frozenset()
     deferred: frozenset[int | None] = frozenset()
 
@@ -68,7 +69,7 @@ class Asgi:
     async def _run(self, raw: p.Request) -> Sent:
         head = p.read_head(raw.head)
         exchange = cast(Exchange, port.exchange.get())
-        request = AsgiRequest(exchange, raw)
+        request = AsgiRequest(self._link, exchange, raw)
         response = AsgiResponse(self._link, exchange, request)
         exchange.listener = request
         scope = scope_of(head)

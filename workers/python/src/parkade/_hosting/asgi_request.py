@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
 import time
 from typing import Any
 
+from .._link.answers import BodyCutOff
+from .._link.concurrent import Concurrent
 from .._link.exchange import Exchange
 from .._wire import payloads as p
 from .request_body import RequestBody
@@ -31,9 +34,10 @@ class AsgiRequest:
     It is the listener of its exchange (`_link.exchange.Listener`).
     """
 
-    __slots__ = ("_body", "_cancels", "_due", "_exchange", "_raw", "_timer", "_waiting", "end")
+    __slots__ = ("_body", "_cancels", "_due", "_exchange", "_link", "_raw", "_timer", "_waiting", "end")
 
-    def __init__(self, exchange: Exchange, raw: p.Request) -> None:
+    def __init__(self, link: Concurrent, exchange: Exchange, raw: p.Request) -> None:
+        self._link = link
         self._exchange = exchange
         self._raw = raw
         self._body: RequestBody | None = None  # until it is asked for
@@ -49,10 +53,12 @@ class AsgiRequest:
         if self.end is None:
             body = self._body
             if body is None:
-                body = self._body = RequestBody(self._raw)
+                body = self._body = RequestBody(self._link, self._exchange.stream, self._raw)
             if not body.is_read:
-                return await body.message()
-            await self._ended()
+                with contextlib.suppress(BodyCutOff):
+                    return await body.message()
+            if self.end is None:
+                await self._ended()
         return {"type": "http.disconnect"}
 
     def on_disconnect(self, action: str) -> None:
@@ -84,6 +90,8 @@ class AsgiRequest:
             self.end = COMPLETE
             if self._waiting is not None:
                 self._wake()
+            if self._body is not None and not self._body.is_read:
+                self._link.body_reader.wake(self._exchange.stream)
 
     def close(self) -> None:
         """The application has returned."""

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Any
+from typing import Any, Protocol
 
 from .._requests.percent import percent_decode
 from .._wire import payloads as p
 from .authority import server_of
 from .file_wrapper import FileWrapper
+from .request_input import input_of
 
 _LEFT_OUT = frozenset({"transfer-encoding", "proxy"})
 """The body is whole when it gets here; and `Proxy` would become HTTP_PROXY, which libraries take for a setting."""
 
 
-def environ_of(raw: p.Request, head: p.RequestHead) -> dict[str, Any]:
-    """The environment of one request. Text of the client is its bytes as ISO-8859-1, as PEP 3333 has it."""
-    body = raw.body or b""
+class BodySource(Protocol):
+    """The link, as far as a request reads its body."""
+
+    def read_body(self) -> bytes:
+        """The next piece of the body; nothing after its end. Raises `BodyCutOff` if the rest will not come."""
+
+
+def environ_of(raw: p.Request, head: p.RequestHead, source: BodySource) -> dict[str, Any]:
+    """The environment of one request. Text of the client is its bytes as ISO-8859-1, as PEP 3333 has it.
+
+    A body that follows is read from `source`: as it comes if its length is known, at once otherwise, because many
+    applications read nothing without `CONTENT_LENGTH`. Raises `BodyCutOff` then.
+    """
+    body = raw.body
     fields = _fields(p.read_headers(head.headers))
     name, port = server_of(fields.get("HTTP_HOST", ""), head.scheme)
-    if body or "CONTENT_LENGTH" in fields:
+    if body is None and "CONTENT_LENGTH" not in fields:
+        body = b"".join(iter(source.read_body, b""))
+    if body or (body is not None and "CONTENT_LENGTH" in fields):
         fields["CONTENT_LENGTH"] = str(len(body))
     return {
         "REQUEST_METHOD": head.method,
@@ -35,7 +49,7 @@ def environ_of(raw: p.Request, head: p.RequestHead) -> dict[str, Any]:
         "SERVER_SOFTWARE": "parkade",
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": head.scheme,
-        "wsgi.input": io.BytesIO(body),
+        "wsgi.input": input_of(source.read_body) if body is None else io.BytesIO(body),
         "wsgi.input_terminated": True,
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": False,

@@ -23,6 +23,7 @@ class Wsgi:
     """See `Application` in `_link.answers`. `dev` shows tracebacks to the client."""
 
     concurrent = False
+    opens_early = True
     plain: frozenset[int | None] = frozenset({None})
     deferred: frozenset[int | None] = frozenset()
 
@@ -41,7 +42,7 @@ class Wsgi:
         assert isinstance(stream, Blocking)
         sending = Sending(stream)
         try:
-            body = self._application(environ_of(raw, head), sending.start_response)
+            body = self._application(environ_of(raw, head, stream), sending.start_response)
             try:
                 return sending.answer(body)
             finally:

@@ -61,6 +61,10 @@ class ClientLeft(Exception):
     """Nobody wants the rest of an answer."""
 
 
+class BodyCutOff(ClientLeft, OSError):
+    """The rest of a request's body will not come, and nobody wants an answer."""
+
+
 Answer: TypeAlias = bytes | Streamed | Parked | Attempted | Sent
 """Bytes are a complete RESPONSE."""
 
@@ -94,6 +98,10 @@ class Application(Protocol):
     @property
     def concurrent(self) -> bool:
         """Whether it needs an event loop."""
+
+    @property
+    def opens_early(self) -> bool:
+        """Whether its requests begin before their bodies are complete, and read them by the link."""
 
     def ready(self) -> ReadyApplication:
         """For READY."""

@@ -11,10 +11,10 @@ from functools import partial
 from typing import TypeVar, cast
 
 from .._limits import CREDIT_BLOCKING, SUSPENDED_MAX
-from .._session.events import Called, Cancelled, Ended, Event, Given, Opened, Pinged, Reply, Writable
+from .._session.events import Called, Cancelled, Ended, Event, Given, Opened, OpenedEarly, Pinged, Reply, Writable
 from .._session.session import Session
 from . import port
-from .answers import Answer, Application, Attempted, Chunks, ClientLeft, Parked, Plain, Sent, Streamed
+from .answers import Answer, Application, Attempted, BodyCutOff, Chunks, ClientLeft, Parked, Plain, Sent, Streamed
 from .link import Link
 from .writer import Writer
 
@@ -88,6 +88,26 @@ class Blocking:
             while self._poll.poll(0) and (data := self._receive()):
                 self._kept += self._session.receive(data)
         return not self._session.held(stream) or stream in self._session.cancelled
+
+    def read_body(self) -> bytes:
+        """The next piece of the running request's body, which was opened early; nothing after its end.
+
+        Raises `BodyCutOff` if the rest will not come.
+        """
+        session, stream = self._session, self._running
+        if threading.get_ident() != self._thread:
+            raise RuntimeError("the body of a request is read by the thread that its application runs in")
+        while True:
+            piece, granted = session.bodies.read(stream)
+            if granted:
+                self.write(granted)
+            if piece is not None:
+                return piece
+            if stream in session.cancelled:
+                raise BodyCutOff("the client left in the middle of its request")
+            if not (data := self._receive()):
+                raise ConnectionError("the core is gone")
+            self._keep(session.receive(data))
 
     def begin_answer(self, head: bytes, first: bytes) -> None:
         """Begins the answer of the running request: a RESPONSE, encoded with nil for its body, and its first piece.
@@ -181,8 +201,16 @@ class Blocking:
         match event:
             case Reply(data=data):
                 self.write(data)
-            case Called(stream=stream) if stream in session.cancelled:
+            case Called(stream=stream) | OpenedEarly(stream=stream) if stream in session.cancelled:
                 self.write(session.error(stream, "cancelled"))
+            case OpenedEarly(stream=stream, request=request):
+                self._running = stream
+                try:
+                    whole = self._application.runs[request.route](request)
+                except BaseException as error:
+                    self._fail(stream, error)
+                else:
+                    self._answer(stream, cast(Answer, whole))
             case Called(stream=stream, function=function, state=state, outcome=outcome):
                 self._running = stream
                 try:

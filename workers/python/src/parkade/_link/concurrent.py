@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +14,21 @@ from typing import TypeVar, cast
 import msgspec
 
 from .._limits import CREDIT_CONCURRENT
-from .._session.events import Called, Cancelled, Draining, Ended, Event, Given, Opened, Pinged, Reply, Resumed, Writable
+from .._session.events import (
+    BodyArrived,
+    Called,
+    Cancelled,
+    Draining,
+    Ended,
+    Event,
+    Given,
+    Opened,
+    OpenedEarly,
+    Pinged,
+    Reply,
+    Resumed,
+    Writable,
+)
 from .._session.session import Session
 from .._wire import payloads as p
 from ..errors import WaitError
@@ -33,13 +46,14 @@ from .answers import (
     Plain,
     Streamed,
 )
+from .body_reader import BodyReader
 from .enqueued import Enqueued
 from .exchange import Exchange
 from .link import Link
 from .outlet import Outlet
 from .plain_functions import PlainFunctions
 from .runners import Runners
-from .stacks import stack_of
+from .stacks import print_overdue
 
 T = TypeVar("T")
 
@@ -94,8 +108,8 @@ class Concurrent(asyncio.Protocol):
         self._runners = Runners(self, session, self._finish)
         self._exchanges = self._runners.exchanges
         self._branches: dict[int, Exchange] = {}
-        self.at_drain: Callable[[float], None] | None = None
-        """Hears of DRAIN: in how many seconds this worker will be stopped."""
+        self.body_reader = BodyReader(self, session)
+        self.at_drain: Callable[[float], None] | None = None  # hears in how many seconds this worker will be stopped
 
     def open(self, writer: int, threads: int) -> None:
         """Writes there from now on, and runs plain functions, which see the current context."""
@@ -265,8 +279,14 @@ class Concurrent(asyncio.Protocol):
     def _take(self, event: Event) -> None:
         session = self._session
         match event:
-            case Opened(stream=stream) | Called(stream=stream) | Given(stream=stream) if stream in session.cancelled:
+            case Opened(stream=stream) | OpenedEarly(stream=stream) | Called(stream=stream) | Given(stream=stream) if (
+                stream in session.cancelled
+            ):
                 self.put(session.error(stream, "cancelled"))
+            case OpenedEarly(stream=stream, request=request):
+                self._begin(stream, self._application.runs[request.route](request))
+            case BodyArrived(stream=stream):
+                self.body_reader.wake(stream)
             case Called(stream=stream, function=function, state=state, outcome=outcome):
                 self._begin(stream, self._application.call(stream, function, state, outcome))
             case Resumed(streams=streams, outcome=outcome):
@@ -324,6 +344,7 @@ class Concurrent(asyncio.Protocol):
             self.write(self._session.error(stream, "application", "the request's own task was cancelled"))
 
     def _cancel(self, stream: int, reason: str) -> None:
+        self.body_reader.wake(stream)
         exchange = self._exchanges.get(stream)
         if exchange is None:
             return
@@ -337,10 +358,8 @@ class Concurrent(asyncio.Protocol):
 
     def tell_overdue(self) -> None:
         """Prints the stacks of coroutines that were cancelled but still run: they are the reason why the core asks."""
-        for stream, exchange in self._exchanges.items():
-            if stream in self._session.cancelled:
-                lines = ["A coroutine that was cancelled but is still running (most recent call first):"]
-                print(*lines, *stack_of(exchange.task), sep="\n", file=sys.stderr, flush=True)
+        cancelled = self._session.cancelled
+        print_overdue(exchange.task for stream, exchange in self._exchanges.items() if stream in cancelled)
 
     def _end(self, ended: Ended | None) -> None:
         if not self.over.done():

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
 from typing import Any
 
 FRAMES_MAX = 100  # of one task, including the tasks that it waits for; then: the rest is left out
 
 
-def stack_of(task: asyncio.Task[Any]) -> list[str]:
+def print_overdue(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Prints where each of these is, to the log."""
+    for task in tasks:
+        lines = ["A coroutine that was cancelled but is still running (most recent call first):"]
+        print(*lines, *_stack_of(task), sep="\n", file=sys.stderr, flush=True)
+
+
+def _stack_of(task: asyncio.Task[Any]) -> list[str]:
     """The lines where it is waiting, most recent call first, in the form of `faulthandler` for threads."""
     found = [
         f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} in {frame.f_code.co_name}'

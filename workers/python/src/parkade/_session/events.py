@@ -30,6 +30,21 @@ class Opened(Struct, frozen=True, gc=False):
     request: p.Request
 
 
+class OpenedEarly(Struct, frozen=True, gc=False):
+    """A request to answer, whose body is still arriving: `Session.read_body` gives it. Only if the application reads
+    bodies in pieces.
+    """
+
+    stream: int
+    request: p.Request
+
+
+class BodyArrived(Struct, frozen=True, gc=False):
+    """More of the body of a request is there, or its end."""
+
+    stream: int
+
+
 class Called(Struct, frozen=True, gc=False):
     """A wait is over, its rows complete; call the function with its state, and answer."""
 
@@ -92,5 +107,17 @@ class Ended(Struct, frozen=True, gc=False):
 
 
 Event: TypeAlias = (
-    Reply | Greeted | Opened | Called | Given | Resumed | Cancelled | Writable | Pinged | Draining | Ended
+    Reply
+    | Greeted
+    | Opened
+    | OpenedEarly
+    | BodyArrived
+    | Called
+    | Given
+    | Resumed
+    | Cancelled
+    | Writable
+    | Pinged
+    | Draining
+    | Ended
 )

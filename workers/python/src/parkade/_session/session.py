@@ -5,12 +5,9 @@ sections 2 to 4).
 from __future__ import annotations
 
 import enum
-import os
-import platform
-from collections import deque
 from typing import Any
 
-from .._limits import BRANCH_FIRST, FRAME_MAX, INLINE_MAX, LOG_TEXT_MAX, WINDOW
+from .._limits import BRANCH_FIRST, FRAME_MAX, INLINE_MAX, LOG_TEXT_MAX
 from .._wire import frames as f
 from .._wire import payloads as p
 from .._wire.codec import FROM_CORE, encode_payload, read
@@ -18,11 +15,26 @@ from .._wire.frames import frame
 from .._wire.ready import Application, Ready
 from .._wire.values import end_of
 from ..errors import Violation
+from .arrivals import Arrivals
+from .bodies import Bodies
 from .branches import Branches, park_of
-from .events import Called, Cancelled, Draining, Ended, Event, Given, Greeted, Opened, Pinged, Reply, Resumed, Writable
+from .events import (
+    BodyArrived,
+    Called,
+    Cancelled,
+    Draining,
+    Ended,
+    Event,
+    Given,
+    Opened,
+    OpenedEarly,
+    Pinged,
+    Reply,
+    Resumed,
+    Writable,
+)
+from .hello import answer_to
 from .streams import AWAITING, HELD, Awaiting, Collecting, Held, Opening, Responding, Stream
-
-VERSION = 1
 
 
 class _Phase(enum.Enum):
@@ -54,17 +66,20 @@ _decode_run = FROM_CORE[f.RUN].decode
 class Session:
     """One link's state.
 
-    `concurrent` workers may hold answers back and await; others are given what they run in the order of arrival.
+    `concurrent` workers may hold answers back and await; others are given what they run in the order of arrival. If
+    `opens_early`, a request whose body follows is given at once (`OpenedEarly`), otherwise when the body is whole.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, opens_early: bool = False) -> None:
+        self.opens_early = opens_early
         self._decoder = f.Decoder()
         self._phase = _Phase.NEW
         self._concurrent = False
         self._streams: dict[int, Stream] = {}
         self._highest = 0
-        self._collecting: deque[int] = deque()  # in the order of arrival; used when not concurrent
-        self._behind: deque[Opening] = deque()  # what must not begin before a body is complete
+        self._arrivals = Arrivals()
+        self.bodies = Bodies()
+        """Of requests that were opened early."""
         self._kept: dict[int, list[bytes]] = {}  # jobs of streams that are parked, for when they are held again
         self._branches = Branches()
         self.cancelled: set[int] = set()  # held streams whose answer is no longer wanted
@@ -102,7 +117,7 @@ class Session:
     def receive(self, data: bytes) -> list[Event]:
         """The events in `data`, in order. Nothing comes after an `Ended`."""
         events: list[Event] = []
-        if self._phase is _READY and not self._collecting:
+        if self._phase is _READY and not self._arrivals:
             data = self._plain_openings(self._decoder.joined(data), events)
         elif self._phase is _OVER:
             return events
@@ -184,22 +199,16 @@ class Session:
     def _hello(self, hello: p.Hello, events: list[Event]) -> None:
         if self._phase is not _Phase.NEW:
             raise Violation("a second HELLO")
-        self._phase = _Phase.GREETED
-        info = {"language": "python", "runtime": platform.python_version(), "pid": os.getpid()}
-        events.append(Reply(frame(f.HELLO, 0, encode_payload(p.Hello(VERSION, VERSION, 0, info)))))
-        if not hello.version_min <= VERSION <= hello.version_max:
-            self._phase = _Phase.OVER
-            text = f"this end speaks {VERSION} to {VERSION}"
-            events.append(Reply(self.goodbye("version", text)))
-            events.append(Ended("version", f"{text}, the core {hello.version_min} to {hello.version_max}"))
-            return
-        events.append(Greeted(hello.info))
+        told, agrees = answer_to(hello)
+        self._phase = _Phase.GREETED if agrees else _Phase.OVER
+        events += told
 
     def _request(self, flags: int, stream: int, request: p.Request, events: list[Event]) -> None:
-        if flags & f.MORE:
-            self._collect(Collecting(Opened(stream, request)), stream)
+        if flags & f.MORE and self.opens_early:
+            self.bodies.open(stream)
+            self._begin(stream, OpenedEarly(stream, request), events)
             return
-        self._begin(stream, Opened(stream, request), events)
+        self._give(stream, Opened(stream, request), bool(flags & f.MORE), events)
 
     def _resume(self, flags: int, resume: p.Resume, events: list[Event]) -> None:
         follows = resume.body_follows
@@ -207,11 +216,7 @@ class Session:
             raise Violation("RESUME whose MORE and rows do not go together")
         if resume.function is not None and resume.states is not None:
             for stream, state in zip(resume.streams, resume.states, strict=True):
-                called = Called(stream, resume.function, state, resume.outcome)
-                if follows:
-                    self._collect(Collecting(called), stream)
-                else:
-                    self._begin(stream, called, events)
+                self._give(stream, Called(stream, resume.function, state, resume.outcome), follows, events)
             return
         resumed = Resumed(resume.streams, resume.outcome)
         for stream in resume.streams:
@@ -250,36 +255,38 @@ class Session:
         self._highest = stream
         self._streams[stream] = state
 
-    def _collect(self, collecting: Collecting, stream: int) -> None:
-        self._open(stream, collecting)
-        self._collecting.append(stream)
+    def _give(self, stream: int, event: Opened | Called, follows: bool, events: list[Event]) -> None:
+        if follows:
+            self._open(stream, Collecting(event))
+            self._arrivals.collect(stream)
+        else:
+            self._begin(stream, event, events)
 
     def _begin(self, stream: int, event: Opening, events: list[Event]) -> None:
         self._open(stream, HELD)
-        if self._collecting and not self._concurrent:
-            self._behind.append(event)
+        if self._arrivals and not self._concurrent:
+            self._arrivals.wait(event)
         else:
             events.append(event)
 
     def _data(self, flags: int, stream: int, data: bytes, events: list[Event]) -> None:
         self._known(stream, "DATA")
+        if self.bodies and self.bodies.receive(stream, data, is_last=not flags & f.MORE):
+            events.append(BodyArrived(stream))
+            return
         collecting = self._streams.get(stream)
         if collecting is None:
             return  # it crossed the closing frame
         if not isinstance(collecting, Collecting):
             raise Violation(f"DATA on stream {stream}, which has none to come")
-        collecting.window -= len(data)
-        if collecting.window < 0:
+        if not collecting.window.receive(len(data)):
             raise Violation(f"DATA beyond the window of stream {stream}")
         collecting.chunks.append(data)
         if not flags & f.MORE:
             self._complete(stream, collecting, events)
             return
-        collecting.consumed += len(data)
-        if collecting.consumed >= WINDOW // 2:  # not for every DATA: half as many frames as bytes allow
-            events.append(Reply(frame(f.WINDOW, stream, encode_payload([collecting.consumed]))))
-            collecting.window += collecting.consumed
-            collecting.consumed = 0
+        if granted := collecting.window.consume(len(data)):
+            events.append(Reply(frame(f.WINDOW, stream, encode_payload([granted]))))
 
     def _complete(self, stream: int, collecting: Collecting, events: list[Event]) -> None:
         self._hold(stream)
@@ -287,19 +294,7 @@ class Session:
         if isinstance(event, Resumed):
             self._resumed(event, events)
         else:
-            self._uncollect(stream, event, events)
-
-    def _uncollect(self, stream: int, event: Opening | None, events: list[Event]) -> None:
-        """A body is complete, or never will be: the work that waited for it may begin, up to the next body that is
-        still arriving.
-        """
-        self._collecting.remove(stream)
-        if event is not None:
-            self._behind.append(event)
-        first = self._collecting[0] if self._collecting and not self._concurrent else self._highest + 1
-        in_order = sorted(self._behind, key=lambda event: event.stream)
-        events.extend(event for event in in_order if event.stream < first)
-        self._behind = deque(event for event in in_order if event.stream > first)
+            events += self._arrivals.collected(stream, event, not self._concurrent)
 
     def _window(self, stream: int, grant: int, events: list[Event]) -> None:
         self._known(stream, "WINDOW")
@@ -329,7 +324,7 @@ class Session:
                 events.append(Reply(self.error(stream, "cancelled")))  # its coroutine has not continued it
             case Collecting():
                 events.append(Reply(self.error(stream, "cancelled")))
-                self._uncollect(stream, None, events)
+                events += self._arrivals.collected(stream, None, not self._concurrent)
                 return
             case _:
                 self.cancelled.add(stream)
@@ -360,7 +355,13 @@ class Session:
         if self.cancelled and stream in self.cancelled:
             return self.error(stream, "cancelled")
         del self._streams[stream]
+        if self.bodies:
+            self.bodies.close(stream)
         return _pack_plain(len(response), _PLAIN_RESPONSE, stream) + response
+
+    def _close(self, stream: int) -> None:
+        del self._streams[stream]
+        self.bodies.close(stream)
 
     def begin(self, stream: int, head: bytes) -> bytes:
         """The head of a response, encoded with nil for its body; `data` follows, and `finish`."""
@@ -391,14 +392,14 @@ class Session:
         """The end of a streamed answer; it closes the stream. Not while `blocked`."""
         if stream in self.cancelled:
             return self.error(stream, "cancelled")
-        del self._streams[stream]
+        self._close(stream)
         return frame(f.DATA, stream, b"")
 
     def park(self, stream: int, park: bytes) -> bytes:
         """PARK, encoded, with another `then` than `await`; it closes the stream."""
         if stream in self.cancelled:
             return self.error(stream, "cancelled")
-        del self._streams[stream]
+        self._close(stream)
         return frame(f.PARK, stream, park)
 
     def park_awaiting(self, stream: int, park: bytes) -> bytes:
@@ -431,6 +432,8 @@ class Session:
         if stream in self.cancelled:
             return self.error(stream, "cancelled")
         del self._streams[stream]
+        if self.bodies:
+            self.bodies.close(stream)
         return frame(kind, stream, payload)
 
     def progress(self, stream: int, progress: bytes) -> bytes:
@@ -455,7 +458,7 @@ class Session:
 
     def error(self, stream: int, reason: str, text: str = "") -> bytes:
         """ERROR: `application`, `cancelled` or `overloaded`, with a text for the log; it closes the stream."""
-        del self._streams[stream]
+        self._close(stream)
         self.cancelled.discard(stream)
         return frame(f.ERROR, stream, encode_payload([reason, end_of(text, LOG_TEXT_MAX)]))
 

@@ -7,7 +7,8 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from .._limits import WINDOW
-from .events import Called, Given, Opened, Resumed
+from .bodies import InWindow
+from .events import Called, Given, Opened, OpenedEarly, Resumed
 
 
 class Held:
@@ -19,18 +20,14 @@ class Awaiting:
 
 
 class Collecting:
-    """A request, or the rows of a query, whose body is still arriving: `event` is the event without the body.
+    """A request, or the rows of a query, whose body is still arriving: `event` is the event without the body."""
 
-    `window` is how much the core may still send, `consumed` how much has not been granted again.
-    """
-
-    __slots__ = ("chunks", "consumed", "event", "window")
+    __slots__ = ("chunks", "event", "window")
 
     def __init__(self, event: Opened | Called | Resumed) -> None:
         self.event = event
         self.chunks: list[bytes] = []
-        self.window = WINDOW
-        self.consumed = 0
+        self.window = InWindow()
 
     def complete(self) -> Opened | Called | Resumed:
         """The event with its body."""
@@ -52,7 +49,7 @@ class Responding:
         self.rest = memoryview(b"")
 
 
-Opening: TypeAlias = Opened | Called | Given
+Opening: TypeAlias = Opened | OpenedEarly | Called | Given
 Stream: TypeAlias = Held | Awaiting | Collecting | Responding
 
 HELD = Held()

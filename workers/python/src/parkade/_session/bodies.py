@@ -1,0 +1,88 @@
+"""The bodies of requests that were opened early: what has arrived of them, until it is read."""
+
+from __future__ import annotations
+
+from .._limits import WINDOW
+from .._wire import frames as f
+from .._wire.codec import encode_payload
+from .._wire.frames import frame
+from ..errors import Violation
+
+
+class InWindow:
+    """How much the core may still send of a body, and how much of it was consumed and has not been granted again."""
+
+    __slots__ = ("_consumed", "_left")
+
+    def __init__(self) -> None:
+        self._left = WINDOW
+        self._consumed = 0
+
+    def receive(self, size: int) -> bool:
+        """Whether the core was allowed to send so many bytes."""
+        self._left -= size
+        return self._left >= 0
+
+    def consume(self, size: int) -> int:
+        """How many bytes to grant now: not for every DATA, half as many frames as bytes allow."""
+        self._consumed += size
+        if self._consumed < WINDOW // 2:
+            return 0
+        granted, self._consumed = self._consumed, 0
+        self._left += granted
+        return granted
+
+
+class _Body:
+    __slots__ = ("is_complete", "pieces", "window")
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []  # not read yet
+        self.is_complete = False
+        self.window = InWindow()
+
+
+class Bodies:
+    """Those of streams that are open. At most a window of each is kept."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self) -> None:
+        self._of: dict[int, _Body] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def open(self, stream: int) -> None:
+        """The body of a request follows."""
+        self._of[stream] = _Body()
+
+    def receive(self, stream: int, data: bytes, is_last: bool) -> bool:
+        """DATA. Returns whether it belongs to a body. Raises `Violation` if the core sends more than it may."""
+        body = self._of.get(stream)
+        if body is None or body.is_complete:
+            return False
+        if not body.window.receive(len(data)):
+            raise Violation(f"DATA beyond the window of stream {stream}")
+        if data:
+            body.pieces.append(data)
+        body.is_complete = is_last
+        return True
+
+    def read(self, stream: int) -> tuple[bytes | None, bytes]:
+        """What has arrived and was not read: `None` if more has to arrive first, nothing after the end of the body. The
+        second value is to be written.
+        """
+        body = self._of.get(stream)
+        if body is None:
+            return b"", b""
+        if not body.pieces:
+            return (b"" if body.is_complete else None), b""
+        piece = b"".join(body.pieces)
+        body.pieces.clear()
+        granted = 0 if body.is_complete else body.window.consume(len(piece))
+        return piece, frame(f.WINDOW, stream, encode_payload([granted])) if granted else b""
+
+    def close(self, stream: int) -> None:
+        """The stream is closed: what comes of the body has crossed that."""
+        self._of.pop(stream, None)

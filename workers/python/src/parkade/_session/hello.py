@@ -1,0 +1,26 @@
+"""HELLO: which version both ends speak."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+from .._wire import frames as f
+from .._wire import payloads as p
+from .._wire.codec import encode_payload
+from .._wire.frames import frame
+from .events import Ended, Event, Greeted, Reply
+
+VERSION = 1
+
+
+def answer_to(hello: p.Hello) -> tuple[list[Event], bool]:
+    """The events that follow the core's HELLO, and whether there is a version that both speak."""
+    info = {"language": "python", "runtime": platform.python_version(), "pid": os.getpid()}
+    reply = Reply(frame(f.HELLO, 0, encode_payload(p.Hello(VERSION, VERSION, 0, info))))
+    if hello.version_min <= VERSION <= hello.version_max:
+        return [reply, Greeted(hello.info)], True
+    text = f"this end speaks {VERSION} to {VERSION}"
+    goodbye = Reply(frame(f.GOODBYE, 0, encode_payload(["version", text])))
+    ended = Ended("version", f"{text}, the core {hello.version_min} to {hello.version_max}")
+    return [reply, goodbye, ended], False
