@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from .conftest import Serve
-from .harness.server import APPS, free_port, run, whom
+from .harness.ports import free_port
+from .harness.server import APPS, run, whom
 from .harness.until import until
 
 TOKEN = "0123456789abcdef-of-the-tests"

@@ -14,7 +14,8 @@ from .conftest import Serve
 from .harness.browser import CHROMIUM, Browser, Page
 from .harness.client import Client
 from .harness.crowd import Crowd
-from .harness.server import Server, free_port
+from .harness.ports import free_port
+from .harness.server import Server
 from .harness.until import Stopwatch, until
 
 pytestmark = pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="there is no Chromium: apt-get install chromium")

@@ -11,8 +11,9 @@ import pytest
 
 from .conftest import Serve
 from .harness.browser import CHROMIUM, Browser
+from .harness.ports import free_port
 from .harness.postgres import Postgres
-from .harness.server import ROOT, Server, free_port
+from .harness.server import ROOT, Server
 
 pytestmark = pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="there is no Chromium: apt-get install chromium")
 

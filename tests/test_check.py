@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from .conftest import Serve
+from .harness.ports import free_port
 from .harness.postgres import Postgres
-from .harness.server import APPS, PARKADE, clean_environment, free_port, run
+from .harness.server import APPS, PARKADE, clean_environment, run
 
 APP = "from parkade import App\napp = App()\napp.get('/x', 'x')\n"
 WITH_JOBS = APP + "@app.job\ndef write_log(line: str) -> None: ...\n"

@@ -11,7 +11,8 @@ import pytest
 
 from .conftest import Serve
 from .harness.client import Client
-from .harness.server import APPS, PARKADE, PYTHON, clean_environment, free_port, run
+from .harness.ports import free_port
+from .harness.server import APPS, PARKADE, PYTHON, clean_environment, run
 from .harness.until import until
 
 BASIC = str(APPS / "basic.py")

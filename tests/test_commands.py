@@ -10,7 +10,8 @@ import pytest
 
 from .conftest import Serve
 from .harness.client import Client
-from .harness.server import PARKADE, Server, clean_environment, free_port, run
+from .harness.ports import free_port
+from .harness.server import PARKADE, Server, clean_environment, run
 
 APP = """
 import time

@@ -14,8 +14,9 @@ import pytest
 from .conftest import Serve
 from .harness.checkers import CHECKERS, complaints
 from .harness.client import Answer
+from .harness.ports import free_port
 from .harness.postgres import Postgres
-from .harness.server import ROOT, Server, free_port, run
+from .harness.server import ROOT, Server, run
 from .harness.until import Stopwatch, until
 
 EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/app.py"))

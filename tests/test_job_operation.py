@@ -13,7 +13,8 @@ import pytest
 
 from .conftest import Serve
 from .harness.jobs import Ran, enqueue, enqueue_many, result, state, until_state
-from .harness.server import Server, free_port, run, whom
+from .harness.ports import free_port
+from .harness.server import Server, run, whom
 from .harness.until import Stopwatch, until
 from .test_operation import metric
 

@@ -14,7 +14,8 @@ import pytest
 
 from .conftest import Serve
 from .harness.client import Client, request
-from .harness.server import free_port, run
+from .harness.ports import free_port
+from .harness.server import run
 from .harness.until import until
 
 ACTIVATE = """

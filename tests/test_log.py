@@ -13,7 +13,8 @@ import pytest
 
 from .conftest import Serve
 from .harness.client import Client
-from .harness.server import Server, free_port
+from .harness.ports import free_port
+from .harness.server import Server
 from .harness.until import Stopwatch, until
 
 LONG = "/hola/" + "x" * 1_000

@@ -11,7 +11,8 @@ import pytest
 
 from .conftest import Kind, Serve
 from .harness.client import Client
-from .harness.server import Server, free_port
+from .harness.ports import free_port
+from .harness.server import Server
 from .harness.until import until
 
 

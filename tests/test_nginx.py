@@ -13,7 +13,8 @@ import pytest
 
 from .conftest import Serve
 from .harness.client import Client
-from .harness.server import ROOT, Server, free_port
+from .harness.ports import free_port
+from .harness.server import ROOT, Server
 from .harness.until import SECONDS, until
 
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"

@@ -13,7 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from .conftest import Serve
 from .harness.client import Answer, Client
-from .harness.server import APPS, PARKADE, Server, clean_environment, free_port, run, whom
+from .harness.ports import free_port
+from .harness.server import APPS, PARKADE, Server, clean_environment, run, whom
 from .harness.until import until
 
 BASIC = str(APPS / "basic.py")

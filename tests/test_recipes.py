@@ -14,7 +14,8 @@ import pytest
 
 from .conftest import Serve
 from .harness.checkers import CHECKERS, complaints
-from .harness.server import PARKADE, PYTHON, ROOT, clean_environment, free_port
+from .harness.ports import free_port
+from .harness.server import PARKADE, PYTHON, ROOT, clean_environment
 from .harness.until import until
 
 PAGE = ROOT / "docs" / "recipes.md"

@@ -14,7 +14,8 @@ from .conftest import Kind, Serve
 from .harness import processes
 from .harness.client import Client
 from .harness.load import Load
-from .harness.server import Server, free_port
+from .harness.ports import free_port
+from .harness.server import Server
 from .harness.until import BUSY, Stopwatch, until
 
 UNREAD = 300_000

@@ -389,7 +389,7 @@ def test_a_replaced_worker_finishes_what_it_holds(serve: Serve) -> None:
         ("def broken(:", "SyntaxError"),
         ("import sys; sys.exit(3)", "SystemExit"),
         ("x = 1", "has no 'app'"),
-        ("app = 5", "neither a parkade.App nor a WSGI application"),
+        ("app = 5", "neither a parkade.App nor an application of ASGI or WSGI"),
         (
             "from parkade import App\napp = App()\n@app.on_start\ndef start(): raise OSError('no database')",
             "no database",

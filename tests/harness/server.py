@@ -9,7 +9,6 @@ import re
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -415,14 +414,6 @@ def is_zero(status: Status) -> bool:
         or any(channel["next"] or channel["stream"] for channel in channels)
         or any(worker["held"] or worker["awaiting"] for worker in workers)
     )
-
-
-def free_port() -> int:
-    """A port that is free at this moment."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 if not PARKADE.exists() and "pytest" in sys.modules:
