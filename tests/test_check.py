@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -113,3 +114,33 @@ def test_the_folder_for_data_is_ignored_by_git(serve: Serve, tmp_path: Path) -> 
     (tmp_path / "app.py").write_text(WITH_JOBS)
     serve(tmp_path / "app.py", folder=tmp_path)
     assert (tmp_path / ".parkade" / ".gitignore").read_text().endswith("\n*\n")
+
+
+WSGI = """
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return [b"x"]
+"""
+ASGI = """
+async def application(scope, receive, send):
+    raise ValueError("nobody asks it")
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "interface", "name"), [(APP, "native", "Parkade"), (WSGI, "wsgi", "WSGI"), (ASGI, "asgi", "ASGI")]
+)
+def test_everybody_is_told_what_the_application_is_written_for(
+    serve: Serve, tmp_path: Path, source: str, interface: str, name: str
+) -> None:
+    (tmp_path / "app.py").write_text(source)
+    check = run("serve", tmp_path / "app.py", "--check", "--bind", "127.0.0.1:0", "--state", tmp_path)
+    told = "1 route" if interface == "native" else f"written for {name}, it decides its paths itself"
+    assert (check.returncode, check.stdout) == (0, f"{tmp_path}/app.py loads: {told}\n"), check.stderr
+    listed = run("routes", tmp_path / "app.py")
+    told = f"The application decides its paths itself: it is written for {name}.\n"
+    assert (told in listed.stdout) is (interface != "native")
+    assert json.loads(run("routes", tmp_path / "app.py", "--json").stdout)["interface"] == interface
+    server = serve(tmp_path / "app.py", workers=1)
+    server.until_logged(rf'a worker is ready .*interface="?{name}')
+    assert server.status()["interface"] == interface

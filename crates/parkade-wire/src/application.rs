@@ -35,6 +35,13 @@ pub struct Application {
     pub unmatched_cors: Option<u32>,
 }
 
+impl Application {
+    /// It was not written for Parkade: every request goes to it, and it decides itself what its paths are.
+    pub fn is_hosted(&self) -> bool {
+        self.interface != "native"
+    }
+}
+
 /// Which requests of other origins browsers are told to permit. Neither origins nor names are checked here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CorsPolicy {

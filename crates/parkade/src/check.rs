@@ -15,6 +15,7 @@ use crate::server::EventLoop;
 use crate::share::Share;
 use crate::terminal;
 use crate::upstream::{Upstream, WorkerEvent};
+use crate::words;
 use listing::Listing;
 
 /// What is printed when the application loads.
@@ -53,7 +54,11 @@ pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Erro
             terminal::print_json(&json.expect("texts and numbers can always be written as JSON"))?;
         }
         Show::Outcome => {
-            let routes = counted(told.routes.len(), "route");
+            let routes = if told.is_hosted() {
+                format!("written for {}, it decides its paths itself", words::interface(&told.interface))
+            } else {
+                counted(told.routes.len(), "route")
+            };
             let jobs =
                 if told.jobs.is_empty() { String::new() } else { format!(", {}", counted(told.jobs.len(), "job")) };
             terminal::print(&format!("{} loads: {routes}{jobs}", application.target))?;

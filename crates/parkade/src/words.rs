@@ -114,6 +114,12 @@ pub fn role(role: Role) -> &'static str {
     }
 }
 
+/// What an application is written for, from the word in `READY`.
+#[must_use]
+pub fn interface(interface: &str) -> String {
+    if interface == "native" { "Parkade".into() } else { interface.to_ascii_uppercase() }
+}
+
 #[must_use]
 pub fn worker(state: WorkerState) -> &'static str {
     match state {

@@ -20,6 +20,9 @@ pub struct Report {
     pub version: String,
     pub pid: u32,
     pub target: String,
+    /// What the application is written for: `native`, `wsgi` or `asgi`; null until it has loaded.
+    #[serde(default)]
+    pub interface: Option<String>,
     /// Where clients reach it.
     #[serde(default)]
     pub addresses: Vec<String>,

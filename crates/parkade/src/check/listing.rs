@@ -8,10 +8,13 @@ use serde::Serialize;
 
 use crate::application::waits;
 use crate::seconds;
+use crate::words;
 
 /// All that is listed, as JSON has it.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Listing {
+    /// `native`, `wsgi` or `asgi`.
+    interface: String,
     routes: Vec<RouteView>,
     jobs: Vec<JobView>,
     recurring: Vec<RecurringView>,
@@ -71,6 +74,7 @@ impl Listing {
             RouteView::of(route, shadowed)
         });
         Self {
+            interface: told.interface.clone(),
             routes: routes.collect(),
             jobs: told.jobs.iter().map(JobView::of).collect(),
             recurring: told.recurring.iter().map(RecurringView::of).collect(),
@@ -90,7 +94,14 @@ impl Listing {
         let rows: Vec<[String; 4]> = routes.chain(jobs).chain(others).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths = [width(0), width(1), width(2)];
-        let mut text = String::new();
+        let mut text = if self.interface == "native" {
+            String::new()
+        } else {
+            format!(
+                "The application decides its paths itself: it is written for {}.\n",
+                words::interface(&self.interface)
+            )
+        };
         for [columns @ .., last] in &rows {
             for (column, width) in columns.iter().zip(widths).filter(|(_, width)| *width > 0) {
                 let _ = write!(text, "{column:width$}  ");

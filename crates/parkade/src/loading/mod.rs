@@ -15,13 +15,15 @@ use reloads::Reloads;
 #[derive(Debug)]
 pub struct Loading {
     pub reloads: Reloads,
+    /// What the code that was loaded last is written for, as `READY` tells it.
+    interface: Option<String>,
     /// Only for `parkade dev`.
     development: Option<Development>,
 }
 
 impl Loading {
     pub fn new(is_dev: bool) -> Self {
-        Self { reloads: Reloads::default(), development: is_dev.then(Development::default) }
+        Self { reloads: Reloads::default(), interface: None, development: is_dev.then(Development::default) }
     }
 
     /// A worker cannot load the code, for this reason.
@@ -33,10 +35,15 @@ impl Loading {
     }
 
     /// A worker has loaded the code. During a reload this is not yet true of all of them.
-    pub fn worker_ready(&mut self) {
+    pub fn worker_ready(&mut self, interface: String) {
+        self.interface = Some(interface);
         if let Some(development) = self.development.as_mut().filter(|_| !self.reloads.is_running()) {
             development.loaded();
         }
+    }
+
+    pub fn interface(&self) -> Option<&str> {
+        self.interface.as_deref()
     }
 
     /// A reload has ended. `generation`: of the code that serves now.

@@ -29,6 +29,7 @@ use crate::log::{self, Record, RecordOrigin};
 use crate::queries::Rows;
 use crate::routing::RouteMatch;
 use crate::upstream::WorkerEvent;
+use crate::words;
 
 impl Server {
     pub(super) fn hear_http(&mut self, event: HttpEvent) {
@@ -199,14 +200,16 @@ impl Server {
             let limits = application::history(*options, self.core.config().history);
             self.tell(Event::ChannelConfigured { pattern: pattern.clone(), limits });
         }
+        let interface = application.interface.clone();
         match self.routes.learn(&self.core, application, &self.databases) {
             Ok(table) => {
-                self.loading.worker_ready();
                 let what = match self.core.role(worker) {
                     Some(Role::Jobs) => "a job worker is ready",
                     Some(Role::Requests) | None => "a worker is ready",
                 };
-                tracing::info!(worker = worker.0, pid = self.upstream.pid(worker), "{what}");
+                let pid = self.upstream.pid(worker);
+                tracing::info!(worker = worker.0, pid, interface = %words::interface(&interface), "{what}");
+                self.loading.worker_ready(interface);
                 let declared = jobs.declared();
                 self.with_jobs(|all, cx| all.take_over(cx, worker, jobs));
                 self.tell(Event::WorkerReady { worker, table, credit: credit.into(), manner, jobs: declared });

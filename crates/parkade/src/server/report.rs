@@ -55,6 +55,7 @@ pub fn report(server: &Server, turns: &Turns) -> Report {
     let connections = clients.http.counts();
     let shell = Shell {
         target: about.target.clone(),
+        interface: loading.interface().map(str::to_owned),
         addresses: about.addresses.clone(),
         started: about.started.duration_since(UNIX_EPOCH).unwrap_or_default(),
         uptime: now.since(Moment::default()),

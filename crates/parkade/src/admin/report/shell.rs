@@ -19,6 +19,8 @@ use crate::words;
 #[derive(Debug, Default)]
 pub struct Shell {
     pub target: String,
+    /// `native`, `wsgi` or `asgi`, once the application has loaded.
+    pub interface: Option<String>,
     pub addresses: Vec<String>,
     /// Since 1970.
     pub started: Duration,
@@ -67,6 +69,7 @@ impl Shell {
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
             target: self.target,
+            interface: self.interface,
             addresses: self.addresses,
             started: seconds(self.started),
             uptime: seconds(self.uptime),
