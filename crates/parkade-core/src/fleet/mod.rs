@@ -45,7 +45,7 @@ use crate::structures::chain::Place;
 use held_streams::HeldStream;
 use parkade_model::{DeclaredJobs, QueueId, Refusal, RequestId, Role, TableId, WorkerId};
 use pool::WorkerPool;
-use queue_rate::QueueRates;
+use queue_rate::{QueueRate, QueueRates, Servers};
 use recycle::RecycleLimits;
 use service::ServiceState;
 use supervisor::Supervisor;
@@ -327,12 +327,19 @@ impl Fleet {
 
     /// When a request that joins a line now, after so many others, would be given to a worker, at the soonest.
     pub fn soonest(&self, now: Moment, concurrent: bool, ahead: usize) -> Option<Duration> {
-        let rate = self.queue_rates.of(concurrent);
-        // Every request passes here: workers are counted only when there is a line.
-        if !rate.has_line() {
-            return None;
-        }
-        rate.soonest(now, ahead, self.workers.servers(now, self.supervisor.code().serving(), concurrent))
+        let (rate, servers) = self.line(now, concurrent)?;
+        rate.soonest(now, ahead, servers)
+    }
+
+    /// Whether that is later than in `patience`.
+    pub fn is_too_slow(&self, patience: Duration, now: Moment, concurrent: bool, ahead: usize) -> bool {
+        self.line(now, concurrent).is_some_and(|(rate, servers)| rate.exceeds(patience, now, ahead, servers))
+    }
+
+    /// Every request passes here: workers are counted only when there is a line.
+    fn line(&self, now: Moment, concurrent: bool) -> Option<(&QueueRate, Servers)> {
+        let rate = Some(self.queue_rates.of(concurrent)).filter(|rate| rate.has_line())?;
+        Some((rate, self.workers.servers(now, self.supervisor.code().serving(), concurrent)))
     }
 
     /// A request of that line has been given to a worker.

@@ -132,24 +132,37 @@ impl QueueRate {
 
     /// The shortest wait of a request that has `ahead` others before it. `None` when it cannot be estimated.
     pub fn soonest(&self, now: Moment, ahead: usize, servers: Servers) -> Option<Duration> {
+        let nanos = self.estimates(now, ahead, servers)?.reduce(f64::min)?;
+        Some(Duration::try_from_secs_f64(nanos / 1e9).unwrap_or(Duration::MAX))
+    }
+
+    /// Whether that is longer than `patience`. Every request asks: as a rule the first estimate is short enough, and the others are not made.
+    pub fn exceeds(&self, patience: Duration, now: Moment, ahead: usize, servers: Servers) -> bool {
+        let most = patience.as_nanos() as f64;
+        self.estimates(now, ahead, servers).is_some_and(|estimates| {
+            let mut estimates = estimates.peekable();
+            estimates.peek().is_some() && estimates.all(|nanos| nanos > most)
+        })
+    }
+
+    /// Nanoseconds that a request with `ahead` others before it waits, at the soonest: the least of them counts.
+    fn estimates(&self, now: Moment, ahead: usize, servers: Servers) -> Option<impl Iterator<Item = f64>> {
         let since = self.since?;
         if servers.count == 0 || now - since < QUEUE_SEEN_MIN {
             return None;
         }
         let pause = now - self.last.max(since);
-        let nanos = if pause < QUEUE_SEEN_MIN {
-            self.quickest(servers.count)? * ahead as f64
-        } else {
-            let rounds = ahead as u64 / servers.count;
-            self.mean(pause, servers) * rounds as f64
-        };
-        Some(Duration::try_from_secs_f64(nanos / 1e9).unwrap_or(Duration::MAX))
+        let is_moving = pause < QUEUE_SEEN_MIN;
+        let moving = is_moving.then(|| self.paces(servers.count).map(move |nanos| nanos * ahead as f64));
+        let rounds = ahead as u64 / servers.count;
+        let standing = (!is_moving).then(|| self.mean(pause, servers) * rounds as f64);
+        Some(moving.into_iter().flatten().chain(standing))
     }
 
-    /// Nanoseconds between two starts, at best.
-    fn quickest(&self, servers: u64) -> Option<f64> {
+    /// Nanoseconds between two starts, in each of the times.
+    fn paces(&self, servers: u64) -> impl Iterator<Item = f64> {
         let times = self.times(self.last, servers.saturating_mul(QUEUE_STARTS_SEEN_MIN));
-        times.map(|(seen, starts)| seen.as_nanos() as f64 / (starts + servers) as f64).reduce(f64::min)
+        times.map(move |(seen, starts)| seen.as_nanos() as f64 / (starts + servers) as f64)
     }
 
     /// Nanoseconds that a request takes: the mean of those answered and of those that run now, which have taken the whole pause at least.
@@ -224,9 +237,12 @@ mod tests {
         }
 
         fn arrive(&mut self) {
-            let soonest = self.rate.soonest(self.now, self.queued, of(self.servers.len() as u64));
+            let servers = of(self.servers.len() as u64);
+            let soonest = self.rate.soonest(self.now, self.queued, servers);
+            let is_refused = self.rate.exceeds(DEADLINE, self.now, self.queued, servers);
+            assert_eq!(is_refused, soonest.is_some_and(|soonest| soonest > DEADLINE), "{soonest:?}");
             let really = self.really();
-            if soonest.is_some_and(|soonest| soonest > DEADLINE) {
+            if is_refused {
                 assert!(really > DEADLINE, "refused at {:?} though it would start in {really:?}", self.now);
                 self.refused += 1;
             } else {

@@ -45,7 +45,7 @@ pub fn no_room(
 ) -> Option<Refusal> {
     let is_too_late = || {
         let patience = Patience::from(deadline).duration();
-        patience.is_some_and(|patience| soonest((queue, fleet), cx.now, concurrent).is_some_and(|wait| wait > patience))
+        patience.is_some_and(|patience| fleet.is_too_slow(patience, cx.now, concurrent, ahead(queue, concurrent)))
     };
     no_place(cx, fleet, queued_before).or_else(|| is_too_late().then_some(Refusal::QueueTooSlow))
 }
@@ -53,7 +53,11 @@ pub fn no_room(
 /// How long a request that joins this line now waits, at the soonest. A line is empty as long as a worker would take its first request, so a request
 /// that a worker would take now has none ahead.
 pub fn soonest((queue, fleet): (&Queue, &Fleet), now: Moment, concurrent: bool) -> Option<Duration> {
-    fleet.soonest(now, concurrent, queue.lane(Lane::Requests).count_of(concurrent))
+    fleet.soonest(now, concurrent, ahead(queue, concurrent))
+}
+
+fn ahead(queue: &Queue, concurrent: bool) -> usize {
+    queue.lane(Lane::Requests).count_of(concurrent)
 }
 
 /// Why nothing can be queued now, whatever it is.
