@@ -47,7 +47,7 @@ impl ChannelName {
     /// One of the server's own channels. Its name begins with a control character, which no parsed name contains, so it
     /// never clashes with a channel of an application, an operator or a database.
     #[must_use]
-    pub fn own(name: &str) -> Self {
+    pub fn own(name: impl fmt::Display) -> Self {
         Self(format!("{OWN}{name}").into())
     }
 

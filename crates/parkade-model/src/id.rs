@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::write_hex;
+
 /// A request. Minted by the server: `slot` is reused after the core's effect `Forget`, with another generation.
 /// Generations repeat after four billion requests in one slot. No id is kept that long: the server drops its own in the
 /// same turn, and a cancelled stream keeps its id only until its worker has answered or is killed.
@@ -83,8 +85,11 @@ impl JobId {
 
 impl fmt::Display for JobId {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = format!("{:032x}", self.number());
-        write!(text, "{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+        let mut digits = [b'-'; 36];
+        for (bytes, at) in [(0..4, 0..8), (4..6, 9..13), (6..8, 14..18), (8..10, 19..23), (10..16, 24..36)] {
+            write_hex(&self.0[bytes], &mut digits[at]);
+        }
+        text.write_str(str::from_utf8(&digits).expect("hexadecimal digits and hyphens are ASCII"))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::clients::exchange::{Exchange, Exchanges, JobAsked};
 
 /// The channel of a job.
 pub fn channel(job: JobId) -> ChannelName {
-    ChannelName::own(&format!("jobs/{job}"))
+    ChannelName::own(format_args!("jobs/{job}"))
 }
 
 /// Whether any client here follows the job.
@@ -48,8 +48,11 @@ pub fn tell_one(cx: &mut JobContext<'_>, request: RequestId, job: JobId, state: 
     }
 }
 
-/// Tells all followers how the job ended.
+/// Tells all followers how the job ended. Most jobs have none.
 pub fn tell_ending(cx: &mut JobContext<'_>, job: JobId, ending: &JobEnding) {
+    if !are_there(cx, job) {
+        return;
+    }
     let state = match ending {
         JobEnding::Completed { .. } => JobState::Completed,
         JobEnding::Dead { .. } => JobState::Dead,
