@@ -6,6 +6,7 @@ Public are the names here, and the modules `parkade.errors`, `parkade.jobs` and 
 from . import jobs
 from ._app import App
 from ._cors import Cors
+from ._hosting.park import park
 from ._job import Job
 from ._mappings import Fields, Headers
 from ._requests.forms import Upload
@@ -24,6 +25,7 @@ from ._waits.channel import BEGINNING, Channel, channel
 from ._waits.files import File
 from ._waits.first import First
 from ._waits.groups import all_of, first_of
+from ._waits.histories import limit_history
 from ._waits.message import History, Message
 from ._waits.wait import Wait, after
 from .errors import (
@@ -99,6 +101,8 @@ __all__ = [
     "first_of",
     "html",
     "jobs",
+    "limit_history",
+    "park",
     "query",
     "redirect",
     "transaction",

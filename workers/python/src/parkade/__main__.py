@@ -67,7 +67,10 @@ def main(arguments: list[str]) -> int:
 
 def _hosted(loaded: Loaded, dev: bool) -> Application:
     """What a link runs. What no application needs is not imported."""
+    from ._hosting.own_part import adopt_jobs
+
     if isinstance(loaded, App):
+        adopt_jobs(loaded)
         return Handling(loaded, dev)
     if isinstance(loaded, Asgi3):
         from ._hosting.asgi import Asgi

@@ -18,8 +18,8 @@ from ._routing.patterns import Pattern, checked_prefix, join, parse
 from ._routing.routes import About, Route, make_route
 from ._suggestions import for_attribute
 from ._waits.files import files_of
-from ._wire.payloads import fault_of_channel
-from ._wire.ready import ChannelOptions, ChannelPattern
+from ._waits.histories import pattern_of_channel
+from ._wire.ready import ChannelPattern
 from .errors import LoadError, SignatureError
 from .jobs._registry import JobRegistry
 
@@ -328,12 +328,9 @@ class Router(JobRegistry):
 
         The longest pattern that matches a name counts. Raises `ValueError` for a name that no channel can have.
         """
-        if (reason := fault_of_channel(pattern)) is not None:
-            raise ValueError(f"{pattern!r}: {reason}")
-        if any(value is not None and value < 0 for value in (count, bytes, age)):
-            raise ValueError(f"{pattern!r}: a bound is not negative")
+        made = pattern_of_channel(pattern, count, bytes, age)
         self._check_open()
-        self._channels.append(ChannelPattern(pattern, ChannelOptions(count, bytes, age)))
+        self._channels.append(made)
 
     # Other origins
 

@@ -14,7 +14,10 @@ from .._waits.functions import Function, decode_state, find
 from .._wire import payloads as p
 from ..jobs._runs import attempt, attempt_async, failure
 from ..jobs._values import value_of
+from .calling import Calling
+from .failures import Failures
 from .forgotten import note_function
+from .results import Results
 from .scopes import Scope, Scopes
 
 _Prepare: TypeAlias = Callable[[], Callable[[], Any]]
@@ -26,14 +29,16 @@ class Continuations:
     function is called from one.
     """
 
-    def __init__(self, scopes: Scopes, concurrent: bool) -> None:
+    def __init__(self, scopes: Scopes, concurrent: bool, calling: Calling) -> None:
         self._scopes = scopes
         self._concurrent = concurrent
+        self._calling = calling
 
     def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming | Plain | Deferred:
         """See `Application` in `_link.answers`."""
         raw = request = job = None
         scope = self._scopes.outermost
+        results, failures = scope.results, scope.failures
         try:
             kept = decode_state(state)
             job = None if kept.job is None else Job(kept.job, stream)
@@ -41,14 +46,19 @@ class Continuations:
             if raw is not None:
                 raw = self._scopes.routed(raw)
                 scope = self._scopes.of(raw)
-                request = scope.results.request(raw)
+                results, failures = scope.results, scope.failures
+                request = results.request(raw)
+            if kept.added is not None:
+                results, failures = scope.keeping(kept.added)
             found = find(function, frozenset(values))
             if found.asynchronous and not self._concurrent:
                 raise TypeError(
                     f"{function} is an async def, and this application has no other: write App(concurrent=True)"
                 )
         except FAULTS as error:
-            return failure(job, error) if job is not None else _failed(scope, error, raw, request)
+            return failure(job, error) if job is not None else _failed(scope, failures, error, raw, request)
+
+        calling = self._calling
 
         def prepare() -> Callable[[], Any]:
             arguments = {name: found.decoders[name](value) for name, value in values.items()}
@@ -65,45 +75,59 @@ class Continuations:
             return Plain(partial(attempt, job, call))
         if found.asynchronous:
             # An older version of the code may have parked it as a plain function: then the core waits for BEGAN.
-            return Deferred(partial(_call_async, found, scope, prepare, raw, request))
+            return Deferred(partial(_call_async, found, calling, results, failures, prepare, raw, request))
         if scope.asynchronous:
-            return Deferred(
-                partial(_call_async, found, scope, partial(_prepared_in_thread, prepare), raw, request), occupies=True
-            )
-        return Plain(partial(_call, found, scope, prepare, raw, request))
+            in_thread = partial(_prepared_in_thread, prepare)
+            call_async = partial(_call_async, found, calling, results, failures, in_thread, raw, request)
+            return Deferred(call_async, occupies=True)
+        return Plain(partial(_call, found, calling, results, failures, prepare, raw, request))
 
 
 def _failed(
-    scope: Scope, error: BaseException, raw: p.Request | None, request: Request | None
+    scope: Scope, failures: Failures, error: BaseException, raw: p.Request | None, request: Request | None
 ) -> Answer | Plain | Deferred:
     """The answer where there is no function to call."""
     if request is None:  # error handlers and hooks have nothing to look at
-        return scope.failures.usual_answer(error, None)
+        return failures.usual_answer(error, None)
     if scope.asynchronous:
-        return Deferred(partial(scope.failures.answer_async, error, raw, request))
-    return Plain(partial(scope.failures.answer, error, raw, request))
+        return Deferred(partial(failures.answer_async, error, raw, request))
+    return Plain(partial(failures.answer, error, raw, request))
 
 
-def _call(found: Function, scope: Scope, prepare: _Prepare, raw: p.Request | None, request: Request | None) -> Answer:
+def _call(
+    found: Function,
+    calling: Calling,
+    results: Results,
+    failures: Failures,
+    prepare: _Prepare,
+    raw: p.Request | None,
+    request: Request | None,
+) -> Answer:
     try:
-        result = prepare()()
+        result = calling.call(prepare(), raw)
         if result is None:
             note_function(found)
-        return scope.results.answer(result, 200, raw, request)
+        return results.answer(result, 200, raw, request)
     except FAULTS as error:
-        return scope.failures.answer(error, raw, request)
+        return failures.answer(error, raw, request)
 
 
 async def _call_async(
-    found: Function, scope: Scope, prepare: _Prepare, raw: p.Request | None, request: Request | None
+    found: Function,
+    calling: Calling,
+    results: Results,
+    failures: Failures,
+    prepare: _Prepare,
+    raw: p.Request | None,
+    request: Request | None,
 ) -> Answer:
     try:
-        result = await prepare()()
+        result = await calling.call_async(prepare(), raw)
         if result is None:
             note_function(found)
-        return await scope.results.answer_async(result, 200, raw, request)
+        return await results.answer_async(result, 200, raw, request)
     except FAULTS as error:
-        return await scope.failures.answer_async(error, raw, request)
+        return await failures.answer_async(error, raw, request)
 
 
 def _prepared(prepare: _Prepare) -> Any:

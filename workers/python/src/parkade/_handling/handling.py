@@ -15,6 +15,7 @@ from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
 from ..errors import HTTPError
 from ..jobs._runs import run_job
+from .calling import Calling, PlainCalling
 from .continuations import Continuations
 from .job_access import JobAccess
 from .lifespan import Lifespan
@@ -24,7 +25,12 @@ from .scopes import Scopes
 class Handling:
     """See `Application` in `_link.answers`. `dev` shows tracebacks to the client."""
 
-    def __init__(self, app: App, dev: bool = False) -> None:
+    def __init__(
+        self, app: App, dev: bool = False, concurrent: bool | None = None, calling: Calling | None = None
+    ) -> None:
+        """`concurrent` is whether coroutines can run, unless the application decides that; `calling` how functions are
+        called after waits.
+        """
         self._app = app
         self._dev = dev
         # What the application answers itself is not replaced.
@@ -32,7 +38,7 @@ class Handling:
         routes = app._all_routes
         self._scopes = scopes = Scopes(app._hooks, routes, dev)
         outermost = scopes.outermost
-        self.concurrent: bool = app._is_concurrent
+        self.concurrent: bool = app._is_concurrent if concurrent is None else concurrent
         self.runs: dict[int | None, Run] = {None: self._unmatched, **scopes.compiled(routes)}
         if app._jobs_pattern is not None:  # its number follows those of the handlers
             access = JobAccess(app.jobs, app._jobs_pattern, outermost.compile, self.concurrent, outermost.asynchronous)
@@ -41,7 +47,7 @@ class Handling:
         self.plain: frozenset[int | None] = plain - scopes.asynchronous()
         self.deferred: frozenset[int | None] = (plain & scopes.asynchronous()) - {None}
         # The methods of the parts are used directly, without a call in between.
-        self.call = Continuations(scopes, self.concurrent).call
+        self.call = Continuations(scopes, self.concurrent, calling or PlainCalling()).call
         lifespan = Lifespan(app._all_start_hooks, app._all_stop_hooks)
         self.start, self.stop = lifespan.start, lifespan.stop
         self.start_concurrent, self.stop_concurrent = lifespan.start_concurrent, lifespan.stop_concurrent

@@ -21,14 +21,23 @@ class Scope:
     that it is in. `asynchronous`: one of them is a coroutine, so all run in the event loop.
     """
 
-    __slots__ = ("asynchronous", "compile", "failures", "results")
+    __slots__ = ("_around", "_dev", "_routes", "asynchronous", "compile", "failures", "results")
 
     def __init__(self, hooks: Sequence[Hooks], routes: Sequence[Route], dev: bool) -> None:
-        around = Around(hooks)
+        self._around = around = Around(hooks)
+        self._routes = routes
+        self._dev = dev
         self.asynchronous = around.asynchronous
         self.results = Results(routes, around)
         self.failures = Failures(around, self.results, dev)
         self.compile = Compiler(around, self.results, self.failures).compile
+
+    def keeping(self, added: p.Added) -> tuple[Results, Failures]:
+        """What makes answers after a wait of a request for which headers were set before."""
+        from .kept import KeptResults  # only applications that were not written for Parkade have them
+
+        results = KeptResults(self._routes, self._around, added)
+        return results, Failures(self._around, results, self._dev)
 
 
 class Scopes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import NoReturn, cast
+from typing import cast
 
 from .._link import port
 from .._link.answers import FAULTS, Run, Sent
@@ -19,8 +19,13 @@ from .._wire.ready import Application as ReadyApplication
 from ..errors import InvalidResult
 from .asgi_request import LEFT, AsgiRequest
 from .asgi_response import AsgiResponse, Disconnected
+from .coroutines import within
+from .frameworks import framework_of
 from .interfaces import AsgiCallable
 from .lifespan import Lifespan
+from .own_part import own_part, ready
+from .park import parked
+from .parking import Parking, log_failure
 from .scope import scope_of
 from .shutdown import Shutdown
 
@@ -39,11 +44,15 @@ class Asgi:
         self._application = application
         self._dev = dev
         self._lifespan = Lifespan(application)
-        self.runs: Mapping[int | None, Run] = {None: self._run}
+        framework = framework_of(application)
+        self._parking = Parking(framework, dev)
+        self._own = own = own_part(dev, framework)
+        self.runs: Mapping[int | None, Run] = {**own.runs, None: self._run}
+        self.call, self.attempt = within(framework, own.call), within(framework, own.attempt)
 
     def ready(self) -> ReadyApplication:
-        """Every request goes to the application, which has routes of its own."""
-        return ReadyApplication(interface="asgi", concurrent=True, fallback=True)
+        """See `own_part.ready`."""
+        return ready(self._own, "asgi", concurrent=True)
 
     async def start_concurrent(self) -> None:
         """Begins the lifespan. Raises `LoadError` if the application says that it cannot start."""
@@ -70,7 +79,7 @@ class Asgi:
         head = p.read_head(raw.head)
         exchange = cast(Exchange, port.exchange.get())
         request = AsgiRequest(self._link, exchange, raw)
-        response = AsgiResponse(self._link, exchange, request)
+        response = AsgiResponse(self._link, exchange, request, self._parking)
         exchange.listener = request
         scope = scope_of(head)
         scope["state"] = self._lifespan.state.copy()
@@ -89,6 +98,8 @@ class Asgi:
         finally:
             exchange.listener = None
             request.close()
+            if parked:
+                parked.pop(exchange.stream, None)
         return _SENT
 
     def _cancel_all(self) -> None:
@@ -108,7 +119,7 @@ class Asgi:
     ) -> None:
         """Also after the response: frameworks raise again what they have answered with 500."""
         if not (request.end is LEFT and isinstance(error, Disconnected)):
-            log_error(f"{head.method} {head.path}", error, method=head.method, path=head.path)
+            log_failure(error, head)
         if response.is_over:
             return
         if request.end is LEFT or response.has_begun:
@@ -126,11 +137,3 @@ class Asgi:
 
     def stop(self) -> None:
         """It has an event loop."""
-
-    def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> NoReturn:
-        """Nothing of it is called after a wait."""
-        raise NotImplementedError
-
-    def attempt(self, stream: int, run: p.Run) -> NoReturn:
-        """It declares no jobs."""
-        raise NotImplementedError

@@ -34,12 +34,12 @@ class AsgiRequest:
     It is the listener of its exchange (`_link.exchange.Listener`).
     """
 
-    __slots__ = ("_body", "_cancels", "_due", "_exchange", "_link", "_raw", "_timer", "_waiting", "end")
+    __slots__ = ("_body", "_cancels", "_due", "_exchange", "_link", "_timer", "_waiting", "end", "raw")
 
     def __init__(self, link: Concurrent, exchange: Exchange, raw: p.Request) -> None:
         self._link = link
         self._exchange = exchange
-        self._raw = raw
+        self.raw = raw
         self._body: RequestBody | None = None  # until it is asked for
         self.end: End | None = None
         """Read by the response with every message, therefore no property."""
@@ -53,7 +53,7 @@ class AsgiRequest:
         if self.end is None:
             body = self._body
             if body is None:
-                body = self._body = RequestBody(self._link, self._exchange.stream, self._raw)
+                body = self._body = RequestBody(self._link, self._exchange.stream, self.raw)
             if not body.is_read:
                 with contextlib.suppress(BodyCutOff):
                     return await body.message()
@@ -75,7 +75,7 @@ class AsgiRequest:
         if reason != "client_left" or self._cancels:
             return True  # and what it awaits hears of it
         self._wake()
-        if (deadline := self._raw.deadline) is not None:
+        if (deadline := self.raw.deadline) is not None:
             seconds = deadline if self._due is None else max(0.0, self._due - time.monotonic())
             self._timer = self._exchange.task.get_loop().call_later(seconds, self._exchange.task.cancel)
         return False

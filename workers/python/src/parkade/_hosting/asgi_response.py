@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from .._limits import INLINE_MAX
-from .._link.answers import Chunks, Streamed
+from .._link.answers import FAULTS, Chunks, Streamed
 from .._link.concurrent import Concurrent
 from .._link.exchange import Exchange
 from .._wire.codec import encode_payload
 from ..errors import InvalidResult
 from .asgi_request import LEFT, AsgiRequest
+from .park import parked
+from .parking import Parking, parked_with, refused
 
 
 class Disconnected(OSError):
@@ -23,12 +25,18 @@ class _Phase(enum.Enum):
     NEW = enum.auto()
     STARTED = enum.auto()
     """The head is known. It is sent with the first bytes of the body, as the specification says."""
+    PARKING = enum.auto()
+    """The head is that of a response of `park`: nothing of it is sent."""
+    REFUSED = enum.auto()
+    """Another response was sent instead of one of `park`: whatever follows of that is dropped."""
     STREAMING = enum.auto()
     OVER = enum.auto()
 
 
 _NEW: _Phase = _Phase.NEW
 _STARTED: _Phase = _Phase.STARTED
+_PARKING: _Phase = _Phase.PARKING
+_REFUSED: _Phase = _Phase.REFUSED
 _STREAMING: _Phase = _Phase.STREAMING
 _OVER: _Phase = _Phase.OVER
 
@@ -36,19 +44,20 @@ _OVER: _Phase = _Phase.OVER
 class AsgiResponse:
     """One response. What is complete with its first piece is one frame."""
 
-    __slots__ = ("_exchange", "_head", "_link", "_phase", "_request")
+    __slots__ = ("_exchange", "_head", "_link", "_parking", "_phase", "_request", "_wait")
 
-    def __init__(self, link: Concurrent, exchange: Exchange, request: AsgiRequest) -> None:
+    def __init__(self, link: Concurrent, exchange: Exchange, request: AsgiRequest, parking: Parking) -> None:
         self._link = link
         self._exchange = exchange
         self._request = request
+        self._parking = parking
         self._phase = _NEW
         self._head: tuple[int, list[Any]] = (0, [])
 
     @property
     def is_over(self) -> bool:
         """Whether its last frame has been written."""
-        return self._phase is _OVER
+        return self._phase is _OVER or self._phase is _REFUSED
 
     @property
     def has_begun(self) -> bool:
@@ -66,6 +75,8 @@ class AsgiResponse:
         if phase is _NEW and kind == "http.response.start":
             self._head = _head_of(message)
             self._phase = _STARTED
+            if parked and (wait := parked_with(self._exchange.stream, self._head[1])) is not None:
+                self._phase, self._wait = _PARKING, wait
         elif kind == "http.response.body" and (phase is _STARTED or phase is _STREAMING):
             body, has_more = message.get("body", b""), message.get("more_body", False)
             if type(body) is not bytes:
@@ -78,8 +89,29 @@ class AsgiResponse:
                 self._request.complete()
             else:
                 await self._stream(body, has_more)
-        else:
+        elif kind == "http.response.body" and phase is _PARKING:
+            await self._park(message.get("body", b""), message.get("more_body", False))
+        elif phase is not _REFUSED:
             raise _misplaced(kind, phase)
+
+    async def _park(self, body: bytes, has_more: bool) -> None:
+        """An exception would get to the frameworks, which answer it, or take it for another."""
+        link, exchange, raw = self._link, self._exchange, self._request.raw
+        try:
+            if body:
+                raise refused(len(body))
+            if has_more:
+                return
+            park = self._parking.park_of(self._wait, *self._head, raw)
+        except FAULTS as error:
+            await self.replace(self._parking.refusal(error, raw))
+            self._phase = _REFUSED
+        else:
+            self._phase = _OVER
+            if exchange.waiters is not None:
+                await link.settle(exchange)
+            link.park_answer(exchange.stream, park)
+        self._request.complete()
 
     async def _stream(self, body: bytes, has_more: bool) -> None:
         link, exchange = self._link, self._exchange
@@ -129,7 +161,9 @@ class AsgiResponse:
 _MISSING = {
     _NEW: "the application returned without a response",
     _STARTED: "the application returned without http.response.body, after http.response.start",
+    _PARKING: "the application returned without http.response.body, after the http.response.start of park(…)",
     _STREAMING: "the application returned before the end of its response: an http.response.body without more_body",
+    _REFUSED: None,
     _OVER: None,
 }
 

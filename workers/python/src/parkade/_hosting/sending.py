@@ -8,14 +8,20 @@ from typing import Any, Protocol, TypeAlias
 
 from .._limits import INLINE_MAX
 from .._link.answers import Answer, Sent
+from .._waits.wait import Wait
 from .._wire.codec import encode_payload
 from ..errors import InvalidResult
+from .park import ParkedResponse, parked
+from .parking import parked_with, refused
 
 ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
 
 
 class Stream(Protocol):
     """Sends the answer of the running request piece by piece."""
+
+    def stream(self) -> int:
+        """Its number."""
 
     def begin_answer(self, head: bytes, first: bytes) -> None:
         """Sends the head, a RESPONSE with nil for its body, and the first piece."""
@@ -31,6 +37,14 @@ class Sending:
         self._stream = stream
         self._head: tuple[int, list[Any]] | None = None
         self.has_begun = False
+        self.wait: Wait[Any] | None = None
+        """What the response stands for, if it is one of `park`. Then nothing of it is sent."""
+
+    @property
+    def head(self) -> tuple[int, list[Any]]:
+        """The status, and the headers: name, value, name…"""
+        assert self._head is not None
+        return self._head
 
     def start_response(
         self, status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None
@@ -54,18 +68,29 @@ class Sending:
         head = self._begun()
         if not piece:
             return
+        if self.wait is not None:
+            raise refused(len(piece))
         if self.has_begun:
             self._stream.send_answer(piece)
         else:
             self.has_begun = True
             self._stream.begin_answer(encode_payload((*head, None)), piece)
 
+    def started(self, response: ParkedResponse) -> Iterable[bytes]:
+        """The body of a response that was returned as it is, with `start_response` or without it."""
+        status, headers = self._head or (200, [])
+        self._head = status, [*headers, *(text for pair in response.headers.items() for text in pair)]
+        return ()
+
     def answer(self, body: Iterable[bytes]) -> Answer:
         """Sends the body. What is one piece is one frame."""
         if (type(body) is list or type(body) is tuple) and len(body) == 1 and not self.has_begun:
             piece = body[0] if type(body[0]) is bytes else _bytes_of(body[0])
             if len(piece) <= INLINE_MAX:
-                return encode_payload((*self._begun(), piece))
+                head = self._begun()
+                if self.wait is not None and piece:
+                    raise refused(len(piece))
+                return encode_payload((*head, piece))
         for piece in body:
             self.send(piece)
         return Sent() if self.has_begun else encode_payload((*self._begun(), b""))
@@ -73,6 +98,8 @@ class Sending:
     def _begun(self) -> tuple[int, list[Any]]:
         if self._head is None:
             raise InvalidResult("the application did not call start_response before its body")
+        if parked and self.wait is None and not self.has_begun:
+            self.wait = parked_with(self._stream.stream(), self._head[1])
         return self._head
 
 

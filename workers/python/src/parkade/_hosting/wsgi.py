@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NoReturn
 
-from .._link.answers import FAULTS, Answer, ClientLeft, Run, Sent
+from .._link.answers import FAULTS, Answer, ClientLeft, Parked, Run, Sent
 from .._link.blocking import Blocking
 from .._link.port import port
 from .._log import log_error
@@ -14,8 +13,13 @@ from .._responses.encoding import encode
 from .._responses.error_pages import failure_response
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
+from .coroutines import blocking
 from .environ import environ_of
+from .frameworks import framework_of
 from .interfaces import WsgiCallable
+from .own_part import own_part, ready
+from .park import ParkedResponse, parked
+from .parking import Parking, log_failure
 from .sending import Sending
 
 
@@ -30,11 +34,16 @@ class Wsgi:
     def __init__(self, application: WsgiCallable, dev: bool = False) -> None:
         self._application = application
         self._dev = dev
-        self.runs: Mapping[int | None, Run] = {None: self._run}
+        framework = framework_of(application)
+        self._parking = Parking(framework, dev)
+        self._own = own = own_part(dev, framework)
+        runs: dict[int | None, Run] = {number: blocking(framework, run) for number, run in own.runs.items()}
+        self.runs: Mapping[int | None, Run] = {**runs, None: self._run}
+        self.call, self.attempt = blocking(framework, own.call), blocking(framework, own.attempt)
 
     def ready(self) -> ReadyApplication:
-        """Every request goes to the application, which has routes of its own."""
-        return ReadyApplication(interface="wsgi", fallback=True)
+        """See `own_part.ready`."""
+        return ready(self._own, "wsgi", concurrent=False)
 
     def _run(self, raw: p.Request) -> Answer:
         head = p.read_head(raw.head)
@@ -43,18 +52,26 @@ class Wsgi:
         sending = Sending(stream)
         try:
             body = self._application(environ_of(raw, head, stream), sending.start_response)
+            if parked and isinstance(body, ParkedResponse):  # returned, rather than called
+                body = sending.started(body)
             try:
-                return sending.answer(body)
+                answer = sending.answer(body)
+                if sending.wait is None:
+                    return answer
+                return Parked(self._parking.park_of(sending.wait, *sending.head, raw))
             finally:
                 if (close := getattr(body, "close", None)) is not None:
                     close()
         except ClientLeft:
             return Sent()
         except FAULTS as error:
-            log_error(f"{head.method} {head.path}", error, method=head.method, path=head.path)
+            log_failure(error, head)
             if sending.has_begun:
                 return Sent(is_whole=False)
             return encode(failure_response(error, Request(raw), self._dev))
+        finally:
+            if parked:
+                parked.pop(stream.stream(), None)
 
     def failed(self, error: BaseException) -> str:
         """Logs an exception from the middle of a streamed answer."""
@@ -72,11 +89,3 @@ class Wsgi:
 
     async def stop_concurrent(self) -> None:
         """There is no event loop."""
-
-    def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> NoReturn:
-        """Nothing of it waits."""
-        raise NotImplementedError
-
-    def attempt(self, stream: int, run: p.Run) -> NoReturn:
-        """It declares no jobs."""
-        raise NotImplementedError

@@ -50,6 +50,7 @@ from .body_reader import BodyReader
 from .enqueued import Enqueued
 from .exchange import Exchange
 from .link import Link
+from .loops import loop_of_choice
 from .outlet import Outlet
 from .plain_functions import PlainFunctions
 from .runners import Runners
@@ -60,7 +61,7 @@ T = TypeVar("T")
 
 def run(link: Link, session: Session, application: Application, threads: int = 1) -> str:
     """The same as `blocking.run`, on uvloop if it is installed. `threads` is how many threads run plain functions."""
-    return _loop_of_choice().run_until_complete(_run(link, session, application, threads))
+    return loop_of_choice().run_until_complete(_run(link, session, application, threads))
 
 
 async def _run(link: Link, session: Session, application: Application, threads: int) -> str:
@@ -81,14 +82,6 @@ async def _run(link: Link, session: Session, application: Application, threads: 
         await application.stop_concurrent()
     await concurrent.close()
     return "" if ended.code == "stopping" else f"{ended.code}: {ended.text}"
-
-
-def _loop_of_choice() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return cast(asyncio.AbstractEventLoop, uvloop.new_event_loop())
 
 
 class Concurrent(asyncio.Protocol):
@@ -370,6 +363,10 @@ class Concurrent(asyncio.Protocol):
     def respond(self, stream: int, response: bytes) -> None:
         """Sends a complete RESPONSE, encoded."""
         self.write(self._session.respond(stream, response))
+
+    def park_answer(self, stream: int, park: bytes) -> None:
+        """Parks the stream, encoded: the core answers, or has a function called."""
+        self.write(self._session.park(stream, park))
 
     def begin_answer(self, stream: int, head: bytes) -> None:
         """Sends the head: a RESPONSE, encoded with nil for its body."""

@@ -150,13 +150,14 @@ class State(msgspec.Struct, array_like=True, frozen=True):
     """What a wait keeps for its function: the values stay encoded until the function's annotations give their types.
 
     `shape` is a query's, since the outcome does not say it, or those of several waits; `job` is there when it is a job
-    that waits.
+    that waits, `added` when headers of the answer were set before.
     """
 
     values: dict[str, Raw]
     request: p.Request | None
     shape: str | list[str] = "rows"
     job: JobState | None = None
+    added: p.Added | None = None
 
 
 def encode_state(
@@ -165,13 +166,16 @@ def encode_state(
     request: p.Request | None,
     shape: str | list[str] = "rows",
     job: JobState | None = None,
+    added: p.Added | None = None,
 ) -> bytes:
     """A `State` for PARK.
 
     Raises `TypeError` for what is not MessagePack-able, `ValueError` when it is too long.
     """
     try:
-        told = [state, request] if shape == "rows" and job is None else [state, request, shape, job]
+        told: list[Any] = [state, request]
+        if not (shape == "rows" and job is None and added is None):
+            told += shape, job, *(() if added is None else (added,))
         encoded = msgspec.msgpack.encode(told, enc_hook=encode_other)
     except TypeError as error:
         raise TypeError(f"the state of {function} cannot be encoded as MessagePack: {error}") from error

@@ -1,0 +1,237 @@
+"""Waits, channels and jobs in applications of Flask, Django, Starlette, FastAPI, Litestar and Quart."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from .conftest import Serve
+from .harness.client import Answer
+from .harness.server import APPS, Server
+from .harness.until import until
+
+SYNCHRONOUS = ["parked_flask", "parked_django"]
+ASYNCHRONOUS = ["parked_starlette", "parked_fastapi", "parked_litestar", "parked_quart", "parked_django_async"]
+
+VIEWS = {name: ("/wait",) if name in SYNCHRONOUS else ("/wait", "/wait_in_loop") for name in SYNCHRONOUS + ASYNCHRONOUS}
+"""Plain functions and coroutines."""
+
+
+@pytest.fixture(scope="module", params=SYNCHRONOUS + ASYNCHRONOUS)
+def site(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="module")
+def shared(site: str, serve_for_all: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    folder = tmp_path_factory.mktemp(site)
+    return serve_for_all(site, workers=2, job_workers=1, database="sqlite:///lite.db", folder=folder)
+
+
+def publish(server: Server, body: bytes = b"hello", channel: str = "news", where: str = "publish") -> None:
+    assert server.post(f"/{where}/{channel}", body).status in (200, 201)
+
+
+def parked(server: Server, target: str, *fields: str, body: bytes = b"hello") -> Answer:
+    """The answer to a client that waits for a message."""
+    (client,) = server.waiting(target, 1, *fields)
+    server.until_parked(1)
+    publish(server, body)
+    return client.answer()
+
+
+# What is parked
+
+
+def test_a_hundred_clients_wait_on_two_workers(server: Server, site: str) -> None:
+    for view in VIEWS[site]:
+        clients = server.waiting(f"{view}/next", 100)
+        server.until_parked(100)
+        assert server.get("/visits").status == 200  # nobody is busy
+        publish(server)
+        answers = [client.answer() for client in clients]
+        assert {(answer.status, answer.text, answer["content-type"]) for answer in answers} == {
+            (200, "hello", "text/plain; charset=utf-8")
+        }
+
+
+def test_the_time_is_up(server: Server, site: str) -> None:
+    for view in VIEWS[site]:
+        assert server.get(f"{view}/short").status == 204
+    assert server.get("/wait/timer").text == "time is up"
+
+
+def test_what_middleware_sets_is_kept(server: Server) -> None:
+    answer = parked(server, "/wait/next")
+    assert answer["x-marked"] == "yes"
+    assert "parkade-parked" not in answer
+    cookie = answer["set-cookie"].partition(";")[0]
+    assert server.get("/visits", f"Cookie: {cookie}").text == "1"
+
+
+def test_a_response_of_ones_own_is_parked(server: Server) -> None:
+    answer = parked(server, "/own")
+    assert (answer.status, answer["x-own"], answer["x-marked"], answer.text) == (201, "yes", "yes", "hello")
+    assert answer["content-type"] == "text/plain; charset=utf-8"
+
+
+def test_a_function_answers_with_the_headers_that_were_kept(server: Server) -> None:
+    answer = parked(server, "/wait/then")
+    assert (answer.status, answer.text) == (200, "<h1>News</h1>hello")
+    assert (answer["x-rendered"], answer["x-marked"]) == ("yes", "yes")
+    assert answer["content-type"] == "text/html; charset=utf-8"
+    assert re.search("session", answer["set-cookie"])
+
+
+def test_headers_are_kept_from_one_wait_to_the_next(server: Server) -> None:
+    (client,) = server.waiting("/wait/again", 1)
+    server.until_parked(1)
+    publish(server, b"first")
+    server.until(lambda status: any(channel["name"] == "second" for channel in status["channels"]["busiest"]))
+    publish(server, b"more", channel="second")
+    answer = client.answer()
+    assert (answer.text, answer["x-marked"]) == ("<h1>first</h1>more", "yes")
+
+
+def test_a_function_that_fails_is_a_fault_and_the_headers_are_kept(server: Server) -> None:
+    answer = parked(server, "/wait/fails")
+    assert (answer.status, answer["x-marked"]) == (500, "yes")
+    server.until_logged("a mistake after the wait")
+
+
+def test_a_stream_is_streamed(server: Server) -> None:
+    events = server.events("/wait/stream")
+    server.until_parked(1)
+    assert events.head["x-marked"] == "yes"
+    publish(server, b"one")
+    assert events.data(1) == ["one"]
+    events.close()
+
+
+def test_a_query_is_answered(server: Server) -> None:
+    answer = server.get("/wait/query")
+    assert (answer.json(), answer["x-marked"]) == ([{"number": 7}], "yes")
+
+
+def test_a_file_is_sent(server: Server) -> None:
+    answer = server.get("/wait/file")
+    assert answer.body == (APPS / "parked_waits.py").read_bytes()
+    assert (answer["content-type"], answer["x-marked"]) == ("text/plain", "yes")
+    assert server.get("/wait/file", "Range: bytes=0-9").body == answer.body[:10]
+
+
+def test_what_needs_the_body_is_refused(server: Server) -> None:
+    answer = server.get("/wait/next?etag")
+    assert (answer.status, answer.json()["fault"]) == (500, "application")
+    server.until_logged(r"a middleware set etag: \"of nothing\" on a response of park")
+
+
+def test_a_response_that_replaces_it_is_sent(server: Server, site: str) -> None:
+    if site == "parked_litestar":
+        return  # a handler's response cannot be replaced there without a middleware of one's own
+    answer = server.get("/wait/next?replaced")
+    assert (answer.status, answer.text) == (403, "instead")
+
+
+def test_a_client_that_leaves_ends_its_wait(server: Server) -> None:
+    clients = server.waiting("/wait/then", 3)
+    server.until_parked(3)
+    for client in clients:
+        client.close()
+    server.until_zero()
+
+
+def test_what_is_parked_outlives_a_reload(server: Server) -> None:
+    clients = [*server.waiting("/wait/next", 5), *server.waiting("/wait/then", 5)]
+    server.until_parked(10)
+    before = server.worker_pids()
+    server.reload()
+    server.until(lambda status: not set(before) & set(server.worker_pids()))
+    publish(server)
+    assert {client.answer().text for client in clients} == {"hello", "<h1>News</h1>hello"}
+
+
+def test_a_coroutine_awaits_a_wait(server: Server, site: str) -> None:
+    if site in SYNCHRONOUS:
+        return
+    assert parked(server, "/awaited").text.strip('"') == "hello"
+
+
+# Channels and jobs
+
+
+def test_a_thread_or_a_background_task_publishes(server: Server, site: str) -> None:
+    (client,) = server.waiting("/wait/next", 1)
+    server.until_parked(1)
+    publish(server, where="publish_in_thread")
+    assert client.answer().text == "hello"
+
+
+def noted(server: Server) -> list[str]:
+    file = server.gates / "noted"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("kind", "result"),
+    [("plain", "wrote {}"), ("async", "wrote {} in a coroutine"), ("after", "wrote {} after a wait")],
+)
+def test_a_job_runs_in_a_worker(server: Server, kind: str, result: str) -> None:
+    answer = server.post(f"/enqueue/{kind}", f"a {kind} job".encode())
+    id = answer.json()["id"]
+    until("the job has run", lambda: f"a {kind} job" in noted(server))
+    until("the job is over", lambda: server.get(f"/jobs/{id}").status == 200)
+    assert server.get(f"/jobs/{id}").text == result.format(f"a {kind} job")
+
+
+def test_a_view_parks_until_its_job_has_ended(server: Server) -> None:
+    assert server.get("/wait/result").text == "wrote for a result"
+
+
+def test_schedules_and_histories_are_declared(server: Server) -> None:
+    until("the recurring job has run", lambda: "swept" in noted(server))
+    for text in (b"1", b"2", b"3"):
+        publish(server, text, channel="short")
+    assert len(server.get("/wait/history").json()["messages"]) == 2
+
+
+# Mistakes
+
+
+def test_a_job_that_was_enqueued_is_durable_before_the_response(serve: Serve) -> None:
+    server = serve(
+        "parked_flask", workers=1, job_workers=0, environment={"PARKADE_INJECT_COMMIT": "delay=300ms"}, deadline="5s"
+    )
+    answer = server.post("/enqueue/plain", b"a line")
+    id = answer.json()["id"]
+    assert server.get(f"/jobs/{id}").status == 202
+
+
+@pytest.mark.parametrize("way", ["called", "returned", "generator"])
+def test_bare_wsgi_parks(serve: Serve, way: str) -> None:
+    server = serve("parked_wsgi", workers=1)
+    clients = server.waiting(f"/{way}/next", 5)
+    server.until_parked(5)
+    server.publish("news", b"hello")
+    assert {client.answer().text for client in clients} == {"hello"}
+
+
+def test_only_waits_are_parked(serve: Serve) -> None:
+    server = serve("parked_flask", workers=1)
+    assert server.get("/not_a_wait").status == 500
+    server.until_logged("park takes a wait, such as channel")
+
+
+def test_a_middleware_that_compresses_is_refused(serve: Serve) -> None:
+    server = serve("parked_flask", workers=1)
+    assert server.get("/wait/next?gzip").status == 500
+    server.until_logged("a middleware put 20 bytes into a response of park")
+
+
+def test_flask_has_its_contexts_after_a_wait(serve: Serve) -> None:
+    server = serve("parked_flask", workers=2)
+    cookie = parked(server, "/wait/next")["set-cookie"].partition(";")[0]
+    answer = parked(server, "/template", f"Cookie: {cookie}")
+    assert (answer.text, answer["content-type"]) == ("hello /visits /template 1", "text/html; charset=utf-8")

@@ -1,0 +1,28 @@
+"""How functions after waits are called: as they are, or in the surroundings of a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from .._wire import payloads as p
+
+
+class Calling(Protocol):
+    """Calls a function and returns what is to be answered. `raw` is the request, if it was kept."""
+
+    def call(self, function: Callable[[], Any], raw: p.Request | None) -> Any: ...
+
+    async def call_async(self, function: Callable[[], Coroutine[Any, Any, Any]], raw: p.Request | None) -> Any: ...
+
+
+class PlainCalling:
+    """As they are."""
+
+    def call(self, function: Callable[[], Any], raw: p.Request | None) -> Any:
+        """See `Calling`."""
+        return function()
+
+    async def call_async(self, function: Callable[[], Coroutine[Any, Any, Any]], raw: p.Request | None) -> Any:
+        """See `Calling`."""
+        return await function()

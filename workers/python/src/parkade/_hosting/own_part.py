@@ -1,0 +1,61 @@
+"""What a hosted application has of Parkade: jobs, histories of channels, functions after waits."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import msgspec
+
+from .._app import App
+from .._handling.handling import Handling
+from .._log import format_error
+from .._waits.histories import limited_histories
+from .._wire.ready import Application as ReadyApplication
+from ..errors import LoadError, SignatureError
+from ..jobs._jobs import all_jobs, close_all
+from .frameworks import Framework
+
+
+def adopt_jobs(app: App) -> None:
+    """Gives the application every `Jobs` that was made while it was imported. Raises `LoadError`."""
+    try:
+        for jobs in all_jobs():
+            app._adopt(jobs)
+        app._channels += limited_histories()
+    except SignatureError as error:
+        raise LoadError(str(error)) from error
+    close_all()
+
+
+def own_part(dev: bool, framework: Framework) -> Handling:
+    """An `App` without routes of its own, which has what the hosted application has declared. Raises `LoadError`."""
+    _import_urls()
+    paths = [jobs._jobs_pattern for jobs in all_jobs() if jobs._jobs_pattern is not None]
+    if len({path.path for path in paths}) > 1:
+        raise LoadError("jobs have one path: give it to one Jobs() alone")
+    app = App(jobs_path=None)
+    app._jobs_pattern = paths[0] if paths else None
+    adopt_jobs(app)
+    return Handling(app, dev, concurrent=True, calling=framework)
+
+
+def ready(own: Handling, interface: str, concurrent: bool) -> ReadyApplication:
+    """For READY. Requests that match none of its routes go to the application, which has routes of its own."""
+    told = own.ready()
+    jobs = told.jobs if concurrent else [msgspec.structs.replace(job, kind="sync") for job in told.jobs]
+    return msgspec.structs.replace(told, interface=interface, concurrent=concurrent, fallback=True, jobs=jobs)
+
+
+def _import_urls() -> None:
+    """Django imports its URLs, and with them views and their jobs, with the first request: too late for READY."""
+    if "django.core.handlers.base" not in sys.modules:
+        return
+    apps = import_module("django.apps").apps
+    settings = import_module("django.conf").settings
+    if not (settings.configured and apps.ready and getattr(settings, "ROOT_URLCONF", None)):
+        return
+    try:
+        import_module("django.urls").get_resolver().url_patterns  # noqa: B018
+    except BaseException as error:
+        raise LoadError(format_error(error, loading=True)) from error
