@@ -42,6 +42,7 @@ docs: setup ## Make the API reference from the docstrings, in target/reference
 test: setup ## Run every test: what CI runs
 	cargo test --locked --quiet --workspace
 	$(BIN)/python -m pytest -q workers/python/tests
+	cd workers/perl && prove -l t
 	$(BIN)/python -m pytest -q -n 3 tests
 
 check: setup ## The quick loop: format, lints, types, unit tests; then what the structure measures
@@ -52,6 +53,7 @@ check: setup ## The quick loop: format, lints, types, unit tests; then what the 
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q workers/python/tests
+	cd workers/perl && prove -l t
 	$(BIN)/python scripts/house.py --list names
 	$(BIN)/python scripts/house.py
 

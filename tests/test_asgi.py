@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from .conftest import Serve
-from .harness.client import Answer, Client, Closed
+from .harness.client import Client, Closed
 from .harness.server import Server
-
-Ask = Callable[..., Answer]
+from .harness.versions import VERSIONS, Ask, asking_over
 
 STREAMS = 50
 
@@ -23,20 +21,9 @@ def shared(serve_for_all: Serve) -> Server:
     return serve_for_all("raw_asgi", workers=1)
 
 
-@pytest.fixture(params=["HTTP/1.1", "HTTP/2"])
+@pytest.fixture(params=VERSIONS)
 def ask(request: pytest.FixtureRequest, server: Server) -> Ask:
-    """Sends a request over each version."""
-
-    def over_1(target: str, method: str = "GET", body: bytes = b"", fields: tuple[tuple[str, str], ...] = ()) -> Answer:
-        with server.connect() as client:
-            lines = [f"{name}: {value}" for name, value in fields]
-            return client.ask(method, target, *lines, body=body).answer(head=method == "HEAD")
-
-    def over_2(target: str, method: str = "GET", body: bytes = b"", fields: tuple[tuple[str, str], ...] = ()) -> Answer:
-        with server.connect2() as client:
-            return client.answer(client.ask(method, target, *fields, body=body or None))
-
-    return over_1 if request.param == "HTTP/1.1" else over_2
+    return asking_over(request.param, server)
 
 
 # The request

@@ -1,0 +1,29 @@
+"""Workers for Perl: how they are started from this checkout, and which modules are installed."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from pathlib import Path
+
+from .server import APPS, ROOT
+
+WORKER = ROOT / "workers" / "perl" / "script" / "parkade-perl-worker"
+"""What the core starts."""
+
+PERL_APPS = APPS / "perl"
+
+
+@functools.cache
+def has(*modules: str) -> bool:
+    """Whether Perl is there, and can load these modules."""
+    if shutil.which("perl") is None:
+        return False
+    words = [word for module in modules for word in ("-M" + module,)]
+    return subprocess.run(["perl", *words, "-e", "1"], capture_output=True, check=False).returncode == 0
+
+
+def app(name: str) -> Path:
+    """An application of `tests/apps/perl`."""
+    return PERL_APPS / name

@@ -1,0 +1,310 @@
+"""PSGI applications: what PSGI 1.1 says, and the frameworks that Debian packages, unchanged."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Serve
+from .harness import perl
+from .harness.client import Closed
+from .harness.server import Server
+from .harness.until import until
+from .harness.versions import VERSIONS, Ask, asking_over
+
+pytestmark = pytest.mark.skipif(not perl.has("JSON::PP"), reason="there is no Perl")
+
+Start = Callable[..., Server]
+
+
+def starting(serve: Serve) -> Start:
+    def start(name: str = "raw.psgi", **settings: object) -> Server:
+        return serve(perl.app(name), **{"python": perl.WORKER, "workers": 1} | settings)
+
+    return start
+
+
+@pytest.fixture
+def start(serve: Serve) -> Start:
+    """Starts a server with an application of `tests/apps/perl`."""
+    return starting(serve)
+
+
+@pytest.fixture(scope="module")
+def shared(serve_for_all: Serve) -> Server:
+    return starting(serve_for_all)()
+
+
+@pytest.fixture
+def server(shared: Server) -> Server:
+    return shared
+
+
+@pytest.fixture(params=VERSIONS)
+def ask(request: pytest.FixtureRequest, server: Server) -> Ask:
+    return asking_over(request.param, server)
+
+
+# The request
+
+
+def test_the_environment_tells_of_the_request(ask: Ask) -> None:
+    fields = (("accept", "a"), ("accept", "b"), ("cookie", "c=1"), ("cookie", "d=2"))
+    told = ask("/environ?a=%20&b", fields=fields).json()
+    assert (told["REQUEST_METHOD"], told["SCRIPT_NAME"], told["PATH_INFO"]) == ("GET", "", "/environ")
+    assert (told["QUERY_STRING"], told["REQUEST_URI"]) == ("a=%20&b", "/environ?a=%20&b")
+    assert (told["HTTP_ACCEPT"], told["HTTP_COOKIE"]) == ("a, b", "c=1; d=2")
+    assert told["REMOTE_ADDR"] == "127.0.0.1"
+    assert told["SERVER_PROTOCOL"] in ("HTTP/1.1", "HTTP/2.0")
+    assert told["SERVER_NAME"]
+    assert told["SERVER_PORT"].isdigit()
+    assert (told["psgi.url_scheme"], told["psgi.version"]) == ("http", "1.1")
+    yes = ("psgi.multiprocess", "psgi.streaming", "psgix.input.buffered", "psgix.cleanup", "psgix.harakiri")
+    no = ("psgi.multithread", "psgi.run_once", "psgi.nonblocking")
+    assert {name: told[name] for name in (*yes, *no)} == dict.fromkeys(yes, "yes") | dict.fromkeys(no, "no")
+    assert "CONTENT_LENGTH" not in told
+    assert "psgix.io" not in told
+    assert told["parkade.request_id"]
+
+
+def test_a_path_is_decoded_to_bytes(server: Server) -> None:
+    told = server.get("/%65nviron/caf%C3%A9").json()
+    assert (told["PATH_INFO"], told["REQUEST_URI"]) == ("/environ/caf\xc3\xa9", "/%65nviron/caf%C3%A9")
+
+
+def test_a_field_that_would_pass_for_another_is_left_out(ask: Ask) -> None:
+    told = ask("/environ", fields=(("x_forwarded_for", "1.1.1.1"), ("proxy", "http://evil"))).json()
+    assert [name for name in told if "FORWARDED" in name or "PROXY" in name] == []
+
+
+@pytest.mark.parametrize("size", [10, 65_536, 65_537, 300_000, 3_000_000])
+def test_a_body_can_be_read_again(ask: Ask, size: int) -> None:
+    body = bytes(48 + at % 10 for at in range(size))
+    assert ask("/echo", "POST", body).body == body
+    assert ask("/twice", "POST", body).text == f"{size} {size} 34567"
+
+
+def test_a_chunked_body_has_a_length(server: Server) -> None:
+    with server.connect() as client:
+        client.send(b"POST /twice HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        client.send(b"5\r\nabcde\r\n5\r\nfghij\r\n0\r\n\r\n")
+        assert client.answer().text == "10 10 defgh"
+
+
+def test_the_scheme_and_the_client_are_those_that_a_trusted_proxy_tells(start: Start) -> None:
+    server = start(trust="127.0.0.1")
+    told = server.get("/environ", "X-Forwarded-For: 192.0.2.7", "X-Forwarded-Proto: https").json()
+    assert (told["REMOTE_ADDR"], told["psgi.url_scheme"]) == ("192.0.2.7", "https")
+
+
+# The response
+
+
+def test_a_response_has_its_status_and_its_fields(ask: Ask) -> None:
+    answer = ask("/fields")
+    assert (answer.status, answer.text, answer["x-empty"]) == (201, "fields", "")
+    assert [value for name, value in answer.fields if name == "set-cookie"] == ["a=1", "b=2"]
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "body"),
+    [
+        ("/nothing", 204, b""),
+        ("/empty", 200, b""),
+        ("/pieces", 200, b"one two"),
+        ("/lines", 200, b"one two"),
+        ("/file", 200, b"x" * 200_000),
+        ("/delayed", 200, b"delayed"),
+        ("/writer", 200, b"one two"),
+        ("/forgotten", 200, b"written"),
+    ],
+)
+def test_a_body_of_any_kind_is_sent(ask: Ask, target: str, status: int, body: bytes) -> None:
+    answer = ask(target)
+    assert (answer.status, answer.body) == (status, body)
+
+
+def test_text_that_fits_into_bytes_is_sent_as_bytes(server: Server) -> None:
+    answer = server.get("/latin")
+    assert (answer.body, answer["x-name"]) == (b"J\xfcrgen", "J\xfcrgen")
+
+
+@pytest.mark.parametrize("target", ["/hola/you", "/pieces", "/empty", "/file", "/writer"])
+def test_head_has_no_body(ask: Ask, target: str) -> None:
+    answer = ask(target, "HEAD")
+    assert (answer.status, answer.body) == (200, b"")
+
+
+@pytest.mark.parametrize("path", ["held", "writer"])
+def test_a_piece_is_sent_before_the_next_is_made(server: Server, path: str) -> None:
+    with server.connect().ask("GET", f"/{path}/{path}") as client:
+        pieces = client.pieces(client.opening())
+        assert next(pieces) == b"one "
+        server.open_gate(path)
+        assert b"".join(pieces) == b"two"
+
+
+def test_a_body_is_closed_also_if_its_client_leaves(start: Start) -> None:
+    server = start()
+    with server.connect(receive_buffer=4096, segment=1460).ask("GET", "/endless") as client:
+        client.opening()
+    server.until_logged("the body is closed")
+    assert server.get("/hola/you").text == "hola you"
+
+
+def test_slow_readers_hold_no_worker(start: Start) -> None:
+    server = start()
+    slow = [server.connect(receive_buffer=4096, segment=1460).ask("GET", "/endless") for _ in range(3)]
+    for client in slow:
+        client.opening()
+    assert server.get("/hola/you").text == "hola you"
+    for client in slow:
+        client.close()
+    until("all bodies are closed", lambda: server.log().count("the body is closed") == 3)
+
+
+def test_what_is_broken_off_is_seen_by_its_client(server: Server) -> None:
+    with server.connect().ask("GET", "/broken") as client, pytest.raises((Closed, ConnectionError)):
+        list(client.pieces(client.opening()))
+    server.until_logged("in the middle")
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("/raises", "at once"),
+        ("/object", "HASH"),
+        ("/wide", "wide characters in a response"),
+        ("/text", "an application returns an array or a code reference, not the text"),
+        ("/undef", "an application returns an array or a code reference, not undef"),
+        ("/status", "a response begins with its status, 200 to 599"),
+        ("/body", "the body of a response is an array, a file handle, or an object with getline and close, not text"),
+        ("/nobody", "the application dropped the responder of a request without answering it"),
+    ],
+)
+def test_a_mistake_is_500_and_logged(ask: Ask, server: Server, target: str, why: str) -> None:
+    answer = ask(target)
+    assert (answer.status, answer.json()["fault"]) == (500, "application")
+    server.until_logged(re.escape(why))
+
+
+def test_a_second_answer_is_refused_and_logged(server: Server) -> None:
+    assert server.get("/second").text == "first"
+    server.until_logged("the responder of a request was called a second time")
+
+
+# Answers that are put aside
+
+
+def held(server: Server) -> int:
+    """How many requests its workers hold."""
+    return sum(worker["held"] for worker in server.status()["workers"])
+
+
+def test_requests_are_put_aside_and_answered_by_another(start: Start) -> None:
+    server = start()
+    waiting = [server.connect().ask("GET", "/aside") for _ in range(200)]
+    until("all of them wait", lambda: held(server) == 200)
+    assert server.get("/release").text == "200"
+    assert {client.answer().text for client in waiting} == {"released"}
+
+
+def test_a_client_that_leaves_is_told_to_the_application(start: Start) -> None:
+    server = start()
+    client = server.connect().ask("GET", "/aside")
+    server.until_logged("put aside")
+    client.close()
+    server.until_logged("told: client_left")
+    assert server.get("/release").text == "1"
+
+
+def test_an_answer_that_is_forgotten_is_500(start: Start) -> None:
+    server = start()
+    client = server.connect().ask("GET", "/aside")
+    server.until_logged("put aside")
+    assert server.get("/drop").text == "dropped"
+    assert client.answer().status == 500
+
+
+def test_a_deadline_ends_what_is_put_aside(start: Start) -> None:
+    server = start(deadline="300ms")
+    assert server.get("/aside").status == 504
+    server.until_logged("told: deadline")
+
+
+# After the response, and around it
+
+
+def test_cleanup_handlers_run_after_the_response(server: Server) -> None:
+    assert server.get("/cleanup/clean").text == "before"
+    server.open_gate("clean")
+    server.until_logged("cleaned up after /cleanup/clean")
+
+
+def test_a_worker_leaves_at_its_own_wish(start: Start) -> None:
+    server = start()
+    first = server.get("/harakiri").text
+    assert server.get("/pid").text != first
+
+
+def test_what_is_printed_is_in_the_log(server: Server) -> None:
+    server.get("/prints")
+    for line in ("to the standard output", "to psgi.errors", "WARN a warning at .*raw.psgi line", "of a child"):
+        server.until_logged(line)
+
+
+def test_a_child_that_returns_answers_nothing(server: Server) -> None:
+    assert server.get("/forks").text == "from the parent"
+    assert server.get("/hola/you").text == "hola you"
+
+
+def test_a_worker_that_exits_fails_its_request_only(start: Start) -> None:
+    server = start()
+    assert server.get("/exits").status == 500
+    server.until_logged("the application called exit")
+    assert server.get("/hola/you").text == "hola you"
+
+
+def test_a_stuck_worker_shows_its_stack(start: Start) -> None:
+    server = start(deadline="300ms")
+    assert server.get("/stuck").status == 504
+    server.until_logged(r"raw\.psgi line \d+, in ")
+    until("another worker serves", lambda: server.get("/hola/you").status == 200)
+
+
+def test_a_reload_and_a_stop_let_an_answer_end(start: Start) -> None:
+    server = start(grace="10s")
+    client = server.connect().ask("GET", "/held/stop")
+    pieces = client.pieces(client.opening())
+    assert next(pieces) == b"one "
+    server.signal(signal.SIGTERM)
+    server.open_gate("stop")
+    assert b"".join(pieces) == b"two"
+
+
+def test_code_that_does_not_compile_shows_the_error_of_its_author(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "app.psgi").write_text("use strict;\nmy $app = sub { $nothing };\n")
+    server = start(str(tmp_path / "app.psgi"), is_ready=False)
+    server.until_logged(r'Global symbol "\$nothing" requires explicit package name .* at .*/app\.psgi line 2')
+    assert "Parkade/Loader.pm" not in server.log()
+
+
+# Programs that people have
+
+
+@pytest.mark.skipif(not perl.has("Plack::Test::Suite", "LWP::UserAgent"), reason="Plack is not installed")
+def test_the_suite_of_plack(start: Start) -> None:
+    server = start("plack_suite.psgi")
+    command = ["perl", perl.app("plack_suite.pl"), str(server.address[1])]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert len(re.findall(r"^ok \d+", ran.stdout, re.MULTILINE)) == 36
+
+
+def test_the_log_tells_what_the_application_is_written_for(server: Server) -> None:
+    assert "interface=PSGI" in server.log()

@@ -1,0 +1,73 @@
+package Parkade::Checks;
+
+use strict;
+use warnings;
+
+use Carp                 ();
+use JSON::PP             ();
+use Parkade::MessagePack qw(bin);
+
+our @CARP_NOT = qw(Parkade::Link Parkade::PSGI);
+
+use constant {
+    NAME_MAX    => 200,        # bytes of a channel's name, an event's, a job's. Then: it dies
+    MESSAGE_MAX => 524_288,    # bytes of a message. Then: it dies
+};
+
+my $json = JSON::PP->new->utf8->canonical->allow_blessed->convert_blessed;
+
+sub json { my ($value) = @_; return $json->encode($value) }
+
+sub _name {
+    my ($what, $name) = @_;
+    Carp::croak("$what has a name") if !defined $name;
+    utf8::encode(my $bytes = "$name");
+    Carp::croak("the name of $what has 1 to 200 bytes") if !length $bytes || length $bytes > NAME_MAX;
+    Carp::croak("the name of $what has no control character") if $name =~ /[\x00-\x1f\x7f-\x9f]/;
+    return;
+}
+
+sub channel { my ($name) = @_; return _name('a channel', $name) }
+sub job     { my ($name) = @_; return _name('a job',     $name) }
+
+sub event {
+    my ($name) = @_;
+    _name('an event', $name);
+    Carp::croak('the event "gap" is the core\'s own') if $name eq 'gap';
+    return;
+}
+
+# The body of a message: text goes as UTF-8.
+sub message {
+    my ($text) = @_;
+    my $bytes = "$text";
+    utf8::encode($bytes) if utf8::is_utf8($bytes);
+    Carp::croak('a message has at most ' . MESSAGE_MAX . ' bytes') if length $bytes > MESSAGE_MAX;
+    return bin($bytes);
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Checks - what the protocol requires of names and messages, told to whoever wrote them
+
+=head1 FUNCTIONS
+
+=head2 channel($name), event($name), job($name)
+
+Die for what no core accepts, from the point of view of the caller.
+
+=head2 message($text)
+
+The body of a message; characters become UTF-8.
+
+=head2 json($data)
+
+JSON as bytes.
+
+=cut

@@ -1,0 +1,259 @@
+package Parkade::Exchange;
+
+use strict;
+use warnings;
+
+use Parkade::MessagePack qw(bin);
+use Parkade::Wire        qw(payload INLINE_MAX);
+
+use constant {
+    # Bytes that a writer may hold beyond what its client has room for: an event loop has to go on meanwhile. Then: write
+    # waits until the client has read.
+    HELD_BACK_MAX => 4_194_304,
+};
+
+sub new {
+    my ($class, $link, $stream) = @_;
+    return bless { link => $link, stream => $stream }, $class;
+}
+
+sub stream   { return $_[0]{stream} }
+sub is_open  { return !$_[0]{closed} }
+sub has_begun { return $_[0]{begun} }
+
+# Whether anybody still wants the answer, as far as is known.
+sub is_wanted {
+    my ($self) = @_;
+    return !$self->{closed} && $self->{link}->session->wanted($self->{stream});
+}
+
+sub respond {
+    my ($self, $status, $headers, $body) = @_;
+    return if $self->{closed};
+    if (length $body > INLINE_MAX) {
+        $self->begin($status, $headers);
+        $self->write($body);
+        return $self->finish;
+    }
+    $self->_close($self->{link}->session->respond($self->{stream}, payload($status, $headers, bin($body))));
+    return;
+}
+
+sub begin {
+    my ($self, $status, $headers) = @_;
+    return if $self->{closed};
+    $self->{begun} = 1;
+    my $link = $self->{link};
+    $link->write($link->session->begin($self->{stream}, payload($status, $headers, undef)));
+    return;
+}
+
+sub write {
+    my ($self, $chunk) = @_;
+    return if $self->{closed};
+    my ($link, $stream) = @$self{qw(link stream)};
+    my $session = $link->session;
+    my $data = $session->data($stream, $chunk);
+    $link->write($data) if length $data;
+    $link->hear while $session->blocked($stream) > HELD_BACK_MAX;
+    return;
+}
+
+sub finish {
+    my ($self) = @_;
+    return if $self->{closed};
+    my ($link, $stream) = @$self{qw(link stream)};
+    if ($link->session->blocked($stream)) {
+        $self->{is_ending} = 1;
+        $link->{exchanges}{$stream} = $self;    # strong: nobody else keeps it now
+        return;
+    }
+    $self->_close($link->session->finish($stream));
+    return;
+}
+
+# Sends what $next returns, until it returns nothing, as the client reads it; then calls $end.
+sub pull {
+    my ($self, $next, $end) = @_;
+    @$self{qw(source at_end)} = ($next, $end);
+    return $self->continue;
+}
+
+# The client has taken what was held back.
+sub continue {
+    my ($self) = @_;
+    return if $self->{closed};
+    return $self->finish if $self->{is_ending};
+    my $next = $self->{source} or return;
+    my ($link, $stream) = @$self{qw(link stream)};
+    my $session = $link->session;
+    my $went_well = eval {
+        while (!$session->blocked($stream) && !$session->{cancelled}{$stream}) {
+            my $chunk = $next->();
+            if (!defined $chunk) {
+                $self->_end_source;
+                $self->finish;
+                last;
+            }
+            my $data = $session->data($stream, $chunk);
+            $link->write($data) if length $data;
+        }
+        1;
+    };
+    if (!$went_well) {
+        my $error = $@;
+        $self->fail("$error");
+        Parkade::Log::failed('while an answer was being streamed', $error);
+    }
+    $self->cancel('client_left') if !$self->{closed} && $session->{cancelled}{$stream};
+    return;
+}
+
+sub _end_source {
+    my ($self) = @_;
+    my $end = delete $self->{at_end};
+    delete $self->{source};
+    return if !$end;
+    eval { $end->(); 1 } or Parkade::Log::failed('while the body of an answer was closed', $@);
+    return;
+}
+
+# The application has failed: before a response has begun the client gets 500, afterwards its connection is closed.
+sub fail {
+    my ($self, $text) = @_;
+    return if $self->{closed};
+    $self->_close($self->{link}->session->error($self->{stream}, 'application', ''));
+    return;
+}
+
+sub park {
+    my ($self, $wait, $then) = @_;
+    return if $self->{closed};
+    $self->_close($self->{link}->session->park($self->{stream}, payload($wait, $then)));
+    return;
+}
+
+sub end {
+    my ($self, $kind, $payload) = @_;
+    return if $self->{closed};
+    $self->_close($self->{link}->session->end($self->{stream}, $kind, $payload));
+    return;
+}
+
+sub cancel {
+    my ($self, $reason) = @_;
+    return if $self->{closed};
+    $self->_close($self->{link}->session->error($self->{stream}, 'cancelled', ''));
+    for my $told (@{ delete $self->{on_cancel} || [] }) {
+        eval { $told->($reason); 1 } or Parkade::Log::failed('in a callback of parkade.on_cancel', $@);
+    }
+    return;
+}
+
+sub on_cancel {
+    my ($self, $code) = @_;
+    push @{ $self->{on_cancel} }, $code;
+    return;
+}
+
+# Called when the stream is closed.
+sub on_close {
+    my ($self, $code) = @_;
+    push @{ $self->{on_close} }, $code;
+    return;
+}
+
+sub put_aside {
+    my ($self) = @_;
+    $self->{is_aside} = 1;
+    $self->{has_credit} = $self->{link}->put_aside($self);
+    return;
+}
+
+sub _close {
+    my ($self, $frame) = @_;
+    $self->{closed} = 1;
+    my $link = $self->{link};
+    $link->write($frame);
+    $link->taken_up($self) if $self->{is_aside};
+    delete $link->{exchanges}{ $self->{stream} };
+    $self->_end_source if $self->{source} || $self->{at_end};
+    for my $told (@{ delete $self->{on_close} || [] }) {
+        eval { $told->($self); 1 } or Parkade::Log::failed('after a response', $@);
+    }
+    return;
+}
+
+# Whoever was to answer has been forgotten.
+sub DESTROY {
+    my ($self) = @_;
+    return if $self->{closed} || ${^GLOBAL_PHASE} eq 'DESTRUCT' || $$ != $self->{link}{pid};
+    local ($@, $!, $?);
+    if ($self->{begun}) {
+        $self->finish;
+    }
+    else {
+        my $is_left = $self->{link}{running} == $self->{stream};    # its code did not return
+        Parkade::Log::record('error', $is_left
+            ? 'the application called exit: its worker ends'
+            : 'the application dropped the responder of a request without answering it');
+        $self->fail('nobody will answer');
+    }
+    return;
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Exchange - one request that a worker holds, and how it is answered
+
+=head1 DESCRIPTION
+
+Whoever keeps it may answer, now or later. If nobody keeps it any more, the request ends: with 500, or, if its body has
+begun, with what was written.
+
+=head1 METHODS
+
+=head2 new($link, $stream)
+
+=head2 stream, is_open, has_begun, is_wanted
+
+Its number; whether a closing frame is due; whether its response has begun; whether the client is still there, as far as is
+known.
+
+=head2 respond($status, \@headers, $body)
+
+The whole response.
+
+=head2 begin($status, \@headers), write($bytes), finish
+
+A response in pieces. What the client has no room for is held back; above 4 MiB, C<write> waits for the client.
+
+=head2 pull($next, $end)
+
+The body of a response that has begun: what C<$next> returns until it returns C<undef>, as the client reads it. No worker
+waits for a slow client. C<$end> is called when no more is read.
+
+=head2 continue, cancel($reason)
+
+What the link tells: the client has taken what was held back, or the answer is no longer wanted.
+
+=head2 fail($text), park($wait, $then), end($kind, $payload)
+
+Closes it in another way.
+
+=head2 on_cancel($code), on_close($code)
+
+Calls the code with the reason when the client leaves before the answer has ended; calls it with the exchange when
+that is closed.
+
+=head2 put_aside
+
+Others are answered meanwhile.
+
+=cut

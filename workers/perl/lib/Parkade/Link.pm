@@ -1,0 +1,315 @@
+package Parkade::Link;
+
+use strict;
+use warnings;
+
+use Errno        qw(EINTR);
+use Scalar::Util qw(weaken);
+use Parkade::Checks   ();
+use Parkade::Exchange ();
+use Parkade::Link::Loop ();
+use Parkade::Log  ();
+use Parkade::Process ();
+use Parkade::Wire qw(CREDIT_MAX);
+
+use constant {
+    # Under load the core reads about 50 frames at a time, and sends ahead no more than a worker clears in about a
+    # millisecond: this never limits it.
+    CREDIT => 64,
+    # Bytes asked of one read.
+    RECEIVE_SIZE => 65_536,
+    # Answers that are put aside; each is granted another credit. Then: the next ones count against the first credit, so
+    # that the core keeps what it cannot give in its own queue.
+    ASIDE_MAX => CREDIT_MAX - 64,
+};
+
+sub new {
+    my ($class, $reader, $writer, $session) = @_;
+    return bless {
+        reader    => $reader,
+        writer    => $writer,
+        session   => $session,
+        pid       => $$,
+        running   => 0,       # the stream for which the application's code is running
+        kept      => [],      # events that arrived while it ran
+        exchanges => {},      # of streams that have been put aside, or whose body is read from here
+        aside     => 0,
+        leaving   => 0,
+    }, $class;
+}
+
+sub session { return $_[0]{session} }
+sub running { return $_[0]{running} }
+
+sub write {
+    my ($self, $data) = @_;
+    # A child that the application has forked returns from its handler into here: it has no link.
+    Parkade::Process::leave(0) if $$ != $self->{pid};
+    while (length $data) {
+        my $written = syswrite $self->{writer}, $data;
+        if (defined $written) {
+            return if $written == length $data;
+            substr $data, 0, $written, '';
+        }
+        elsif ($! != EINTR) {
+            Parkade::Process::leave(0);    # the core has gone
+        }
+    }
+    return;
+}
+
+# The bytes that are there; waits for the first. Empty if the core has gone.
+sub receive {
+    my ($self) = @_;
+    while (1) {
+        my $read = sysread $self->{reader}, my $data, RECEIVE_SIZE;
+        return $data if defined $read;
+        return '' if $! != EINTR;
+    }
+}
+
+sub is_readable {
+    my ($self) = @_;
+    vec(my $set = '', fileno $self->{reader}, 1) = 1;
+    return 0 < select $set, undef, undef, 0;
+}
+
+sub greet {
+    my ($self) = @_;
+    my $info;
+    until ($info) {
+        my $events = $self->_received or return;
+        for my $event (@$events) {
+            my ($name, @rest) = @$event;
+            if    ($name eq 'reply')    { $self->write($rest[0]) }
+            elsif ($name eq 'greeted')  { $info = $rest[0] }
+            elsif ($name eq 'pinged')   { $self->write($self->{session}->pong($rest[0])) }
+            elsif ($name eq 'ended')    { return }
+        }
+    }
+    return $info;
+}
+
+# What arrived while the application was loading. Whether the core still wants the worker.
+sub is_wanted {
+    my ($self) = @_;
+    while ($self->is_readable) {
+        my $events = $self->_received or return 0;
+        for my $event (@$events) {
+            my ($name, @rest) = @$event;
+            if    ($name eq 'reply')  { $self->write($rest[0]) }
+            elsif ($name eq 'pinged') { $self->write($self->{session}->pong($rest[0])) }
+            elsif ($name eq 'ended')  { return 0 }
+            elsif ($name eq 'draining') {
+                $self->write($self->{session}->goodbye('stopping', ''));
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+sub _received {
+    my ($self) = @_;
+    my $data = $self->receive;
+    return length $data ? $self->{session}->receive($data) : undef;
+}
+
+sub serve {
+    my ($self, $application) = @_;
+    my $session = $self->{session};
+    $self->{application} = $application;
+    Parkade::Log::of_stream(sub { $self->{running} });
+    $self->write($session->ready(CREDIT, $application->ready));
+    until ($self->_may_leave) {
+        my $events = $self->_next or return ('gone', '');
+        for my $event (@$events) {
+            return @$event[1, 2] if $event->[0] eq 'ended';
+            $self->_take($event);
+            last if $self->_may_leave;
+        }
+    }
+    $self->write($session->goodbye('stopping', 'the application asked for it'));
+    return ('stopping', '');
+}
+
+# The next events; nothing if the core has gone.
+sub _next {
+    my ($self) = @_;
+    Parkade::Link::Loop::wait($self->{reader}) if !@{ $self->{kept} } && Parkade::Link::Loop::is_loaded();
+    return [] if $self->_may_leave;
+    return $self->_received if !@{ $self->{kept} };
+    my $events = $self->{kept};
+    $self->{kept} = [];
+    return $events;
+}
+
+# Requests that have come and were not begun are untouched for the core: it gives them to another worker.
+sub _may_leave {
+    my ($self) = @_;
+    return $self->{leaving} && !%{ $self->{exchanges} };
+}
+
+sub leave_soon {
+    my ($self) = @_;
+    $self->write($self->{session}->credit(-CREDIT)) if !$self->{leaving}++;
+    Parkade::Link::Loop::interrupt();
+    return;
+}
+
+my %WITH_CODE = map { ($_ => 1) } qw(opened called given);
+
+sub _take {
+    my ($self, $event) = @_;
+    my ($name, $stream, @rest) = @$event;
+    if ($WITH_CODE{$name}) {
+        return $self->_run($name, $stream, @rest);
+    }
+    if ($name eq 'reply') {
+        $self->write($stream);
+    }
+    elsif ($name eq 'pinged') {
+        $self->write($self->{session}->pong($stream));
+    }
+    elsif ($name eq 'writable') {
+        my $exchange = $self->{exchanges}{$stream};
+        $self->_as($stream, sub { $exchange->continue }) if $exchange;
+    }
+    elsif ($name eq 'cancelled') {
+        my $exchange = $self->{exchanges}{$stream};
+        $self->_as($stream, sub { $exchange->cancel($rest[0]) }) if $exchange;
+    }
+    return;    # DRAIN changes nothing: GOODBYE comes when no work is left
+}
+
+sub _run {
+    my ($self, $name, $stream, @rest) = @_;
+    my $session  = $self->{session};
+    my $exchange = Parkade::Exchange->new($self, $stream);
+    return $exchange->cancel('before it began') if $session->{cancelled}{$stream};
+    $self->{running} = $stream;
+    my $application = $self->{application};
+    if (!eval { $application->$name($exchange, @rest); 1 }) {
+        my $error = $@;
+        $application->failed($exchange, $error);
+    }
+    $self->{running} = 0;
+    $exchange->put_aside if !$exchange->{closed};
+    return;
+}
+
+# Runs code on behalf of a stream.
+sub _as {
+    my ($self, $stream, $code) = @_;
+    local $self->{running} = $stream;
+    $code->();
+    return;
+}
+
+# A stream that is held while others are answered: the core is told that it may give one more (PROTOCOL.md, Credit).
+sub put_aside {
+    my ($self, $exchange) = @_;
+    my $stream = $exchange->{stream};
+    $self->{exchanges}{$stream} = $exchange;
+    # The answer's own source, or whoever will answer, keeps it: an answer that everybody has forgotten has to fail.
+    weaken $self->{exchanges}{$stream} if !$exchange->{source} && !$exchange->{is_ending};
+    return 0 if $self->{aside} >= ASIDE_MAX;
+    $self->{aside}++;
+    $self->write($self->{session}->credit(1));
+    return 1;
+}
+
+sub taken_up {
+    my ($self, $exchange) = @_;
+    delete $self->{exchanges}{ $exchange->{stream} };
+    return if !$exchange->{has_credit};
+    $self->{aside}--;
+    $self->write($self->{session}->credit(-1));
+    return;
+}
+
+sub publish {
+    my ($self, $stream, $channel, $body, %options) = @_;
+    Parkade::Checks::channel($channel);
+    Parkade::Checks::event($options{event}) if defined $options{event};
+    my $type = $options{content_type} // (ref $body ? 'application/json' : 'text/plain; charset=utf-8');
+    my $data = Parkade::Checks::message(ref $body ? Parkade::Checks::json($body) : $body);
+    my @event = defined $options{event} ? $options{event} : ();
+    $self->write($self->{session}->publish($stream, "$channel", "$type", $data, @event));
+    return;
+}
+
+# Reads once while the application's code runs: what concerns the link is done, the rest is kept for later.
+sub hear {
+    my ($self) = @_;
+    my $events = $self->_received or Parkade::Process::leave(0);
+    for my $event (@$events) {
+        if    ($event->[0] eq 'reply')  { $self->write($event->[1]) }
+        elsif ($event->[0] eq 'pinged') { $self->write($self->{session}->pong($event->[1])) }
+        else                            { push @{ $self->{kept} }, $event }
+    }
+    Parkade::Link::Loop::interrupt() if @{ $self->{kept} };
+    return;
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Link - runs an application for the requests of a link, one at a time
+
+=head1 DESCRIPTION
+
+Reads, runs, writes. Answers are written one by one, because an unanswered request counts as untouched for the core, which
+gives it to another worker when this one dies.
+
+An application that returns without an answer has put the request aside: it will answer later, from a timer, from another
+request, or as its client reads. For each such request the core is granted one credit more. So code that blocks runs one
+request at a time, and code that delays holds thousands; nobody has to say which it is.
+
+Once an event loop is loaded (L<Parkade::Link::Loop>), its timers and sockets go on while requests are waited for.
+
+=head1 METHODS
+
+=head2 new($reader, $writer, $session)
+
+=head2 session, running
+
+The session, and the stream for which the application's code is running (0 for none).
+
+=head2 write($bytes), receive, is_readable
+
+The two pipes. C<receive> waits for bytes, and returns none when the core has gone.
+
+=head2 greet
+
+Exchanges HELLO; returns the core's information, or nothing if the link ended.
+
+=head2 is_wanted
+
+Reads what arrived while the application was loading; whether the core still wants this worker.
+
+=head2 serve($application)
+
+Serves until the link ends; returns how (C<stopping>, C<violation>, C<gone>) and why. The application has the methods
+C<ready> (for C<READY>), C<opened($exchange, $request)>, C<called($exchange, $function, $state, $outcome)>,
+C<given($exchange, $run)> and C<failed($exchange, $error)>.
+
+=head2 publish($stream, $channel, $text, %options)
+
+Publishes a message on behalf of a stream, or of none (0). An array or a hash is published as JSON. Options: C<event>,
+C<content_type>.
+
+=head2 leave_soon
+
+Ends the worker as soon as it holds nothing that it has begun.
+
+=head2 put_aside($exchange), taken_up($exchange), hear
+
+For L<Parkade::Exchange>.
+
+=cut

@@ -1,0 +1,87 @@
+package Parkade::Loader;
+
+use strict;
+use warnings;
+
+use Cwd           ();
+use Parkade::PSGI ();
+
+# Loads the application that $target names: a file, or the name of a module.
+sub load {
+    my ($target, %settings) = @_;
+    $ENV{PLACK_ENV} ||= $settings{dev} ? 'development' : 'deployment';
+    my $is_module = $target =~ /\A\w+(?:::\w+)*\z/ && !-e $target;
+    my $loaded    = $is_module ? _module($target) : _file($target);
+    return Parkade::PSGI->new($loaded, %settings) if ref $loaded eq 'CODE' || _is_callable($loaded);
+    return Parkade::PSGI->new($loaded->to_app, %settings) if ref $loaded && eval { $loaded->can('to_app') };
+    my $kind = !defined $loaded ? 'undef' : ref $loaded || qq{"$loaded"};
+    die "$target returns $kind, not an application of PSGI: its last value has to be a code reference\n";
+}
+
+sub _is_callable {
+    my ($value) = @_;
+    return ref $value && overload::Method($value, '&{}') ? 1 : 0;
+}
+
+sub _file {
+    my ($target) = @_;
+    my $path = Cwd::abs_path($target);
+    die "there is no file $target\n" if !defined $path || !-f $path;
+    # A script finds its own folder by these, as when it is started by hand.
+    $0 = $path;
+    require FindBin;
+    FindBin->again;
+    my ($loaded, $error);
+    {
+        local @ARGV;
+        local ($@, $!);
+        $loaded = _done($path);
+        $error  = $@ || (defined $loaded ? '' : $!);
+    }
+    die _told($error) if ref $error || length $error && !defined $loaded;
+    return $loaded;
+}
+
+# In the package where a script begins.
+{
+    package main;
+    sub Parkade::Loader::_done { return do $_[0] }
+}
+
+sub _module {
+    my ($name) = @_;
+    unshift @INC, Cwd::getcwd() . '/lib', Cwd::getcwd();
+    (my $file = "$name.pm") =~ s{::}{/}g;
+    eval { require $file; 1 } or die _told($@);
+    for my $method (qw(to_psgi_app to_app psgi_app)) {
+        return $name->$method if $name->can($method);
+    }
+    die "the module $name has neither to_app nor to_psgi_app nor psgi_app\n";
+}
+
+# An error of the application's code, without the lines that this package adds.
+sub _told {
+    my ($error) = @_;
+    return $error if ref $error;
+    return $error =~ s/(?:^Compilation failed in require)? at \S*Parkade\/Loader\.pm line \d+\.?\n//mgr;
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Loader - loads an application
+
+=head1 FUNCTIONS
+
+=head2 load($target, dev => $boolean)
+
+The application that a link runs. C<$target> is the path of a file, whose last value is a code reference or an object with
+C<to_app>, or the name of a module with one of the methods C<to_app>, C<to_psgi_app>, C<psgi_app>. C<PLACK_ENV> is
+C<deployment>, or C<development> under C<parkade dev>, unless it is set. Dies with a text for the log.
+
+=cut

@@ -1,0 +1,186 @@
+package Parkade::PSGI;
+
+use strict;
+use warnings;
+
+use IO::Handle                 ();
+use Parkade::Link::Loop        ();
+use Parkade::Log               ();
+use Parkade::PSGI::Environment ();
+use Parkade::PSGI::Input       ();
+use Parkade::PSGI::Response    ();
+use Parkade::PSGI::Writer      ();
+use Scalar::Util                qw(weaken);
+
+sub new {
+    my ($class, $application, %settings) = @_;
+    die "an application of PSGI is a code reference\n" if !_is_code($application);
+    return bless { application => $application, is_dev => $settings{dev} }, $class;
+}
+
+sub _is_code {
+    my ($value) = @_;
+    return ref $value eq 'CODE' || ref $value && defined overload::Method($value, '&{}');
+}
+
+sub ready { return { interface => 'psgi', fallback => \1 } }
+
+# What is the same in every request.
+my %SAME = (
+    'psgi.version'          => [1, 1],
+    'psgi.multithread'      => !!0,
+    'psgi.multiprocess'     => !!1,    # also with one worker: during a reload there are two
+    'psgi.run_once'         => !!0,
+    'psgi.streaming'        => !!1,
+    'psgix.input.buffered'  => !!1,
+    'psgix.cleanup'         => !!1,
+    'psgix.harakiri'        => !!1,
+);
+
+sub opened {
+    my ($self, $exchange, $request) = @_;
+    my $env = $self->_environment($exchange, $request) or return $exchange->cancel('client_left');
+    $exchange->{name} = "$env->{REQUEST_METHOD} $env->{PATH_INFO}";
+    my $response = $self->{application}->($env);
+    if (ref $response eq 'ARRAY') {
+        Parkade::PSGI::Response::send_to($exchange, $response);
+        _after($exchange, $env) if $exchange->{closed};
+        $exchange->on_close(sub { _after($_[0], $env) }) if !$exchange->{closed};
+        return;
+    }
+    if (ref $response eq 'CODE') {
+        _delay($exchange, $env, $response);
+        return;
+    }
+    my $kind = defined $response ? ref $response || qq{the text "$response"} : 'undef';
+    die "an application returns an array or a code reference, not $kind\n";
+}
+
+sub _environment {
+    my ($self, $exchange, $request) = @_;
+    my ($link, $stream) = @$exchange{qw(link stream)};
+    my (undef, undef, $deadline, $body, $head) = @$request;
+    my $env = Parkade::PSGI::Environment::of_head($head);
+    my ($input, $size) = defined $body
+      ? Parkade::PSGI::Input::of_body($body)
+      : Parkade::PSGI::Input::of_link($link, $stream);
+    return if !$input;
+    $env->{CONTENT_LENGTH} = $size if $size || exists $env->{CONTENT_LENGTH};
+    @$env{ keys %SAME } = values %SAME;
+    $env->{'psgi.input'}             = $input;
+    $env->{'psgi.errors'}            = \*STDERR;
+    $env->{'psgi.nonblocking'}       = !!Parkade::Link::Loop::is_loaded();
+    $env->{'psgix.cleanup.handlers'} = [];
+    $env->{'parkade.deadline'}       = $deadline if defined $deadline;
+    weaken(my $told = $exchange);    # whoever keeps the environment alone will not answer
+    $env->{'parkade.on_cancel'}      = sub { $told->on_cancel($_[0]) if $told };
+    $env->{'parkade.publish'}        = sub { $link->publish($stream, @_) };
+    return $env;
+}
+
+# What the server does after the response.
+sub _after {
+    my ($exchange, $env) = @_;
+    $exchange->{link}->leave_soon if $env->{'psgix.harakiri.commit'};
+    for my $handler (@{ $env->{'psgix.cleanup.handlers'} || [] }) {
+        eval { $handler->($env); 1 } or Parkade::Log::failed('in a cleanup handler', $@);
+    }
+    return;
+}
+
+sub _delay {
+    my ($exchange, $env, $code) = @_;
+    my $is_used;
+    $exchange->on_close(sub { _after($_[0], $env) });    # not what keeps it: see DESTROY
+    $code->(
+        sub {
+            my ($response) = @_;
+            die "the responder of a request was called a second time\n" if $is_used++;
+            my $writer;
+            return $writer if eval { $writer = _respond($exchange, $response); 1 };
+            my $error = $@;
+            $exchange->fail("$error");
+            die $error;
+        }
+    );
+    return;
+}
+
+sub _respond {
+    my ($exchange, $response) = @_;
+    if (ref $response ne 'ARRAY' || @$response < 2 || @$response > 3) {
+        die "a responder gets an array of two or three elements\n";
+    }
+    if (@$response == 3) {
+        Parkade::PSGI::Response::send_to($exchange, $response);
+        return;
+    }
+    Parkade::PSGI::Response::begin($exchange, $response);
+    return Parkade::PSGI::Writer->new($exchange);
+}
+
+sub failed {
+    my ($self, $exchange, $error) = @_;
+    Parkade::Log::failed($exchange->{name} // 'a request', $error);
+    return if $exchange->{closed};
+    return $exchange->fail("$error") if $exchange->{begun} || !$self->{is_dev};
+    my $text = "The application failed:\n\n$error";
+    utf8::encode($text) if utf8::is_utf8($text);
+    $exchange->respond(500, ['content-type', 'text/plain; charset=utf-8'], $text);
+    return;
+}
+
+sub called { my ($self, $exchange, $function) = @_; die "there is no function $function\n" }
+sub given  { my ($self, $exchange, $run) = @_; die "there is no job $run->[1]\n" }
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::PSGI - an application of PSGI as a link runs it
+
+=head1 DESCRIPTION
+
+PSGI 1.1, with responses as arrays, file handles and objects, delayed responses and writers, and the extensions
+C<psgix.input.buffered>, C<psgix.cleanup> and C<psgix.harakiri>. There is no C<psgix.io>: the worker has no socket.
+
+A request that is answered later keeps no worker from running others. C<psgi.nonblocking> is true once AnyEvent is loaded.
+
+The environment has in addition
+
+=over
+
+=item parkade.request_id
+
+What the log and the response call the request.
+
+=item parkade.deadline
+
+The seconds that were left when it came; missing if there is no limit.
+
+=item parkade.on_cancel
+
+A code reference. C<< $env->{'parkade.on_cancel'}->(sub { my ($reason) = @_; ... }) >> has the code called when the client
+leaves before it has the answer, or when the request is cancelled for another reason (C<client_left>, C<deadline>,
+C<operator>, C<stopping>).
+
+=item parkade.publish
+
+A code reference: C<< $env->{'parkade.publish'}->($channel, $text) >>, with C<< (event => $name, content_type => $type) >>
+after that if needed. The message is published before the client gets the response.
+
+=back
+
+=head1 METHODS
+
+=head2 new($application, dev => $boolean)
+
+=head2 ready, opened($exchange, $request), failed($exchange, $error), called, given
+
+What L<Parkade::Link> calls.
+
+=cut

@@ -1,0 +1,600 @@
+package Parkade::Session;
+
+use strict;
+use warnings;
+
+use Parkade::Wire qw(:all);
+use Scalar::Util  qw(blessed);
+
+use constant VERSION_SPOKEN => 1;
+
+# The phases of a link.
+use constant { NEW => 0, GREETED => 1, READY => 2, OVER => 3 };
+
+# The states of a stream that have no data of their own; the others are hashes: of rows that are arriving
+# (`collecting`), and of an answer whose body follows its head (`responding`).
+use constant { HELD => 'held', AWAITING => 'awaiting' };
+
+my $NOTHING      = payload();
+my %BEFORE_READY = map { ($_ => 1) } F_HELLO, F_PING, F_DRAIN, F_GOODBYE;
+
+sub new {
+    my ($class, %info) = @_;
+    return bless {
+        info       => \%info,
+        phase      => NEW,
+        concurrent => 0,
+        rest       => '',
+        highest    => 0,
+        streams    => {},
+        bodies     => {},    # of requests, as far as they have arrived and were not read
+        cancelled  => {},    # held streams whose answer is no longer wanted
+        collecting => [],    # streams whose rows are arriving, in the order of arrival
+        behind     => [],    # what must not begin before those
+        kept       => {},    # jobs of streams that are parked, until they are held again
+        branches   => {},    # open ones: the stream that each belongs to
+        branch     => BRANCH_FIRST - 1,
+    }, $class;
+}
+
+sub held {
+    my ($self, $stream) = @_;
+    my $state = $self->{streams}{$stream} or return 0;
+    return $state eq HELD || ref $state && $state->{responding} ? 1 : 0;
+}
+
+sub awaiting {
+    my ($self, $stream) = @_;
+    my $state = $self->{streams}{$stream} or return 0;
+    return $state eq AWAITING || ref $state && $state->{collecting} && $state->{collecting}[0] eq 'resumed' ? 1 : 0;
+}
+
+sub may_await {
+    my ($self, $stream) = @_;
+    return ($self->{streams}{$stream} || '') eq HELD && !$self->{cancelled}{$stream};
+}
+
+sub wanted {
+    my ($self, $stream) = @_;
+    return $self->held($stream) && !$self->{cancelled}{$stream};
+}
+
+sub takes_jobs {
+    my ($self, $stream) = @_;
+    return $self->wanted($stream) || $self->awaiting($stream);
+}
+
+# In
+
+sub receive {
+    my ($self, $data) = @_;
+    my @events;
+    return \@events if $self->{phase} == OVER;
+    $data = $self->{rest} . $data if length $self->{rest};
+    my ($at, $size) = (0, length $data);
+    my $went_well = eval {
+        while ($size - $at >= HEADER_SIZE) {
+            my ($length, $kind, $flags, $stream) = unpack 'NCCx2N', substr $data, $at, HEADER_SIZE;
+            Parkade::Violation->throw("a length of $length bytes is over " . FRAME_MAX) if $length > FRAME_MAX;
+            last if $at + HEADER_SIZE + $length > $size;
+            my $told = read_frame($kind, $stream, substr $data, $at + HEADER_SIZE, $length);
+            $at += HEADER_SIZE + $length;
+            $self->_take($kind, $flags, $stream, $told, \@events) if defined $told;
+            last if $self->{phase} == OVER;
+        }
+        1;
+    };
+    if (!$went_well) {
+        my $violation = $@;
+        die $violation if !blessed $violation || !$violation->isa('Parkade::Violation');
+        $self->{phase} = OVER;
+        push @events, [reply => $self->goodbye('violation', "$violation")], [ended => 'violation', "$violation"];
+    }
+    $self->{rest} = $at < $size ? substr $data, $at : '';
+    return \@events;
+}
+
+my %TAKE = (
+    F_REQUEST,  '_request', F_RUN,  '_run',  F_RESUME, '_resume', F_DATA,    '_data',    F_WINDOWED, '_window',
+    F_CANCEL,   '_cancel',  F_PING, '_ping', F_DRAIN,  '_drain',  F_GOODBYE, '_goodbye', F_HELLO,    '_hello',
+);
+
+sub _take {
+    my ($self, $kind, $flags, $stream, $told, $events) = @_;
+    Parkade::Violation->throw("$NAMES{$kind} before its time") if $self->{phase} != READY && !$BEFORE_READY{$kind};
+    my $take = $TAKE{$kind} or Parkade::Violation->throw("$NAMES{$kind} was not agreed upon");
+    $self->$take($flags & MORE, $stream, $told, $events);
+    return;
+}
+
+sub _hello {
+    my ($self, undef, undef, $hello, $events) = @_;
+    my ($least, $most, undef, $info) = @$hello;
+    Parkade::Violation->throw('a second HELLO') if $self->{phase} != NEW;
+    my $told = Parkade::MessagePack::ordered(language => 'perl', runtime => substr(sprintf('%vd', $^V), 0), pid => $$ + 0);
+    push @$events, [reply => frame(F_HELLO, 0, payload(VERSION_SPOKEN, VERSION_SPOKEN, 0, $told))];
+    if ($least <= VERSION_SPOKEN && VERSION_SPOKEN <= $most) {
+        $self->{phase} = GREETED;
+        push @$events, [greeted => $info];
+        return;
+    }
+    $self->{phase} = OVER;
+    my $text = 'this end speaks ' . VERSION_SPOKEN;
+    push @$events, [reply => $self->goodbye('version', $text)], [ended => 'version', "$text, the core $least to $most"];
+    return;
+}
+
+sub _request {
+    my ($self, $more, $stream, $request, $events) = @_;
+    $self->_open($stream, HELD);
+    if ($more) {
+        $self->{bodies}{$stream} = { pieces => [], left => WINDOW, consumed => 0, is_complete => 0 };
+        $request->[3] = undef;
+    }
+    $self->_begin([opened => $stream, $request], $events);
+    return;
+}
+
+sub _run {
+    my ($self, undef, $stream, $run, $events) = @_;
+    $self->_open($stream, HELD);
+    $self->_begin([given => $stream, $run], $events);
+    return;
+}
+
+sub _open {
+    my ($self, $stream, $state) = @_;
+    Parkade::Violation->throw("stream $stream is opened after stream $self->{highest}")
+      if $stream <= $self->{highest} || $stream >= BRANCH_FIRST;
+    $self->{highest} = $stream;
+    $self->{streams}{$stream} = $state;
+    return;
+}
+
+sub _begin {
+    my ($self, $event, $events) = @_;
+    push @{ @{ $self->{collecting} } && !$self->{concurrent} ? $self->{behind} : $events }, $event;
+    return;
+}
+
+sub _resume {
+    my ($self, $more, undef, $resume, $events) = @_;
+    my ($outcome, $streams, $function, $states) = @$resume;
+    my $follows = Parkade::Wire::follows($outcome) ? 1 : 0;
+    Parkade::Violation->throw('RESUME whose MORE and rows do not go together') if $follows != $more;
+    if (defined $function) {
+        for my $number (0 .. $#$streams) {
+            my $stream = $streams->[$number];
+            my $event  = [called => $stream, $function, $states->[$number], $outcome];
+            if ($follows) {
+                $self->_open($stream, _collecting($event));
+                push @{ $self->{collecting} }, $stream;
+            }
+            else {
+                $self->_open($stream, HELD);
+                $self->_begin($event, $events);
+            }
+        }
+        return;
+    }
+    my $event = [resumed => $streams, $outcome];
+    for my $stream (@$streams) {
+        Parkade::Violation->throw("RESUME of stream $stream, which awaits nothing")
+          if ($self->{streams}{$stream} || '') ne AWAITING;
+        if   ($follows) { $self->{streams}{$stream} = _collecting($event) }
+        else            { $self->_hold($stream) }
+    }
+    $self->_resumed($event, $events) if !$follows;
+    return;
+}
+
+sub _collecting {
+    my ($event) = @_;
+    return { collecting => $event, body => '', left => WINDOW, consumed => 0 };
+}
+
+sub _hold {
+    my ($self, $stream) = @_;
+    if   ($self->{branches}{$stream}) { $self->_close_branch($stream) }
+    else                              { $self->{streams}{$stream} = HELD }
+    return;
+}
+
+sub _close_branch {
+    my ($self, $branch) = @_;
+    delete $self->{branches}{$branch};
+    delete $self->{streams}{$branch};
+    return;
+}
+
+sub _resumed {
+    my ($self, $event, $events) = @_;
+    $self->_release($_, $_, $events) for @{ $event->[1] };
+    push @$events, $event;
+    return;
+}
+
+# Sends on stream $place the jobs that were enqueued while $stream was parked.
+sub _release {
+    my ($self, $stream, $place, $events) = @_;
+    my $kept = delete $self->{kept}{$stream} or return;
+    push @$events, [reply => join '', map { frame(F_ENQUEUE, $place, $_) } @$kept];
+    return;
+}
+
+sub _data {
+    my ($self, $more, $stream, $data, $events) = @_;
+    $self->_known($stream, 'DATA');
+    my $body = $self->{bodies}{$stream};
+    if ($body && !$body->{is_complete}) {
+        _received($body, $stream, length $data);
+        push @{ $body->{pieces} }, $data if length $data;
+        $body->{is_complete} = !$more;
+        push @$events, [arrived => $stream];
+        return;
+    }
+    my $state = $self->{streams}{$stream} or return;    # it crossed the closing frame
+    Parkade::Violation->throw("DATA on stream $stream, which has none to come") if !ref $state || !$state->{collecting};
+    _received($state, $stream, length $data);
+    $state->{body} .= $data;
+    if ($more) {
+        my $granted = _consumed($state, length $data);
+        push @$events, [reply => $self->grant($stream, $granted)] if $granted;
+        return;
+    }
+    $self->_hold($stream);
+    my $event = $state->{collecting};
+    my $outcome = $event->[0] eq 'called' ? $event->[4] : $event->[2];
+    $outcome->[$outcome->[0] eq 'rows' ? 4 : 2] = $state->{body};
+    if   ($event->[0] eq 'resumed') { $self->_resumed($event, $events) }
+    else                            { $self->_collected($stream, $event, $events) }
+    return;
+}
+
+sub _received {
+    my ($window, $stream, $size) = @_;
+    $window->{left} -= $size;
+    Parkade::Violation->throw("DATA beyond the window of stream $stream") if $window->{left} < 0;
+    return;
+}
+
+# How many bytes to grant again: not for every DATA, half as many frames as bytes allow.
+sub _consumed {
+    my ($window, $size) = @_;
+    $window->{consumed} += $size;
+    return 0 if $window->{consumed} < WINDOW / 2;
+    my $granted = $window->{consumed};
+    $window->{consumed} = 0;
+    $window->{left} += $granted;
+    return $granted;
+}
+
+# The rows of a call are complete, or never will be: what may begin now, up to the next that are still arriving.
+sub _collected {
+    my ($self, $stream, $event, $events) = @_;
+    my @still = grep { $_ != $stream } @{ $self->{collecting} };
+    $self->{collecting} = \@still;
+    my @behind = sort { $a->[1] <=> $b->[1] } @{ $self->{behind} }, $event || ();
+    my $first = @still && !$self->{concurrent} ? $still[0] : BRANCH_FIRST;
+    push @$events, grep { $_->[1] < $first } @behind;
+    $self->{behind} = [grep { $_->[1] > $first } @behind];
+    return;
+}
+
+sub _window {
+    my ($self, undef, $stream, $window, $events) = @_;
+    $self->_known($stream, 'WINDOW');
+    my $state = $self->{streams}{$stream};
+    return if !ref $state || !$state->{responding} || $self->{cancelled}{$stream};    # it crossed the end of the answer
+    $state->{window} += $window->[0];
+    return if !length $state->{rest};
+    my $data = _flush($stream, $state);
+    push @$events, [reply => $data] if length $data;
+    push @$events, [writable => $stream] if !length $state->{rest};
+    return;
+}
+
+sub _cancel {
+    my ($self, undef, $stream, $cancel, $events) = @_;
+    $self->_known($stream, 'CANCEL');
+    my ($reason) = @$cancel;
+    $self->_close_branch($_) for $self->branches_of($stream);
+    my $state = $self->{streams}{$stream} or return;    # it crossed the closing frame
+    if ($state eq AWAITING) {
+        delete $self->{streams}{$stream};
+        $self->_release($stream, 0, $events);
+    }
+    elsif (ref $state && $state->{collecting}) {
+        my $is_call = $state->{collecting}[0] eq 'called';
+        $self->_release($stream, 0, $events);
+        push @$events, [reply => $self->error($stream, 'cancelled')];    # what would continue it has not begun
+        return $self->_collected($stream, undef, $events) if $is_call;
+    }
+    else {
+        $self->{cancelled}{$stream} = 1;
+    }
+    push @$events, [cancelled => $stream, $reason];
+    return;
+}
+
+sub _ping {
+    my ($self, undef, undef, $ping, $events) = @_;
+    push @$events, [pinged => $ping->[0]];
+    return;
+}
+
+sub _drain {
+    my ($self, undef, undef, $drain, $events) = @_;
+    push @$events, [draining => $drain->[0]];
+    return;
+}
+
+sub _goodbye {
+    my ($self, undef, undef, $goodbye, $events) = @_;
+    $self->{phase} = OVER;
+    push @$events, [ended => @$goodbye[0, 1]];
+    return;
+}
+
+sub _known {
+    my ($self, $stream, $name) = @_;
+    Parkade::Violation->throw("$name on stream $stream, which was never opened")
+      if $stream > $self->{highest} && $stream < BRANCH_FIRST;
+    return;
+}
+
+sub branches_of {
+    my ($self, $stream) = @_;
+    return grep { $self->{branches}{$_} == $stream } keys %{ $self->{branches} };
+}
+
+sub read_body {
+    my ($self, $stream) = @_;
+    my $body = $self->{bodies}{$stream} or return ('', '');
+    return ($body->{is_complete} ? '' : undef, '') if !@{ $body->{pieces} };
+    my $piece = join '', splice @{ $body->{pieces} };
+    my $granted = $body->{is_complete} ? 0 : _consumed($body, length $piece);
+    return ($piece, $granted ? $self->grant($stream, $granted) : '');
+}
+
+# Out
+
+sub grant {
+    my ($self, $stream, $bytes) = @_;
+    return frame(F_WINDOWED, $stream, payload($bytes + 0));
+}
+
+sub ready {
+    my ($self, $credit, $application) = @_;
+    $self->{phase}      = READY;
+    $self->{concurrent} = $application->{concurrent} ? 1 : 0;
+    return frame(F_READY, 0, payload($credit, $application));
+}
+
+sub failed {
+    my ($self, $text) = @_;
+    return frame(F_FAILED, 0, payload(end_of($text, LOG_TEXT_MAX)));
+}
+
+sub respond {
+    my ($self, $stream, $response) = @_;
+    return $self->error($stream, 'cancelled') if $self->{cancelled}{$stream};
+    $self->_close($stream);
+    return frame(F_RESPONSE, $stream, $response);
+}
+
+sub _close {
+    my ($self, $stream) = @_;
+    delete $self->{streams}{$stream};
+    delete $self->{bodies}{$stream};
+    return;
+}
+
+sub begin {
+    my ($self, $stream, $head) = @_;
+    return '' if $self->{cancelled}{$stream};
+    $self->{streams}{$stream} = { responding => 1, window => WINDOW, rest => '' };
+    return frame(F_RESPONSE, $stream, $head, MORE);
+}
+
+sub data {
+    my ($self, $stream, $chunk) = @_;
+    my $state = $self->{streams}{$stream};
+    return '' if $self->{cancelled}{$stream} || !ref $state || !$state->{responding};
+    $state->{rest} .= $chunk;
+    return _flush($stream, $state);
+}
+
+# As much as the window allows.
+sub _flush {
+    my ($stream, $state) = @_;
+    my @frames;
+    my $sent = 0;
+    while ((my $left = length($state->{rest}) - $sent) && $state->{window}) {
+        my $size = $left < INLINE_MAX ? $left : INLINE_MAX;
+        $size = $state->{window} if $state->{window} < $size;
+        push @frames, frame(F_DATA, $stream, substr($state->{rest}, $sent, $size), MORE);
+        $sent += $size;
+        $state->{window} -= $size;
+    }
+    substr $state->{rest}, 0, $sent, '';
+    return join '', @frames;
+}
+
+sub blocked {
+    my ($self, $stream) = @_;
+    my $state = $self->{streams}{$stream};
+    return 0 if !ref $state || !$state->{responding} || $self->{cancelled}{$stream};
+    return length $state->{rest};
+}
+
+sub finish {
+    my ($self, $stream) = @_;
+    return $self->error($stream, 'cancelled') if $self->{cancelled}{$stream};
+    $self->_close($stream);
+    return frame(F_DATA, $stream, '');
+}
+
+sub park {
+    my ($self, $stream, $park) = @_;
+    return $self->error($stream, 'cancelled') if $self->{cancelled}{$stream};
+    $self->_close($stream);
+    return frame(F_PARK, $stream, $park);
+}
+
+sub park_awaiting {
+    my ($self, $stream, $park) = @_;
+    die "stream $stream cannot be parked now\n" if !$self->may_await($stream);
+    $self->{streams}{$stream} = AWAITING;
+    return frame(F_PARK, $stream, $park);
+}
+
+sub branch {
+    my ($self, $stream, $wait) = @_;
+    my $branch = $self->{branch};
+    do { $branch = $branch >= 2 * BRANCH_FIRST - 1 ? BRANCH_FIRST : $branch + 1 } while $self->{branches}{$branch};
+    $self->{branch}            = $branch;
+    $self->{branches}{$branch} = $stream;
+    $self->{streams}{$branch}  = AWAITING;
+    return ($branch, frame(F_PARK, $branch, "\x92$wait" . payload('branch', $stream)));
+}
+
+sub unpark {
+    my ($self, $stream) = @_;
+    die "stream $stream is not parked\n" if !$self->awaiting($stream);
+    return $self->{streams}{$stream} eq AWAITING ? frame(F_UNPARK, $stream, $NOTHING) : '';
+}
+
+sub began {
+    my ($self, $stream) = @_;
+    return frame(F_BEGAN, $stream, $NOTHING);
+}
+
+sub end {
+    my ($self, $stream, $kind, $payload) = @_;
+    return $self->error($stream, 'cancelled') if $self->{cancelled}{$stream};
+    $self->_close($stream);
+    return frame($kind, $stream, $payload);
+}
+
+sub progress {
+    my ($self, $stream, $progress) = @_;
+    return $self->wanted($stream) ? frame(F_PROGRESS, $stream, $progress) : '';
+}
+
+sub enqueue {
+    my ($self, $stream, $job) = @_;
+    return frame(F_ENQUEUE, 0, $job) if !$self->takes_jobs($stream);
+    return frame(F_ENQUEUE, $stream, $job) if !$self->awaiting($stream);
+    push @{ $self->{kept}{$stream} }, $job;
+    return '';
+}
+
+sub publish {
+    my ($self, $stream, @message) = @_;
+    $stream = 0 if !$self->takes_jobs($stream);
+    return frame(F_PUBLISH, $stream, payload(@message));
+}
+
+sub error {
+    my ($self, $stream, $reason, $text) = @_;
+    $self->_close($stream);
+    delete $self->{cancelled}{$stream};
+    return frame(F_ERROR, $stream, payload($reason, end_of($text // '', LOG_TEXT_MAX)));
+}
+
+sub credit {
+    my ($self, $delta) = @_;
+    return frame(F_CREDIT, 0, payload($delta));
+}
+
+sub pong {
+    my ($self, $token) = @_;
+    return frame(F_PONG, 0, payload($token));
+}
+
+sub goodbye {
+    my ($self, $code, $text) = @_;
+    return frame(F_GOODBYE, 0, payload($code, $text));
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Session - the worker's end of a link, without I/O
+
+=head1 SYNOPSIS
+
+    my $session = Parkade::Session->new;
+    for my $event (@{ $session->receive($bytes) }) { ... }
+    syswrite $link, $session->respond($stream, $response);
+
+=head1 DESCRIPTION
+
+Bytes in, events out; all other methods return the bytes to write (F<protocol/PROTOCOL.md>, sections 2 to 4). An event is
+an array that begins with its name:
+
+    reply BYTES                              write them
+    greeted INFO                             the core's HELLO
+    opened STREAM REQUEST                    a request to answer; its body is undef if it follows, see read_body
+    arrived STREAM                           more of a request's body has come, or its end
+    given STREAM RUN                         an attempt of a job
+    called STREAM FUNCTION STATE OUTCOME     a wait is over: call the function, and answer
+    resumed STREAMS OUTCOME                  the streams that awaited are held again
+    cancelled STREAM REASON                  the answer is no longer wanted
+    writable STREAM                          what was held back of an answer has been sent
+    pinged TOKEN                             answer with pong
+    draining SECONDS                         a notice
+    ended CODE TEXT                          the link is over
+
+=head1 METHODS
+
+=head2 new
+
+A link on which nothing has happened.
+
+=head2 receive($bytes)
+
+The events in the bytes, in their order. Nothing comes after C<ended>.
+
+=head2 held($stream), awaiting($stream), may_await($stream), wanted($stream), takes_jobs($stream), blocked($stream)
+
+Whether a closing frame is due; whether it is parked with C<await>; whether it can be parked so now; whether it is held and
+its answer is still wanted; whether jobs are enqueued on it; how many bytes of its answer wait for a window.
+
+=head2 branches_of($stream)
+
+The open branches of a stream.
+
+=head2 read_body($stream)
+
+What has arrived of a request's body and was not read: C<undef> if more has to arrive first, an empty string after its end.
+The second value is to be written.
+
+=head2 ready($credit, \%application), failed($text), goodbye($code, $text), pong($token), credit($delta)
+
+The frames of the link.
+
+=head2 respond($stream, $response), park($stream, $park), end($stream, $kind, $payload), error($stream, $reason, $text)
+
+A closing frame with an encoded payload. On a cancelled stream it becomes C<ERROR> with C<cancelled>.
+
+=head2 begin($stream, $head), data($stream, $bytes), finish($stream)
+
+A response whose body follows: its head, encoded with nil for the body; pieces, of which what exceeds the window is held
+back; and its end, when nothing is held back.
+
+=head2 park_awaiting($stream, $park), branch($stream, $wait), unpark($stream), began($stream)
+
+Waits that this worker continues.
+
+=head2 publish($stream, @message), enqueue($stream, $job), progress($stream, $progress), grant($stream, $bytes)
+
+Frames of a request or a job; C<0> stands for none.
+
+=cut
