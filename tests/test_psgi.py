@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,8 @@ import pytest
 from .conftest import Serve
 from .harness import perl
 from .harness.client import Closed
-from .harness.server import Server
-from .harness.until import until
+from .harness.server import ROOT, Server
+from .harness.until import Stopwatch, until
 from .harness.versions import VERSIONS, Ask, asking_over
 
 pytestmark = pytest.mark.skipif(not perl.has("JSON::PP"), reason="there is no Perl")
@@ -297,6 +298,21 @@ def test_code_that_does_not_compile_shows_the_error_of_its_author(start: Start, 
 # Programs that people have
 
 
+needs_anyevent = pytest.mark.skipif(not perl.has("AnyEvent"), reason="AnyEvent is not installed")
+
+
+@needs_anyevent
+@pytest.mark.skipif(not perl.has("Plack::Request"), reason="Plack is not installed")
+def test_a_program_for_twiggy_that_does_not_load_anyevent(start: Start) -> None:
+    server = start(str(ROOT / "examples" / "twiggy" / "app.psgi"), deadline="10s")
+    watch = Stopwatch()
+    clients = [server.connect().ask("GET", f"/?field=<{number}>") for number in range(200)]
+    for number, client in enumerate(clients):
+        assert f"You said: &lt;{number}&gt;" in client.answer().text
+    assert 2 <= watch.seconds < 4, "all of them waited at the same time"
+    assert "<form>" in server.get("/").text
+
+
 @pytest.mark.skipif(not perl.has("Plack::Test::Suite", "LWP::UserAgent"), reason="Plack is not installed")
 def test_the_suite_of_plack(start: Start) -> None:
     server = start("plack_suite.psgi")
@@ -308,3 +324,71 @@ def test_the_suite_of_plack(start: Start) -> None:
 
 def test_the_log_tells_what_the_application_is_written_for(server: Server) -> None:
     assert "interface=PSGI" in server.log()
+
+
+FRAMEWORKS = {
+    "mojolicious_lite": "Mojolicious::Lite",
+    "dancer": "Dancer",
+    "dancer2": "Dancer2",
+    "web_simple": "Web::Simple",
+}
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_framework_answers(start: Start, name: str) -> None:
+    if not perl.has(FRAMEWORKS[name]):
+        pytest.skip(f"{FRAMEWORKS[name]} is not installed")
+    server = start(f"{name}.psgi")
+    assert [server.get(f"/hola/{who}").text for who in ("Ana", "Bo")] == ["hola Ana", "hola Bo"]
+    assert server.get("/nowhere").status == 404
+
+
+# An event loop
+
+
+@pytest.fixture
+def loop(start: Start) -> Server:
+    if not perl.has("AnyEvent"):
+        pytest.skip("AnyEvent is not installed")
+    return start("loop.psgi")
+
+
+def test_its_timers_and_sockets_go_on_between_requests(loop: Server) -> None:
+    assert loop.get("/nonblocking").text == "yes"
+    before = int(loop.get("/ticks").text)
+    until("the timer has gone on", lambda: int(loop.get("/ticks").text) > before + 5)
+    with socket.create_connection(("127.0.0.1", int(loop.get("/port").text)), timeout=10) as own:
+        own.sendall(b"hello")
+        assert own.recv(100) == b"hello"
+
+
+def test_a_thousand_answers_are_delayed_at_the_same_time(loop: Server) -> None:
+    clients = [loop.connect().ask("GET", "/after/1") for _ in range(1_000)]
+    until("the worker holds them all", lambda: held(loop) == 1_000)
+    assert loop.get("/after/0").text == "after 0"
+    assert {client.answer().text for client in clients} == {"after 1"}
+    until("it holds none", lambda: held(loop) == 0)
+
+
+def test_a_body_is_written_by_a_timer(loop: Server) -> None:
+    assert loop.get("/counted").text == "0\n1\n2\n"
+
+
+def test_code_may_run_the_loop_itself(loop: Server) -> None:
+    waiting = loop.connect().ask("GET", "/recv")
+    assert loop.get("/after/0.05").text == "after 0.05"
+    assert waiting.answer().text == "received"
+
+
+def test_an_error_in_a_callback_is_500(loop: Server) -> None:
+    assert loop.get("/raises").status == 500
+    loop.until_logged("in a callback")
+    assert loop.get("/after/0").text == "after 0"
+
+
+def test_a_slow_reader_of_what_was_written_holds_nobody_up(loop: Server) -> None:
+    slow = loop.connect(receive_buffer=4096, segment=1460).ask("GET", "/flood")
+    slow.opening()
+    assert loop.get("/after/0").text == "after 0"
+    slow.close()
+    until("it holds none", lambda: held(loop) == 0)

@@ -1,0 +1,6 @@
+use Dancer;
+
+set logger => 'null';
+get '/hola/:name' => sub { return 'hola ' . param('name') };
+
+dance;

@@ -1,0 +1,6 @@
+package Hola;
+use Dancer2;
+
+get '/hola/:name' => sub { return 'hola ' . route_parameters->get('name') };
+
+Hola->to_app;
