@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from .conftest import Serve
 from .harness.client import Answer
-from .harness.server import APPS, Server
+from .harness.server import APPS, Server, clean_environment
 from .harness.until import until
 
 SYNCHRONOUS = ["parked_flask", "parked_django"]
@@ -235,3 +238,47 @@ def test_flask_has_its_contexts_after_a_wait(serve: Serve) -> None:
     cookie = parked(server, "/wait/next")["set-cookie"].partition(";")[0]
     answer = parked(server, "/template", f"Cookie: {cookie}")
     assert (answer.text, answer["content-type"]) == ("hello /visits /template 1", "text/html; charset=utf-8")
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import parkade
+from parked_waits import write_log
+try:
+    write_log.enqueue("nobody hears")
+except parkade.WaitError as error:
+    print(error)
+with parkade.connect() as server:
+    write_log.enqueue("from a script")
+    parkade.channel("news").publish("hello")
+    server.publish("news", {"number": 1}, event="counted")
+    server.enqueue("write_log", "by its name")
+"""
+
+
+def script(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, env=clean_environment(**environment), timeout=20
+    )
+
+
+def test_a_script_publishes_and_enqueues(serve: Serve) -> None:
+    server = serve("parked_flask", workers=1)
+    events = server.events("/wait/stream")
+    server.until_parked(1)
+    ran = script("-c", SCRIPT, str(APPS), GATES=str(server.gates), PARKADE_ADMIN=f"unix:{server.private}")
+    assert ran.returncode == 0, ran.stderr
+    assert "with parkade.connect():" in ran.stdout
+    first, second = events.take(2)
+    assert (first.data, second.data, second.event) == ("hello", '{"number":1}', "counted")
+    until("the jobs have run", lambda: {"from a script", "by its name"} <= set(noted(server)))
+
+
+def test_a_script_without_a_server_is_told_so(tmp_path: Path) -> None:
+    told = script("-c", "import parkade; parkade.connect()", XDG_RUNTIME_DIR=str(tmp_path), TMPDIR=str(tmp_path))
+    assert "no parkade of this user is running here" in told.stderr or "several are running" in told.stderr
+    address = f"unix:{tmp_path}/nobody.sock"
+    told = script("-c", f"import parkade; parkade.connect({address!r}).publish('news', 'x')")
+    assert f"cannot reach parkade at {address}" in told.stderr

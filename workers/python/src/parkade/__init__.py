@@ -48,6 +48,7 @@ from .errors import (
     WaitError,
 )
 from .jobs._access import StoredJob
+from .jobs._client import connect
 from .jobs._handle import Handle
 
 __all__ = [
@@ -98,6 +99,7 @@ __all__ = [
     "after",
     "all_of",
     "channel",
+    "connect",
     "first_of",
     "html",
     "jobs",

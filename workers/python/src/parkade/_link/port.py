@@ -85,6 +85,11 @@ def connect(port: Port | None) -> Port | None:
     return before
 
 
+def is_connected() -> bool:
+    """Whether there is a way to the core."""
+    return _port is not None
+
+
 def stream() -> int:
     """The stream for which the current code works, as far as that is known; 0 otherwise."""
     return 0 if _port is None else _port.stream()
@@ -95,6 +100,6 @@ def port() -> Port:
     if _port is None:
         raise WaitError(
             "there is no core here: publish and enqueue from a worker (`parkade serve`) or under "
-            "parkade.testing.Client; a script enqueues with parkade.jobs.connect()"
+            "parkade.testing.Client; a script writes `with parkade.connect():` around it"
         )
     return _port

@@ -31,9 +31,14 @@ def channel(name: str) -> Channel:
 
     Raises `InvalidChannel` for any other name.
     """
+    return Channel(checked_channel(name))
+
+
+def checked_channel(name: str) -> str:
+    """Raises `InvalidChannel` for a name that no channel can have."""
     if (reason := p.fault_of_channel(name)) is not None:
         raise InvalidChannel(reason)
-    return Channel(name)
+    return name
 
 
 class Channel:
@@ -134,17 +139,23 @@ class Channel:
         Raises `TypeError` for a value that is not JSON-able, `ValueError` over 524,288 bytes or for a name of an event
         that cannot be sent (`gap` is the server's own), `WaitError` where there is no core.
         """
-        body, usual = _encode(value)
-        if len(body) > MESSAGE_MAX:
-            raise ValueError(f"a message has at most {MESSAGE_MAX} bytes, not {len(body)}")
-        content_type = content_type or usual
-        if len(content_type.encode()) > NAME_MAX:
-            raise ValueError(f"a content type has at most {NAME_MAX} bytes")
-        if event is not None and (reason := p.fault_of_event(event)) is not None:
-            raise ValueError(reason)
+        content_type, body = encode_message(value, content_type, event)
         published = Wait[str](p.UntilPublished(port.port().publish(self.name, content_type, body, event)))
         published._used = True  # nobody has to wait for it
         return published
+
+
+def encode_message(value: object, content_type: str | None, event: str | None) -> tuple[str, bytes]:
+    """The content type and the body of a message. Raises `TypeError` and `ValueError` for one that cannot be sent."""
+    body, usual = _encode(value)
+    if len(body) > MESSAGE_MAX:
+        raise ValueError(f"a message has at most {MESSAGE_MAX} bytes, not {len(body)}")
+    content_type = content_type or usual
+    if len(content_type.encode()) > NAME_MAX:
+        raise ValueError(f"a content type has at most {NAME_MAX} bytes")
+    if event is not None and (reason := p.fault_of_event(event)) is not None:
+        raise ValueError(reason)
+    return content_type, body
 
 
 def _as(type: type[T], message: Message | None) -> T | None:

@@ -29,17 +29,29 @@ class Admin:
         """Closes the connection; the next request would connect again."""
         self._http.close()
 
-    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, dict[str, Any]]:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        *,
+        is_idempotent: bool = True,
+    ) -> tuple[int, dict[str, Any]]:
         """Gives the status and the body of the response.
 
-        Sends the request again if the connection was closed meanwhile: all requests here are idempotent. Raises
-        `ConnectError`.
+        Sends the request again if the connection was closed meanwhile. One that is not idempotent has a connection of
+        its own instead, which nobody has closed. Raises `ConnectError`.
         """
-        try:
-            status, text = self._exchange(method, path, body)
-        except (HTTPException, ConnectionError):
+        if not is_idempotent:
             self._http.close()
-            status, text = self._once_more(method, path, body)
+        try:
+            status, text = self._exchange(method, path, body, content_type)
+        except (HTTPException, ConnectionError) as error:
+            if not is_idempotent:
+                raise self._unreachable(error) from error
+            self._http.close()
+            status, text = self._once_more(method, path, body, content_type)
         except OSError as error:
             raise self._unreachable(error) from error
         try:
@@ -50,14 +62,14 @@ class Admin:
             raise ConnectError(f"unexpected response from {self._address}; is this an --admin address?")
         return status, answer
 
-    def _once_more(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+    def _once_more(self, method: str, path: str, body: bytes | None, content_type: str) -> tuple[int, bytes]:
         try:
-            return self._exchange(method, path, body)
+            return self._exchange(method, path, body, content_type)
         except (HTTPException, OSError) as error:
             raise self._unreachable(error) from error
 
-    def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        headers = {"content-type": "application/json"} if body is not None else {}
+    def _exchange(self, method: str, path: str, body: bytes | None, content_type: str) -> tuple[int, bytes]:
+        headers = {"content-type": content_type} if body is not None else {}
         if self._token is not None:
             headers["authorization"] = f"Bearer {self._token}"
         self._http.request(method, path, body, headers)
@@ -100,11 +112,11 @@ def private_address() -> str:
     found = [path for folder in _folders() if _is_private(folder) for path in _sockets(folder) if _is_alive(path)]
     if not found:
         raise ConnectError(
-            "no parkade of this user is running here: give jobs.connect the --admin address, or set PARKADE_ADMIN"
+            "no parkade of this user is running here: give connect the --admin address, or set PARKADE_ADMIN"
         )
     if len(found) > 1:
         told = ", ".join(f"unix:{path}" for path in found)
-        raise ConnectError(f"several are running: pass the address of one to jobs.connect ({told})")
+        raise ConnectError(f"several are running: pass the address of one to connect ({told})")
     return f"unix:{found[0]}"
 
 

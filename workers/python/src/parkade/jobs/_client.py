@@ -1,4 +1,6 @@
-"""Enqueues jobs from a script, or any other program that is not a worker, through a server's admin address."""
+"""Enqueues jobs and publishes from a script, or any other program that is not a worker, through a server's admin
+address.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,14 @@ from urllib.parse import quote
 
 from .._job import new_id, text_of_id
 from .._limits import RESULT_WAIT_SECONDS
+from .._link import port
+from .._waits.channel import checked_channel, encode_message
 from .._wire import payloads as p
 from .._wire.jobs import fault_of_job
 from ..errors import ConnectError, JobError
 from ._arguments import encode_arguments
 from ._options import options
+from ._script_port import ScriptPort
 from ._values import decode_result
 
 if TYPE_CHECKING:
@@ -25,7 +30,17 @@ if TYPE_CHECKING:
 
 
 def connect(url: str | None = None, *, token: str | None = None) -> Connection:
-    """A connection to a server: `with jobs.connect("http://127.0.0.1:8001") as c: c.enqueue("job", 7)`.
+    """A connection to a server, for scripts and management commands.
+
+    ```python
+    def announce(text: str) -> None:
+        with connect() as server:           # or connect("http://127.0.0.1:8001")
+            server.publish("news", text)
+            server.enqueue("write_log", text)
+    ```
+
+    Within the block, `channel(name).publish(…)` and a job's `enqueue(…)` go to that server, too, except in a worker,
+    which has its own. Both are done when the call returns. Only the thread that made it may use it.
 
     `url` is the server's admin address, or `unix:FILE`; by default the value of PARKADE_ADMIN, else the only server of
     this user on this machine. `token` is for a server with `--admin-writes token`; by default it is the value of
@@ -42,11 +57,18 @@ class Connection:
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
+        self._is_port = False
 
     def __enter__(self) -> Connection:
+        if not port.is_connected():
+            port.connect(ScriptPort(self))
+            self._is_port = True
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if self._is_port:
+            port.connect(None)
+            self._is_port = False
         self.close()
 
     def close(self) -> None:
@@ -76,10 +98,14 @@ class Connection:
 
     def _enqueue(self, told: p.EnqueueOptions, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         _check_name(name)
+        return self._store(new_id(), name, encode_arguments(name, args, kwargs), told)
+
+    def _store(self, id: bytes, name: str, arguments: bytes, told: p.EnqueueOptions) -> str:
+        """For a job that is encoded."""
         asked = {
-            "id": text_of_id(new_id()),
+            "id": text_of_id(id),
             "name": name,
-            "arguments": b64encode(encode_arguments(name, args, kwargs)).decode(),
+            "arguments": b64encode(arguments).decode(),
             "delay": told.delay or None,
             "at": told.at,
             "priority": told.priority,
@@ -91,6 +117,22 @@ class Connection:
         if status not in (200, 201):
             raise _refused(status, answer)
         return str(answer["id"])
+
+    def publish(self, channel: str, value: object, content_type: str | None = None, *, event: str | None = None) -> str:
+        """Publishes a message on the channel of that name, as `Channel.publish` does, and returns its cursor.
+
+        Raises `InvalidChannel`, `TypeError` and `ValueError` as that does, `ConnectError` when no server answers.
+        """
+        return self._send(checked_channel(channel), *encode_message(value, content_type, event), event)
+
+    def _send(self, channel: str, content_type: str, body: bytes, event: str | None) -> str:
+        """For a message that is encoded."""
+        query = "" if event is None else f"?event={quote(event, safe='')}"
+        path = f"/publish/{quote(channel, safe='')}{query}"
+        status, answer = self._admin.ask("POST", path, body, content_type, is_idempotent=False)
+        if status != 202:
+            raise _refused(status, answer)
+        return str(answer["cursor"])
 
     def result(self, id: str, timeout: float | None = None) -> Any:
         """Waits until the job has ended, and returns its result.
