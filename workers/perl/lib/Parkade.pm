@@ -4,7 +4,70 @@ use 5.026;
 use strict;
 use warnings;
 
+use Carp              ();
+use Exporter          qw(import);
+use Parkade::App      ();
+use Parkade::Channel  ();
+use Parkade::Job      ();
+use Parkade::Native   ();
+use Parkade::Parked   ();
+use Parkade::Query    ();
+use Parkade::Response ();
+use Parkade::Wait     ();
+
 our $VERSION = '0.1.0';
+
+our @EXPORT = qw(get post put patch del any param request html redirect after channel query job enqueue retry discard);
+our @EXPORT_OK   = qw(park);
+our %EXPORT_TAGS = (waits => [qw(after channel query job enqueue retry discard park)]);
+
+sub get   { Parkade::App::add_route(['GET'],    @_); return }
+sub post  { Parkade::App::add_route(['POST'],   @_); return }
+sub put   { Parkade::App::add_route(['PUT'],    @_); return }
+sub patch { Parkade::App::add_route(['PATCH'],  @_); return }
+sub del   { Parkade::App::add_route(['DELETE'], @_); return }
+sub any   { my ($methods, @rest) = @_; Parkade::App::add_route($methods, @rest); return }
+
+sub request {
+    return $Parkade::Native::request // Carp::croak('there is no request here');
+}
+
+sub param { my ($name) = @_; return scalar request()->param($name) }
+
+sub html { my ($text) = @_; return Parkade::Response->html($text) }
+
+sub redirect {
+    my ($location, $status) = @_;
+    return Parkade::Response->new($status || 303, [location => $location]);
+}
+
+sub after {
+    my ($seconds, $answer) = @_;
+    Carp::croak('seconds are a number, not negative') if $seconds !~ /\A[0-9]*\.?[0-9]+\z/;
+    return Parkade::Wait->new(timer => $seconds + 0)->answer_with($answer);
+}
+
+sub channel { my ($name) = @_; return Parkade::Channel->new($name) }
+sub query   { return Parkade::Query->new(@_) }
+
+sub job { Parkade::App::add_job(@_); return }
+
+sub enqueue {
+    my $options = ref $_[0] eq 'HASH' ? shift : {};
+    return Parkade::Job->enqueue($options, @_);
+}
+
+sub retry {
+    my ($seconds, $text) = @_;
+    die Parkade::Job::Failure->new(reason => 'retry', after => defined $seconds ? $seconds + 0 : undef, text => $text // 'again');
+}
+
+sub discard {
+    my ($text) = @_;
+    die Parkade::Job::Failure->new(reason => 'discard', text => $text // 'discarded');
+}
+
+sub park { my ($wait) = @_; return Parkade::Parked::response($wait) }
 
 1;
 
@@ -14,16 +77,84 @@ __END__
 
 =head1 NAME
 
-Parkade - run PSGI applications on the application server Parkade
+Parkade - plain Perl that waits, on the application server Parkade
 
 =head1 SYNOPSIS
 
-    parkade serve app.psgi
+    use Parkade;
+
+    get '/echo' => sub { after 2, 'You said: ' . param('field') };
+
+    get  '/lots/{lot}' => sub { my ($lot) = @_; channel("auction/$lot")->next(timeout => 30) };
+    post '/lots/{lot}' => sub {
+        my ($lot) = @_;
+        channel("auction/$lot")->publish({ bid => param('bid') });
+        return { ok => 1 };
+    };
+
+    get '/sales' => sub { query('select * from sales')->then(\&render, title => 'Sales') };
+    sub render { my ($rows, %page) = @_; return html("<h1>$page{title}</h1>" . @$rows) }
+
+    job write_log => sub { my ($line) = @_; ... }, retries => 5;
+    post '/visits' => sub { enqueue write_log => param('line'); return 'noted' };
+
+    1;
+
+Started with C<parkade serve app.pl>.
 
 =head1 DESCRIPTION
 
-Parkade owns the connections of clients and does the waiting; worker processes run your code. This distribution is the
-worker for Perl. It is started by Parkade: see L<Parkade::Worker>. What an application finds in its environment is in
-L<Parkade::PSGI>.
+Parkade owns the connections of clients and does the waiting; worker processes run your code. A handler returns its answer, or
+says what the answer waits for and returns: the worker is free for the next request. When the client leaves, what was started
+for it is cancelled, down to the statement in the database.
+
+Applications of PSGI run unchanged: see L<Parkade::PSGI>. They can use all of this with C<use Parkade ':waits'>, and return
+C<park(...)>.
+
+=head1 FUNCTIONS
+
+=head2 get, post, put, patch, del ($path => $code, %options), any(\@methods, $path => $code, %options)
+
+A route. A segment of the path may be a parameter: C<{name}>, C<{name:int}>, C<{name:float}>, C<{name:uuid}>, and at the end
+C<{name:path}>. The code gets the parameters in their order. Options: C<deadline> (seconds), C<name>.
+
+It returns text (as C<text/plain>), C<html(...)>, a hash or an array (as JSON), C<undef> (204), a response of PSGI, or a wait.
+
+=head2 param($name), request
+
+A parameter of the path, the query or a form; the L<Parkade::Request>.
+
+=head2 html($text), redirect($location, $status)
+
+Answers; see L<Parkade::Response>.
+
+=head2 after($seconds, $answer)
+
+A wait for a timer, see L<Parkade::Wait>.
+
+=head2 channel($name)
+
+A L<Parkade::Channel>: C<next>, C<stream>, C<history>, C<publish>.
+
+=head2 query($sql, @bind)
+
+A L<Parkade::Query>.
+
+=head2 job($name => $code, %options)
+
+Declares a job: work that runs after the response, also if this process dies. Options: C<retries> (3), C<queue>, C<deadline>
+(seconds), C<priority>. An attempt that dies is made again later.
+
+=head2 enqueue($name => @arguments), enqueue(\%options, $name => @arguments)
+
+Enqueues a job; see L<Parkade::Job>.
+
+=head2 retry($seconds, $text), discard($text)
+
+In a job: this attempt has failed, and the next is made after so many seconds, or never.
+
+=head2 park($wait)
+
+A response of PSGI that stands for a wait: return it instead of a response. Headers and cookies that middleware adds are kept.
 
 =cut

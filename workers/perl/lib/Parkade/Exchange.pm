@@ -197,6 +197,7 @@ sub DESTROY {
         Parkade::Log::record('error', $is_left
             ? 'the application called exit: its worker ends'
             : 'the application dropped the responder of a request without answering it');
+        $self->{link}->leave_soon if $is_left;    # before the closing frame, so that nobody else is sent here
         $self->fail('nobody will answer');
     }
     return;

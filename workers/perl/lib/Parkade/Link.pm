@@ -23,9 +23,13 @@ use constant {
     ASIDE_MAX => CREDIT_MAX - 64,
 };
 
+my $current;    # that of this process
+
+sub current { return $current }
+
 sub new {
     my ($class, $reader, $writer, $session) = @_;
-    return bless {
+    return $current = bless {
         reader    => $reader,
         writer    => $writer,
         session   => $session,
@@ -239,6 +243,13 @@ sub publish {
     return;
 }
 
+sub enqueue {
+    my ($self, $stream, @job) = @_;
+    my $frame = $self->{session}->enqueue($stream, Parkade::Wire::payload(@job));
+    $self->write($frame) if length $frame;
+    return;
+}
+
 # Reads once while the application's code runs: what concerns the link is done, the rest is kept for later.
 sub hear {
     my ($self) = @_;
@@ -303,6 +314,14 @@ C<given($exchange, $run)> and C<failed($exchange, $error)>.
 
 Publishes a message on behalf of a stream, or of none (0). An array or a hash is published as JSON. Options: C<event>,
 C<content_type>.
+
+=head2 enqueue($stream, $id, $name, $arguments, \%options)
+
+Stores a job on behalf of a stream.
+
+=head2 current
+
+The link of this process, if it is a worker.
 
 =head2 leave_soon
 

@@ -12,10 +12,18 @@ sub load {
     $ENV{PLACK_ENV} ||= $settings{dev} ? 'development' : 'deployment';
     my $is_module = $target =~ /\A\w+(?:::\w+)*\z/ && !-e $target;
     my $loaded    = $is_module ? _module($target) : _file($target);
-    return Parkade::PSGI->new($loaded, %settings) if ref $loaded eq 'CODE' || _is_callable($loaded);
-    return Parkade::PSGI->new($loaded->to_app, %settings) if ref $loaded && eval { $loaded->can('to_app') };
+    return Parkade::Native->new(%settings) if $INC{'Parkade/App.pm'} && Parkade::App::has_routes() && !_is_psgi($loaded);
+    if (_is_psgi($loaded)) {
+        my $is_code = ref $loaded eq 'CODE' || _is_callable($loaded);
+        return Parkade::PSGI->new($is_code ? $loaded : $loaded->to_app, %settings);
+    }
     my $kind = !defined $loaded ? 'undef' : ref $loaded || qq{"$loaded"};
-    die "$target returns $kind, not an application of PSGI: its last value has to be a code reference\n";
+    die "$target returns $kind, neither an application of PSGI, which is a code reference, nor has it a route of Parkade\n";
+}
+
+sub _is_psgi {
+    my ($value) = @_;
+    return ref $value eq 'CODE' || _is_callable($value) || ref $value && eval { $value->can('to_app') };
 }
 
 sub _is_callable {
@@ -53,6 +61,7 @@ sub _module {
     unshift @INC, Cwd::getcwd() . '/lib', Cwd::getcwd();
     (my $file = "$name.pm") =~ s{::}{/}g;
     eval { require $file; 1 } or die _told($@);
+    return undef if $INC{'Parkade/App.pm'} && Parkade::App::has_routes();
     for my $method (qw(to_psgi_app to_app psgi_app)) {
         return $name->$method if $name->can($method);
     }
@@ -80,7 +89,7 @@ Parkade::Loader - loads an application
 
 =head2 load($target, dev => $boolean)
 
-The application that a link runs. C<$target> is the path of a file, whose last value is a code reference or an object with
+The application that a link runs: one of PSGI, or, if there are routes of Parkade, L<Parkade::Native>. C<$target> is the path of a file, whose last value is a code reference or an object with
 C<to_app>, or the name of a module with one of the methods C<to_app>, C<to_psgi_app>, C<psgi_app>. C<PLACK_ENV> is
 C<deployment>, or C<development> under C<parkade dev>, unless it is set. Dies with a text for the log.
 

@@ -23,7 +23,10 @@ sub _is_code {
     return ref $value eq 'CODE' || ref $value && defined overload::Method($value, '&{}');
 }
 
-sub ready { return { interface => 'psgi', fallback => \1 } }
+sub ready {
+    my %declared = $INC{'Parkade/App.pm'} ? Parkade::App::declared() : ();
+    return { %declared, interface => 'psgi', fallback => \1 };
+}
 
 # What is the same in every request.
 my %SAME = (
@@ -75,6 +78,7 @@ sub _environment {
     weaken(my $told = $exchange);    # whoever keeps the environment alone will not answer
     $env->{'parkade.on_cancel'}      = sub { $told->on_cancel($_[0]) if $told };
     $env->{'parkade.publish'}        = sub { $link->publish($stream, @_) };
+    $env->{'parkade.park'}           = \&Parkade::Parked::response;
     return $env;
 }
 
@@ -121,6 +125,7 @@ sub _respond {
 
 sub failed {
     my ($self, $exchange, $error) = @_;
+    return Parkade::Native::failed($self, $exchange, $error) if $INC{'Parkade/Native.pm'};
     Parkade::Log::failed($exchange->{name} // 'a request', $error);
     return if $exchange->{closed};
     return $exchange->fail("$error") if $exchange->{begun} || !$self->{is_dev};
@@ -130,8 +135,9 @@ sub failed {
     return;
 }
 
-sub called { my ($self, $exchange, $function) = @_; die "there is no function $function\n" }
-sub given  { my ($self, $exchange, $run) = @_; die "there is no job $run->[1]\n" }
+# Functions after waits, and jobs: those of an application that uses Parkade.
+sub called { shift; return Parkade::Native->called(@_) }
+sub given  { shift; return Parkade::Native->given(@_) }
 
 1;
 
@@ -167,6 +173,11 @@ The seconds that were left when it came; missing if there is no limit.
 A code reference. C<< $env->{'parkade.on_cancel'}->(sub { my ($reason) = @_; ... }) >> has the code called when the client
 leaves before it has the answer, or when the request is cancelled for another reason (C<client_left>, C<deadline>,
 C<operator>, C<stopping>).
+
+=item parkade.park
+
+A code reference: the response that it makes of a wait (L<Parkade::Wait>) is returned instead of another response, and the worker
+is free.
 
 =item parkade.publish
 

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use Parkade::MessagePack qw(bin);
+use Parkade::Parked      ();
 use Scalar::Util         qw(blessed openhandle reftype);
 
 use constant {
@@ -17,6 +18,10 @@ my %NO_BODY = map { ($_ => 1) } 204, 205, 304;
 sub send_to {
     my ($exchange, $response) = @_;
     my ($status, $headers, $body) = @$response;
+    if (my ($wait, $added) = Parkade::Parked::wait_of($headers)) {
+        require Parkade::Native;
+        return Parkade::Native::answer($exchange, $wait, [map { bytes_of($_) } @$added]);
+    }
     my $told = _headers($status, $headers);
     if (ref $body eq 'ARRAY') {
         return $exchange->respond($status, $told, bytes_of(join '', grep { defined } @$body));

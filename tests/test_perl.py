@@ -1,0 +1,140 @@
+"""Plain Perl that waits: Parkade's own interface in a Perl worker, and its waits in applications of PSGI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Serve
+from .harness import perl
+from .harness.server import Server
+from .harness.until import until
+
+pytestmark = pytest.mark.skipif(not perl.has("JSON::PP"), reason="there is no Perl")
+
+FORM = "Content-Type: application/x-www-form-urlencoded"
+
+
+@pytest.fixture(scope="module")
+def native(serve_for_all: Serve) -> Server:
+    server = serve_for_all(perl.app("native.pl"), python=perl.WORKER, workers=1)
+    return server.ready(job_workers=1)
+
+
+@pytest.fixture(scope="module")
+def hosted(serve_for_all: Serve) -> Server:
+    server = serve_for_all(perl.app("waits.psgi"), python=perl.WORKER, workers=1)
+    return server.ready(job_workers=1)
+
+
+# Requests and answers
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "kind", "body"),
+    [
+        ("/hola/J%C3%BCrgen", 200, "text/plain; charset=utf-8", "hola J\xfcrgen"),
+        ("/double/21", 200, "application/json", '{"double":42}'),
+        ("/echo?field=h%C3%A9+llo", 200, "text/plain; charset=utf-8", "You said: h\xe9 llo"),
+        ("/html", 201, "text/html; charset=utf-8", "<p>\xf1</p>"),
+        ("/psgi", 202, None, "psgi"),
+        ("/nothing", 204, None, ""),
+        ("/away", 303, None, ""),
+    ],
+)
+def test_a_handler_answers(native: Server, target: str, status: int, kind: str | None, body: str) -> None:
+    answer = native.get(target)
+    assert (answer.status, answer.text) == (status, body)
+    assert kind is None or answer["content-type"] == kind
+
+
+def test_the_core_knows_the_routes(native: Server) -> None:
+    assert native.get("/double/text").status == 404
+    assert native.post("/echo", b"").status == 405
+
+
+def test_fields_and_json_are_read(native: Server) -> None:
+    assert native.post("/form?b=1", b"a=x&b=2&b=%C3%A9", FORM).text == "x,1,2,\xe9"
+    assert native.post("/json", b'{"a": [1, "\xc3\xa9", null, true]}').json() == {"a": [1, "\xe9", None, True]}
+    answer = native.post("/json", b"{")
+    assert (answer.status, answer.json()["detail"]) == (400, "the body is not JSON")
+
+
+@pytest.mark.parametrize(
+    ("target", "why"), [("/raises", "at once"), ("/anonymous", "an anonymous one cannot be found at .*native.pl line")]
+)
+def test_a_mistake_is_500_and_logged(native: Server, target: str, why: str) -> None:
+    assert native.get(target).status == 500
+    native.until_logged(why)
+
+
+# Channels
+
+
+def test_messages_go_to_those_who_wait(native: Server) -> None:
+    waiting = [native.connect().ask("GET", f"/lots/7{more}") for more in ("", "/shown")]
+    until("both wait", lambda: native.status()["lives"]["parked"] == 2)
+    assert native.post("/lots/7?bid=12", b"").json() == {"ok": True}
+    first, shown = (client.answer() for client in waiting)
+    assert (first.json(), shown.text) == ({"bid": 12}, "7: 12")
+    assert first["etag"]
+    assert native.get("/lots/7/all").json() == [12]
+    assert native.get("/lots/8").status == 204
+
+
+# Queries
+
+
+def test_rows_go_to_the_client_or_to_a_function(native: Server) -> None:
+    assert native.get("/sales?price=8").json() == [
+        {"price": 7, "street": "Stra\xdfe"},
+        {"price": "8", "street": "a"},
+    ]
+    assert native.get("/page").text == "S\xe4l\xe9s: 7"
+    one = native.get("/one")
+    assert (one.json(), one["x-a"]) == ({"price": 7}, "b")
+    assert native.get("/twice").json() == {"state": ["again", [1, {"a": None}]]}
+
+
+def test_a_query_that_fails_is_answered(native: Server) -> None:
+    answer = native.get("/wrong")
+    assert (answer.status, answer.json()["fault"]) == (500, "application")
+    native.until_logged("a query failed: near .nothing")
+
+
+# Jobs
+
+
+def test_a_job_runs_and_its_result_is_awaited(native: Server) -> None:
+    assert native.post("/enqueue/write_log", b"a=hello", FORM).json() == {"length": 5}
+    native.until_logged("wrote hello")
+    assert native.post("/enqueue/waits", b"").text == "so long"
+    assert len(native.post("/later", b"").text) == 36
+    native.until_logged("wrote later")
+
+
+def test_attempts_that_fail(native: Server, tmp_path: Path) -> None:
+    assert native.post("/enqueue/flaky", f"a={tmp_path}/made".encode(), FORM).text == "well"
+    assert native.post("/enqueue/fails", b"").status == 500
+    native.until_logged("a job failed for good.*of no use")
+
+
+# Waits in applications of PSGI
+
+
+def test_a_response_stands_for_a_wait(hosted: Server) -> None:
+    waiting = [hosted.connect().ask("GET", target) for target in ("/news", "/shown")]
+    until("both wait", lambda: hosted.status()["lives"]["parked"] == 2)
+    assert hosted.get("/publish").text == "published"
+    news, shown = (client.answer() for client in waiting)
+    assert (news.text, shown.text) == ("news", "shown: news")
+    assert news["x-middleware"] == "kept"
+    later = hosted.get("/env")
+    assert (later.text, later["x-middleware"]) == ("later", "kept")
+    assert hosted.get("/delayed").text == "delayed"
+    assert hosted.get("/job").text == "wrote a"
+
+
+def test_a_client_cannot_name_a_wait(hosted: Server) -> None:
+    assert hosted.get("/echo", "X-Key: 1").text == "not parked"

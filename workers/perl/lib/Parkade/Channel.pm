@@ -1,0 +1,93 @@
+package Parkade::Channel;
+
+use strict;
+use warnings;
+
+use Carp            ();
+use Parkade::Checks ();
+use Parkade::Link   ();
+use Parkade::Wait   ();
+
+sub new {
+    my ($class, $name) = @_;
+    Parkade::Checks::channel($name);
+    return bless { name => "$name" }, $class;
+}
+
+sub next {
+    my ($self, %options) = @_;
+    return Parkade::Wait->new(next => $self->{name}, _checked(\%options, qw(timeout since)));
+}
+
+sub stream {
+    my ($self, %options) = @_;
+    return Parkade::Wait->new(stream => $self->{name}, _checked(\%options, qw(since)));
+}
+
+sub history {
+    my ($self, %options) = @_;
+    return Parkade::Wait->new(history => $self->{name}, _checked(\%options, qw(count)));
+}
+
+sub publish {
+    my ($self, $body, %options) = @_;
+    my $link = Parkade::Link->current or Carp::croak('messages are published by a worker of Parkade');
+    $link->publish($link->running, $self->{name}, $body, %options);
+    return;
+}
+
+sub _checked {
+    my ($options, @known) = @_;
+    my %known = map { ($_ => 1) } @known;
+    my ($unknown) = grep { !$known{$_} } keys %$options;
+    Carp::croak("there is no option $unknown here, but " . join ', ', @known) if defined $unknown;
+    my %told = map { ($_ => $options->{$_}) } grep { defined $options->{$_} } keys %$options;
+    for my $number (grep { exists $told{$_} } qw(timeout count)) {
+        Carp::croak("$number is a number, not negative") if $told{$number} !~ /\A[0-9]*\.?[0-9]+\z/;
+        $told{$number} += 0;
+    }
+    $told{since} = "$told{since}" if exists $told{since};
+    return \%told;
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Channel - a named stream of messages that requests wait for
+
+=head1 SYNOPSIS
+
+    channel("auction/$lot")->publish({ bid => 7 });
+    return channel("auction/$lot")->next(timeout => 30);
+    return channel("auction/$lot")->stream;
+
+=head1 METHODS
+
+=head2 new($name)
+
+1 to 200 bytes, no control characters.
+
+=head2 publish($body, event => $name, content_type => $type)
+
+Publishes a message, before the client of the running request gets its response. Text is published as it is, an array or a
+hash as JSON. At most 524,288 bytes.
+
+=head2 next(timeout => $seconds, since => $cursor)
+
+A wait: for the next message. The client gets it with its cursor as C<ETag>; 204 after the timeout. A client that sends the
+cursor back, in C<If-None-Match>, misses nothing.
+
+=head2 stream(since => $cursor)
+
+A wait: every message from now on, as server-sent events.
+
+=head2 history(count => $number)
+
+A wait that is over at once: what the channel holds.
+
+=cut

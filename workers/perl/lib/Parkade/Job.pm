@@ -1,0 +1,94 @@
+package Parkade::Job;
+
+use strict;
+use warnings;
+
+use Carp                 ();
+use Parkade::Checks      ();
+use Parkade::Link        ();
+use Parkade::MessagePack qw(bin encode);
+use Parkade::Wait        ();
+use Parkade::Wire        qw(JOB_VALUE_MAX);
+use Time::HiRes          ();
+
+my %OPTIONS = map { ($_ => 1) } qw(delay at priority queue key);
+
+# Stores a job; returns its handle.
+sub enqueue {
+    my ($class, $options, $name, @arguments) = @_;
+    Parkade::Checks::job($name);
+    my ($unknown) = grep { !$OPTIONS{$_} } keys %$options;
+    Carp::croak("there is no option $unknown, but delay, at, priority, queue and key") if defined $unknown;
+    my $encoded = eval { encode([1, \@arguments, {}]) } // Carp::croak("a job's arguments are plain data: $@");
+    Carp::croak('the arguments of a job have at most 524,288 bytes') if length $encoded > JOB_VALUE_MAX;
+    my $link = Parkade::Link->current or Carp::croak('jobs are enqueued by a worker of Parkade');
+    my %told = map { ($_ => /\A(?:delay|at|priority)\z/ ? $options->{$_} + 0 : "$options->{$_}") }
+      grep { defined $options->{$_} } keys %$options;
+    my $self = bless { bytes => _new_id() }, $class;
+    $link->enqueue($link->running, bin($self->{bytes}), "$name", bin($encoded), \%told);
+    return $self;
+}
+
+# A UUID of version 7: sorted by time, and hard to guess.
+my $random;
+
+sub _new_id {
+    if (!$random) {
+        open $random, '<:raw:unix', '/dev/urandom' or die "cannot read /dev/urandom: $!\n";
+    }
+    sysread($random, my $bytes, 10) == 10 or die "cannot read /dev/urandom\n";
+    my $milliseconds = int(Time::HiRes::time() * 1000);
+    my $id = substr(pack('Q>', $milliseconds), 2) . $bytes;
+    substr $id, 6, 1, chr(0x70 | ord(substr $id, 6, 1) & 0x0f);
+    substr $id, 8, 1, chr(0x80 | ord(substr $id, 8, 1) & 0x3f);
+    return $id;
+}
+
+sub id {
+    my ($self) = @_;
+    return join '-', unpack 'H8 H4 H4 H4 H12', $self->{bytes};
+}
+
+sub result {
+    my ($self, %options) = @_;
+    my %told = defined $options{timeout} ? (timeout => $options{timeout} + 0) : ();
+    return Parkade::Wait->new(result => bin($self->{bytes}), \%told);
+}
+
+package Parkade::Job::Failure;
+
+use overload '""' => sub { $_[0]{text} }, fallback => 1;
+
+sub new { my ($class, %members) = @_; return bless {%members}, $class }
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Job - a job that has been enqueued
+
+=head1 SYNOPSIS
+
+    my $job = enqueue write_log => $line;
+    return $job->result(timeout => 30);
+
+=head1 METHODS
+
+=head2 enqueue(\%options, $name, @arguments)
+
+Stores a job: the response of the running request is sent after that. Options: C<delay> or C<at> (seconds, or seconds since
+1970), C<priority>, C<queue>, C<key>. The application need not have the job itself: another worker may, also one in Python.
+
+=head2 id
+
+Its id, a UUID.
+
+=head2 result(timeout => $seconds)
+
+A wait: what the job has returned, as JSON, or its address after the timeout.
+
+=cut

@@ -1,0 +1,182 @@
+package Parkade::Native;
+
+use strict;
+use warnings;
+
+use JSON::PP             ();
+use Parkade::App         ();
+use Parkade::Log         ();
+use Parkade::Message     ();
+use Parkade::MessagePack qw(bin decode encode);
+use Parkade::PSGI::Input ();
+use Parkade::Request     ();
+use Parkade::Response    ();
+use Parkade::Wire        qw(payload F_ERROR F_RESULT INLINE_MAX JOB_VALUE_MAX);
+use Scalar::Util         qw(blessed);
+
+our $request;    # the one that a handler is answering
+our $in_job;     # whether a job is running
+
+my $json = JSON::PP->new->utf8->allow_nonref;
+
+sub new {
+    my ($class, %settings) = @_;
+    return bless { is_dev => $settings{dev} }, $class;
+}
+
+sub ready { return { interface => 'native', Parkade::App::declared() } }
+
+sub opened {
+    my ($self, $exchange, $told) = @_;
+    my ($number, $parameters, undef, $body, $head) = @$told;
+    my ($code, $names) = Parkade::App::route($number);
+    my ($input, $size) = defined $body
+      ? Parkade::PSGI::Input::of_body($body)
+      : Parkade::PSGI::Input::of_link(@$exchange{qw(link stream)});
+    return $exchange->cancel('client_left') if !$input;
+    my %named;
+    @named{@$names} = @$parameters;
+    local $request = Parkade::Request->new(head => $head, input => $input, size => $size, parameters => \%named);
+    $exchange->{name} = 'a request';
+    answer($exchange, scalar $code->(@$parameters));
+    return;
+}
+
+# Answers a request with what code has returned: a wait, or anything that Parkade::Response takes.
+sub answer {
+    my ($exchange, $value, $headers) = @_;
+    if (blessed $value && $value->isa('Parkade::Wait')) {
+        $exchange->park($value->parts(\&Parkade::Response::encoded, $headers));
+        return;
+    }
+    my ($status, $told, $body) = @{ Parkade::Response::encoded($value) };
+    $exchange->respond($status, $told, $$body);
+    return;
+}
+
+sub called {
+    my ($self, $exchange, $function, $state, $outcome) = @_;
+    my ($is_job, $arguments) = @{ decode($state) };
+    local $in_job = $is_job;
+    $exchange->{is_job} = $is_job;
+    $exchange->{name}   = "$function after a wait";
+    return given_up($exchange, $outcome) if $outcome->[0] eq 'failed' || $outcome->[0] eq 'refused';
+    no strict 'refs';
+    die "there is no sub $function: has the application changed?\n" if !defined &$function;
+    my $value = $function->(_shown($outcome), @$arguments);
+    if   ($is_job) { _result($exchange, $value) }
+    else           { answer($exchange, $value) }
+    return;
+}
+
+# What a function gets: nothing after a timer, undef after a timeout.
+sub _shown {
+    my ($outcome) = @_;
+    my ($name, @rest) = @$outcome;
+    return () if $name eq 'elapsed';
+    return undef if $name eq 'timeout' || $name eq 'pending' || $name eq 'no result';
+    return _message(@rest) if $name eq 'message';
+    return [map { my ($cursor, $type, $body, $event) = @$_; _message($cursor, $type, $body, 0, $event) } @{ $rest[1] }]
+      if $name eq 'history';
+    return $json->decode($rest[3]) if $name eq 'rows';
+    return decode($rest[1]) if $name eq 'result';
+    return $rest[0];
+}
+
+sub _message {
+    my ($cursor, $content_type, $body, $gap, $event) = @_;
+    return Parkade::Message->new(
+        cursor => $cursor, content_type => $content_type, body => $body, gap => $gap ? 1 : 0, event => $event
+    );
+}
+
+# A wait that failed: the client gets what it would get from the core alone.
+sub given_up {
+    my ($exchange, $outcome) = @_;
+    my ($name, @rest) = @$outcome;
+    my ($text, $status, $fault, $detail) = $name eq 'refused' ? (@rest, 'server', $rest[0]) : @rest[2, 4, 5, 6];
+    Parkade::Log::record('error', "$exchange->{name}: the wait has failed: $text");
+    return _attempt_failed($exchange, $text) if $exchange->{is_job};
+    my $body = $json->encode({ status => $status, fault => $fault, detail => $detail });
+    $exchange->respond($status, ['content-type', 'application/problem+json'], $body);
+    return;
+}
+
+sub given {
+    my ($self, $exchange, $run) = @_;
+    my ($id, $name, $attempt, undef, $arguments) = @$run;
+    local $in_job = 1;
+    $exchange->{is_job} = 1;
+    $exchange->{name} = "job $name, attempt $attempt";
+    my $code = Parkade::App::job($name);
+    return $exchange->end(F_ERROR, payload('unknown', "there is no job $name")) if !$code;
+    my ($version, $positional, $named) = @{ decode($arguments) };
+    _result($exchange, scalar $code->(@$positional, %{ $named || {} }));
+    return;
+}
+
+sub _result {
+    my ($exchange, $value) = @_;
+    if (blessed $value && $value->isa('Parkade::Wait')) {
+        die "a job goes on after a wait with then\n" if !$value->{then};
+        $exchange->park($value->parts(\&Parkade::Response::encoded));
+        return;
+    }
+    my $encoded = encode($value);
+    die "the result of a job has at most 524,288 bytes\n" if length $encoded > JOB_VALUE_MAX;
+    $exchange->end(F_RESULT, payload(bin($encoded)));
+    return;
+}
+
+sub failed {
+    my ($self, $exchange, $error) = @_;
+    return if $exchange->{closed};
+    if (blessed $error && $error->isa('Parkade::Fault')) {
+        my $body = $json->encode({ status => $error->{status}, fault => 'client', detail => $error->{detail} });
+        $exchange->respond($error->{status}, ['content-type', 'application/problem+json'], $body);
+        return;
+    }
+    if ($exchange->{is_job}) {
+        if (blessed $error && $error->isa('Parkade::Job::Failure')) {
+            $exchange->end(F_ERROR, payload($error->{reason}, "$error", $error->{reason} eq 'retry' ? $error->{after} : ()));
+            return;
+        }
+        Parkade::Log::failed($exchange->{name}, $error);
+        return _attempt_failed($exchange, "$error");
+    }
+    Parkade::Log::failed($exchange->{name} // 'a request', $error);
+    return $exchange->fail("$error") if $exchange->{begun} || !$self->{is_dev};
+    my $text = "The application failed:\n\n$error";
+    utf8::encode($text) if utf8::is_utf8($text);
+    $exchange->respond(500, ['content-type', bin('text/plain; charset=utf-8')], $text);
+    return;
+}
+
+sub _attempt_failed {
+    my ($exchange, $text) = @_;
+    chomp $text;
+    $exchange->end(F_ERROR, payload('application', substr $text, 0, 4_096));
+    return;
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Native - an application of Parkade's own interface, as a link runs it
+
+=head1 METHODS
+
+=head2 new(dev => $boolean), ready, opened($exchange, $request), called($exchange, $function, $state, $outcome), given($exchange, $run), failed($exchange, $error)
+
+What L<Parkade::Link> calls.
+
+=head2 answer($exchange, $value, \@headers), given_up($exchange, $outcome)
+
+Answer a request with what code has returned, or with the reason why its wait failed.
+
+=cut

@@ -1,0 +1,77 @@
+package Parkade::Query;
+
+use strict;
+use warnings;
+
+use Carp                 ();
+use Parkade::MessagePack ();
+
+use parent 'Parkade::Wait';
+
+sub new {
+    my ($class, $sql, @bind) = @_;
+    Carp::croak('a query has a statement') if !defined $sql || $sql !~ /\S/;
+    my $self = $class->SUPER::new(query => "$sql", \@bind, {});
+    return $self;
+}
+
+sub _with {
+    my ($self, %options) = @_;
+    $self->{wait}[3] = { %{ $self->{wait}[3] }, %options };
+    return $self;
+}
+
+sub one      { my ($self) = @_; return $self->_with(shape => 'one') }
+sub value    { my ($self) = @_; return $self->_with(shape => 'value') }
+sub on       { my ($self, $database) = @_; return $self->_with(database => "$database") }
+sub deadline { my ($self, $seconds) = @_; return $self->_with(deadline => $seconds + 0) }
+
+sub shared {
+    my ($self, $key, $ttl) = @_;
+    return $self->_with(shared => "$key", $ttl ? (ttl => $ttl + 0) : ());
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Query - SQL that the core runs
+
+=head1 SYNOPSIS
+
+    return query('select name, price from lots where price > $1', 10);
+    return query('select count(*) from lots')->value->then(\&page, title => 'Lots');
+
+=head1 DESCRIPTION
+
+A wait, see L<Parkade::Wait>. When the client leaves, the statement is cancelled in the database. Without C<then>, the client
+gets the rows as JSON. With it, the function gets them: an array of hashes, one hash, or one value.
+
+Parameters are written as the database writes them (C<$1> for PostgreSQL, C<?1> for SQLite). A number is sent as a number and
+a string as text; C<undef> is null, C<\1> and C<\0> are booleans.
+
+=head1 METHODS
+
+=head2 new($sql, @bind)
+
+=head2 one, value
+
+One row, or the first column of the only row, instead of an array of rows.
+
+=head2 on($database)
+
+The name of a database of the configuration; C<default> without this.
+
+=head2 deadline($seconds)
+
+From now on, including the time in the queue.
+
+=head2 shared($key, $ttl)
+
+Queries that wait with the same key at the same time are executed once. The rows are kept for so many seconds.
+
+=cut

@@ -1,0 +1,93 @@
+package Parkade::Response;
+
+use strict;
+use warnings;
+
+use JSON::PP             ();
+use Parkade::MessagePack qw(bin);
+
+my $json = JSON::PP->new->utf8->canonical->allow_nonref->allow_blessed->convert_blessed;
+
+sub new {
+    my ($class, $status, $headers, $body) = @_;
+    return bless { status => $status, headers => [@{ $headers || [] }], body => $body // '' }, $class;
+}
+
+sub html {
+    my ($class, $text) = @_;
+    return $class->new(200, ['content-type', 'text/html; charset=utf-8'], _utf8($text));
+}
+
+sub status {
+    my ($self, $status) = @_;
+    $self->{status} = $status + 0;
+    return $self;
+}
+
+sub header {
+    my ($self, @pairs) = @_;
+    push @{ $self->{headers} }, @pairs;
+    return $self;
+}
+
+# What a handler has returned, as a response. Text is text, data is JSON, an array of three is a response of PSGI.
+sub of {
+    my ($value) = @_;
+    return Parkade::Response->new(204) if !defined $value;
+    my $kind = ref $value;
+    return $value if $kind eq 'Parkade::Response';
+    return Parkade::Response->new(200, ['content-type', 'text/plain; charset=utf-8'], _utf8($value)) if $kind eq '';
+    if ($kind eq 'ARRAY' && @$value == 3 && !ref $value->[0] && ref $value->[1] eq 'ARRAY' && ref $value->[2] eq 'ARRAY') {
+        return Parkade::Response->new($value->[0], $value->[1], join '', @{ $value->[2] });
+    }
+    return Parkade::Response->new(200, ['content-type', 'application/json'], $json->encode($value));
+}
+
+# Status, headers and body as the protocol has them.
+sub encoded {
+    my ($value) = @_;
+    my $response = of($value);
+    my ($status, $headers, $body) = @$response{qw(status headers body)};
+    die "a status is 200 to 599, not $status\n" if $status !~ /\A[2-5][0-9]{2}\z/;
+    my @told;
+    for (my $at = 0; $at < @$headers; $at += 2) {
+        push @told, "$headers->[$at]", bin(_utf8($headers->[$at + 1]));
+    }
+    return [$status + 0, \@told, bin(_utf8($body))];
+}
+
+sub _utf8 {
+    my ($text) = @_;
+    my $bytes = "$text";
+    utf8::encode($bytes) if utf8::is_utf8($bytes);
+    return $bytes;
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Response - an answer of a handler
+
+=head1 SYNOPSIS
+
+    return html("<p>Hola</p>")->status(201)->header('x-lot' => 7);
+
+=head1 METHODS
+
+=head2 new($status, \@headers, $body), html($text)
+
+=head2 status($number), header($name, $value, ...)
+
+Change it, and return it.
+
+=head2 of($value), encoded($value)
+
+What a handler has returned as a response, and as the protocol has it. C<undef> is 204; text is C<text/plain>; a hash, an
+array or a number in one is JSON; an array of status, headers and an array of texts is a response of PSGI.
+
+=cut

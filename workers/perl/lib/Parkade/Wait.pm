@@ -1,0 +1,110 @@
+package Parkade::Wait;
+
+use strict;
+use warnings;
+
+use B                    ();
+use Carp                 ();
+use Parkade::MessagePack qw(bin encode);
+
+use constant {
+    STATE_MAX    => 65_536,    # bytes of what a function gets after a wait. Then: it dies
+    FUNCTION_MAX => 1_024,     # bytes of its name. Then: it dies
+};
+
+sub new {
+    my ($class, @wait) = @_;
+    return bless { wait => \@wait }, $class;
+}
+
+# A timer's answer is known from the beginning.
+sub answer_with {
+    my ($self, $answer) = @_;
+    $self->{answer} = $answer;
+    return $self;
+}
+
+sub then {
+    my ($self, $code, @state) = @_;
+    Carp::croak('after a stream nothing follows: it ends when its client leaves') if $self->{wait}[0] eq 'stream';
+    # The stream that calls the function does not tell whether it is for a request or for a job.
+    my $in_job = $Parkade::Native::in_job ? 1 : 0;
+    my $state  = eval { encode([$in_job, \@state]) } // Carp::croak("what a function gets after a wait is plain data: $@");
+    Carp::croak('what a function gets after a wait has at most 65,536 bytes') if length $state > STATE_MAX;
+    $self->{then} = ['call', name_of($code), bin($state)];
+    return $self;
+}
+
+sub headers {
+    my ($self, @headers) = @_;
+    push @{ $self->{headers} }, @headers;
+    return $self;
+}
+
+# The name by which any worker finds the function, also one that starts later.
+sub name_of {
+    my ($code) = @_;
+    my $name = $code;
+    if (ref $code) {
+        my $symbol = B::svref_2object($code)->GV;
+        $name = $symbol->STASH->NAME . '::' . $symbol->NAME;
+    }
+    Carp::croak('after a wait a named sub is called, in whichever worker is free: an anonymous one cannot be found')
+      if !defined $name || $name =~ /__ANON__/;
+    $name = "main::$name" if $name !~ /::/;
+    Carp::croak("there is no sub $name") if !defined &$name;
+    Carp::croak("the name of $name is too long") if length $name > FUNCTION_MAX;
+    return $name;
+}
+
+# The two parts of a PARK. $headers are those that other code has added to the response.
+sub parts {
+    my ($self, $encode, $headers) = @_;
+    my $wait = $self->{wait};
+    return ($wait, $self->{then}) if $self->{then};
+    my $response = $wait->[0] eq 'timer' ? $encode->($self->{answer}) : undef;
+    my @added = (@{ $self->{headers} || [] }, @{ $headers || [] });
+    return ($wait, ['answer', $response]) if !@added;
+    if ($response) {
+        push @{ $response->[1] }, @added;
+        return ($wait, ['answer', $response]);
+    }
+    return ($wait, ['answer', undef, [undef, \@added]]);
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Wait - what an answer waits for
+
+=head1 SYNOPSIS
+
+    return after(2)->then(\&render, title => 'Later');
+    return channel('news')->next(timeout => 30);
+
+=head1 DESCRIPTION
+
+A handler returns it. The core waits; the worker is free. Without C<then>, the core answers alone: with the message, the
+rows, the result, or, for a timer, with what was given for it.
+
+=head1 METHODS
+
+=head2 then($sub, @state)
+
+Calls a named sub when the wait is over, in whichever worker is free. It gets the outcome (for a timer nothing) and then
+C<@state>, which is plain data of at most 64 KiB. What it returns is the answer, or another wait.
+
+=head2 headers($name, $value, ...)
+
+Headers for the answer that the core gives alone.
+
+=head2 new(@wait), answer_with($value), name_of($sub), parts($encode, \@headers)
+
+For the modules that make and send waits.
+
+=cut
