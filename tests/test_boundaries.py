@@ -43,6 +43,7 @@ PYTHON_ORDER = [
     "_hooks",
     "_routing",
     "jobs",
+    "django",
     "_router",
     "_openapi",
     "_app",

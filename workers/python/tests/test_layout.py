@@ -20,7 +20,7 @@ from parkade._requests.forms import parse_form
 
 PACKAGE = Path(__file__).parents[1] / "src" / "parkade"
 
-MODULES = {"errors", "jobs", "testing"}
+MODULES = {"django", "errors", "jobs", "testing"}
 """The public modules of the package."""
 
 

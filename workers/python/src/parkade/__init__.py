@@ -1,6 +1,6 @@
 """Parkade for Python: write plain code; let the server wait.
 
-Public are the names here, and the modules `parkade.errors`, `parkade.jobs` and `parkade.testing`.
+Public are the names here, and the modules `parkade.django`, `parkade.errors`, `parkade.jobs` and `parkade.testing`.
 """
 
 from . import jobs

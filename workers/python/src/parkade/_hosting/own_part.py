@@ -48,7 +48,9 @@ def ready(own: Handling, interface: str, concurrent: bool) -> ReadyApplication:
 
 
 def _import_urls() -> None:
-    """Django imports its URLs, and with them views and their jobs, with the first request: too late for READY."""
+    """Django imports its URLs, and with them views and their jobs, with the first request, and makes backends of Tasks
+    when it needs them: too late for READY.
+    """
     if "django.core.handlers.base" not in sys.modules:
         return
     apps = import_module("django.apps").apps
@@ -57,5 +59,7 @@ def _import_urls() -> None:
         return
     try:
         import_module("django.urls").get_resolver().url_patterns  # noqa: B018
+        if hasattr(settings, "TASKS"):  # Django 6
+            import_module("django.tasks").task_backends.all()
     except BaseException as error:
         raise LoadError(format_error(error, loading=True)) from error

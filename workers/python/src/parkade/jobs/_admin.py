@@ -108,8 +108,12 @@ def _http(address: str) -> HTTPConnection:
 
 
 def private_address() -> str:
-    """The address of the only server of this user on this machine. Raises `ConnectError` for none or several."""
+    """The address of the server whose worker this is, otherwise of the only one of this user on this machine. Raises
+    `ConnectError` for none or several.
+    """
     found = [path for folder in _folders() if _is_private(folder) for path in _sockets(folder) if _is_alive(path)]
+    if own := [path for path in found if path.stem == str(os.getppid())]:
+        found = own
     if not found:
         raise ConnectError(
             "no parkade of this user is running here: give connect the --admin address, or set PARKADE_ADMIN"

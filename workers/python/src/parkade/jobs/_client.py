@@ -134,6 +134,15 @@ class Connection:
             raise _refused(status, answer)
         return str(answer["cursor"])
 
+    def _stored(self, id: str) -> dict[str, Any] | None:
+        """What the server knows of a job; None if it is not there."""
+        status, answer = self._admin.ask("GET", f"/jobs/{quote(id, safe='')}")
+        if status in (400, 404):
+            return None
+        if status != 200:
+            raise _refused(status, answer)
+        return answer
+
     def result(self, id: str, timeout: float | None = None) -> Any:
         """Waits until the job has ended, and returns its result.
 

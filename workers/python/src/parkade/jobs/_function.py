@@ -117,10 +117,18 @@ class JobFunction(Generic[P, R]):
             told = replace(told, key=self._key(args, kwargs))
         if transaction is not None:
             told = replace(told, within=True)
-        encoded = policy.encoded if told is policy.usual else told
         id = new_id()
-        port.port().enqueue(id, encode_payload((id, name, arguments, encoded)), told.within)
+        self._hand_over(id, arguments, told)
         return Handle(id, transaction, self._convert)
+
+    def _send(self, id: bytes, arguments: bytes, told: p.EnqueueOptions) -> None:
+        """Enqueues what is encoded, under that id."""
+        self._hand_over(id, arguments, told if open_transaction() is None else replace(told, within=True))
+
+    def _hand_over(self, id: bytes, arguments: bytes, told: p.EnqueueOptions) -> None:
+        policy = self._policy
+        encoded = policy.encoded if told is policy.usual else told
+        port.port().enqueue(id, encode_payload((id, self.name, arguments, encoded)), told.within)
 
     def _ready(self) -> ReadyJob:
         """For READY."""
