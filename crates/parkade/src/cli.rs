@@ -20,15 +20,18 @@ const ABOUT_SETTINGS: &str = "Every setting can also be given in parkade.toml (d
 const EXAMPLES: &str = "Examples:
   parkade serve                                    app.py, at http://127.0.0.1:8000
   parkade serve shop.web:app -b 0.0.0.0:8000 -w 4
+  parkade serve mysite/                            the Django project with mysite/manage.py
   parkade serve app.py -b unix:/run/shop/web.sock --database postgres://shop@localhost/shop --admin 9000
   parkade serve app.py --check                     says whether it would start";
 
 /// What most people set; `-h` shows these, `--help` all.
-const USUAL: [&str; 14] = [
+const USUAL: [&str; 16] = [
     "target",
     "check",
     "config",
     "directory",
+    "interface",
+    "factory",
     "bind",
     "admin",
     "workers",
@@ -43,8 +46,19 @@ const USUAL: [&str; 14] = [
 
 /// Settings that matter for loading an application. `parkade routes` accepts the others too, and ignores them, so that
 /// one settings file serves both.
-const OF_LOADING: [&str; 9] =
-    ["target", "config", "directory", "python", "threads", "start_timeout", "log_level", "log_format", "json"];
+const OF_LOADING: [&str; 11] = [
+    "target",
+    "config",
+    "directory",
+    "interface",
+    "factory",
+    "python",
+    "threads",
+    "start_timeout",
+    "log_level",
+    "log_format",
+    "json",
+];
 
 /// The commands that take settings.
 const SETTINGS_COMMANDS: [&str; 3] = ["serve", "dev", "routes"];
@@ -108,7 +122,7 @@ pub enum CliCommand {
 /// An application, how to serve it.
 #[derive(Debug, Args)]
 pub struct ApplicationArgs {
-    /// Application: module:name, or the path of a file or of a folder with an app.py
+    /// Application: module:name, or the path of a file or of a folder with an app.py or a manage.py
     #[arg(default_value = target::USUAL_FILE)]
     pub target: String,
     #[command(flatten)]

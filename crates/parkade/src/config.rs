@@ -12,7 +12,7 @@ mod values;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use parkade_jobs::sqlite::Durability;
 
 pub use address::{Bind, TrustedPeer, admin};
@@ -37,6 +37,8 @@ pub struct ServerSettings {
     #[arg(long, value_name = "FOLDER")]
     pub directory: Option<PathBuf>,
     #[command(flatten)]
+    pub loading: LoadingSettings,
+    #[command(flatten)]
     pub listen: ListenSettings,
     #[command(flatten)]
     pub workers: WorkerSettings,
@@ -57,6 +59,42 @@ pub struct ServerSettings {
     /// Whether this is `parkade dev`: reload on change, show errors as pages.
     #[arg(skip)]
     pub dev: bool,
+}
+
+/// How the target is understood.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Application")]
+pub struct LoadingSettings {
+    /// What the application is written for; auto finds out
+    #[arg(long, value_name = "INTERFACE", value_enum, default_value = "auto")]
+    pub interface: Interface,
+    /// The target is a function without parameters that returns the application
+    #[arg(
+        long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", default_value = "false"
+    )]
+    pub factory: bool,
+}
+
+/// What an application is written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Interface {
+    Auto,
+    Native,
+    Wsgi,
+    Asgi,
+}
+
+impl Interface {
+    /// As workers are told it; `None`: they find out.
+    pub const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Auto => None,
+            Self::Native => Some("native"),
+            Self::Wsgi => Some("wsgi"),
+            Self::Asgi => Some("asgi"),
+        }
+    }
 }
 
 /// Where connections come in.

@@ -343,6 +343,8 @@ pub fn launch(application: &ApplicationArgs) -> Launch {
     Launch {
         python: settings.workers.interpreter(),
         target: application.target.clone(),
+        interface: settings.loading.interface.word(),
+        is_factory: settings.loading.factory,
         threads: settings.workers.threads,
         dev: settings.dev,
         directory: None,

@@ -4,23 +4,27 @@ use std::path::Path;
 
 /// Where an application is looked for if only a folder, or nothing, is given.
 pub const USUAL_FILE: &str = "app.py";
+/// A folder with this file is a project of Django.
+const DJANGO_FILE: &str = "manage.py";
 
 /// `here`: the folder in which the application is loaded.
 pub fn resolve(typed: &str, here: &Path) -> Result<String, String> {
     if typed == USUAL_FILE && !here.join(typed).exists() {
-        return Err(format!(
-            "there is no {USUAL_FILE} in this folder: name the application, as `parkade serve path/to/file.py` or \
-             `parkade serve module:app`"
-        ));
+        return match usual_file(Path::new("."), here) {
+            Some(file) => Ok(file),
+            None => Err(format!(
+                "there is no {USUAL_FILE} or {DJANGO_FILE} in this folder: name the application, as \
+                 `parkade serve path/to/file.py` or `parkade serve module:app`"
+            )),
+        };
     }
     if let Some(folder) = folder(typed, here) {
-        let file = Path::new(folder).join(USUAL_FILE);
-        let file = file.strip_prefix(".").unwrap_or(&file).display().to_string();
-        return if here.join(&file).exists() {
-            Ok(file)
-        } else {
-            Err(format!("{typed} is a folder without {USUAL_FILE}: name the file, as `parkade serve path/to/file.py`"))
-        };
+        return usual_file(Path::new(folder), here).ok_or_else(|| {
+            format!(
+                "{typed} is a folder without {USUAL_FILE} or {DJANGO_FILE}: name the file, as \
+                 `parkade serve path/to/file.py`"
+            )
+        });
     }
     match dotted_name(typed, here) {
         Some((module, name)) => Err(format!(
@@ -30,12 +34,19 @@ pub fn resolve(typed: &str, here: &Path) -> Result<String, String> {
     }
 }
 
+/// What a folder is served by.
+fn usual_file(folder: &Path, here: &Path) -> Option<String> {
+    let files = [USUAL_FILE, DJANGO_FILE].map(|name| folder.join(name));
+    let file = files.iter().find(|file| here.join(file).exists())?;
+    Some(file.strip_prefix(".").unwrap_or(file).display().to_string())
+}
+
 /// The folder of the application, if the text names one; a package is not.
 fn folder<'a>(typed: &'a str, here: &Path) -> Option<&'a str> {
     let path = here.join(typed);
     let is_package = path.join("__init__.py").exists() && !typed.contains('/');
-    (path.is_dir() && !is_package && (typed.contains('/') || typed.starts_with('.') || path.join(USUAL_FILE).exists()))
-        .then_some(typed)
+    let has_file = usual_file(Path::new(typed), here).is_some();
+    (path.is_dir() && !is_package && (typed.contains('/') || typed.starts_with('.') || has_file)).then_some(typed)
 }
 
 /// `ok.app`, if there is a module `ok` that is not a package with a module `app`.
@@ -60,7 +71,15 @@ mod tests {
     #[test]
     fn what_was_typed_becomes_a_target_or_an_advice() {
         let here = std::env::temp_dir().join(format!("parkade-target-{}", std::process::id()));
-        for file in ["ok.py", "sub/app.py", "empty/x.py", "package/__init__.py", "package/web.py", "package/app.py"] {
+        for file in [
+            "ok.py",
+            "sub/app.py",
+            "empty/x.py",
+            "package/__init__.py",
+            "package/web.py",
+            "package/app.py",
+            "site/manage.py",
+        ] {
             let path = here.join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
@@ -73,11 +92,17 @@ mod tests {
         }
         assert_eq!(resolved("sub"), Ok("sub/app.py".into()));
         assert_eq!(resolved("./sub/"), Ok("sub/app.py".into()));
+        assert_eq!(resolved("site"), Ok("site/manage.py".into()));
+        assert_eq!(resolved("site/manage.py"), Ok("site/manage.py".into()));
         assert!(resolved("empty/").unwrap_err().contains("is a folder without app.py"));
         assert!(resolved("ok.app").unwrap_err().contains("did you mean `ok:app`?"));
         assert!(resolved("package.web.shop").unwrap_err().contains("did you mean `package.web:shop`?"));
         for typed in ["app.py", "."] {
             assert!(resolved(typed).unwrap_err().contains("app.py"), "{typed}");
+        }
+        fs::write(here.join("manage.py"), "").unwrap();
+        for typed in ["app.py", ".", "./"] {
+            assert_eq!(resolved(typed), Ok("manage.py".into()), "{typed}");
         }
         fs::write(here.join("app.py"), "").unwrap();
         for typed in ["app.py", ".", "./"] {

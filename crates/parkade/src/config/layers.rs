@@ -3,6 +3,7 @@
 //! Both become default values of the flags, so that one declaration and one parser serve all three. A flag beats the environment, which
 //! beats the file, which beats the default.
 
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -102,8 +103,13 @@ impl Layers {
                 let advice = advice(&key, &known);
                 return Err(ConfigError::UnknownKey { path: path.into(), key, advice });
             };
-            let values = values(value, arg.get_value_delimiter().is_some())
-                .map_err(|expected| ConfigError::WrongType { path: path.into(), key, expected })?;
+            let values = match value {
+                toml::Value::Boolean(value) if arg.get_value_parser().type_id() == TypeId::of::<bool>() => {
+                    Ok(vec![value.to_string()])
+                }
+                value => values(value, arg.get_value_delimiter().is_some()),
+            };
+            let values = values.map_err(|expected| ConfigError::WrongType { path: path.into(), key, expected })?;
             let layer = Layer { values, origin: SettingSource::File(path.into()) };
             self.0.entry(arg.get_id().to_string()).or_insert(layer);
         }

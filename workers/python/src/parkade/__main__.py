@@ -15,7 +15,7 @@ from ._link import blocking, concurrent, process, records
 from ._link.answers import Application
 from ._link.greeting import Stopped, greet, still_wanted
 from ._link.link import Link
-from ._loading import Asgi3, Loaded, load
+from ._loading import Asgi3, Loaded, Wanted, load
 from ._log import log
 from ._own_files import tell_own_files
 from ._session.session import Session
@@ -44,7 +44,8 @@ def main(arguments: list[str]) -> int:
         try:
             if info.get("dev"):
                 unused.watch()
-            application = _hosted(load(arguments[0]), dev=bool(info.get("dev")))
+            wanted = Wanted(interface=info.get("interface", "auto"), factory="factory" in info)
+            application = _hosted(load(arguments[0], wanted), dev=bool(info.get("dev")))
             session.opens_early = application.opens_early
             still_wanted(link, session)
             # What was loaded lives as long as the worker: the collector need not look at it again.

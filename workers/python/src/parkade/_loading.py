@@ -1,10 +1,13 @@
-"""Loads the application that TARGET names: `module:name`, `module` or `path/to/file.py`. The default name is `app`."""
+"""Loads the application that TARGET names: `module:name`, `module`, `path/to/file.py`, or the `manage.py` of a Django
+project. The default name is `app`.
+"""
 
 from __future__ import annotations
 
 import difflib
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 from dataclasses import dataclass
@@ -13,7 +16,7 @@ from types import ModuleType
 from typing import Any, TypeAlias, cast
 
 from ._app import App
-from ._hosting.interfaces import AsgiCallable, WsgiCallable, is_asgi, is_asgi_2, is_wsgi
+from ._hosting.interfaces import AsgiCallable, WsgiCallable, is_asgi, is_asgi_2, is_factory, is_wsgi
 from ._log import format_error
 from ._suggestions import for_call, for_import
 from ._validation.annotations import article_of
@@ -27,16 +30,38 @@ class Asgi3:
     application: AsgiCallable
 
 
+DJANGO_FILE = "manage.py"
+
 Loaded: TypeAlias = App | WsgiCallable | Asgi3
 
 
-def load(target: str) -> Loaded:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the operator says of the application."""
+
+    interface: str = "auto"
+    """`native`, `wsgi` or `asgi`; `auto`: the application itself shows it."""
+    factory: bool = False
+    """The target names a function without parameters, which returns the application."""
+
+
+def load(target: str, wanted: Wanted = Wanted()) -> Loaded:
     """Imports the target; the folder of the file, or else the working directory, comes first on `sys.path`. Without a
     name, an application of ASGI or WSGI may also be called `application`.
 
     Raises `LoadError`, with the traceback of the application's own frames when its code raised.
     """
+    named, found = _found(target, wanted)
+    if wanted.factory:
+        named, found = f"what {named}() returns", _made(named, found)
+    return _as_interface(named, found, wanted)
+
+
+def _found(target: str, wanted: Wanted) -> tuple[str, Any]:
+    """What the target names, and how an error calls it."""
     place, name = _split(target)
+    if Path(place).name == DJANGO_FILE and ":" not in target:
+        return _found_in_django(Path(place), wanted)
     module = _import_file(Path(place)) if _is_path(place) else _import_module(place)
     found: Any = module
     if ":" not in target and not _has(module, name) and callable(getattr(module, "application", None)):
@@ -45,19 +70,72 @@ def load(target: str) -> Loaded:
         if not _has(found, part):
             raise LoadError(f"{place} has no {part!r}{_nearest(part, found)}")
         found = getattr(found, part)
+    return f"{place}:{name}", found
+
+
+def _found_in_django(manage_file: Path, wanted: Wanted) -> tuple[str, Any]:
+    from ._hosting import django_project  # others need not import it
+
+    if not manage_file.is_file():
+        raise LoadError(f"there is no file {manage_file.resolve()}")
+    _put_first(manage_file.resolve().parent)
+    try:
+        return django_project.application(manage_file, wants_asgi=wanted.interface == "asgi")
+    except LoadError:
+        raise
+    except BaseException as error:  # the project's settings and modules are code
+        raise LoadError(_told(error)) from error
+
+
+def _made(named: str, factory: Any) -> Any:
+    if not callable(factory):
+        raise LoadError(f"{named} is {article_of(type(factory).__name__)}, not a function: leave --factory out")
+    if not is_factory(factory):
+        raise LoadError(
+            f"{named} cannot be called without arguments: --factory is for a function that returns the application"
+        )
+    try:
+        made = factory()
+    except BaseException as error:  # the function is the application's code
+        raise LoadError(_told(error)) from error
+    if inspect.iscoroutine(made):
+        made.close()
+        raise LoadError(f"{named} is an async def: a factory is called before there is an event loop, so write a def")
+    return made
+
+
+def _as_interface(named: str, found: Any, wanted: Wanted) -> Loaded:
+    if wanted.interface == "auto":
+        return _detected(named, found)
+    if wanted.interface == "native":
+        if isinstance(found, App):
+            return found
+        raise LoadError(f"{named} is {article_of(type(found).__name__)}, not a parkade.App, as --interface native says")
+    if isinstance(found, App) or not callable(found):
+        kind = article_of(type(found).__name__)
+        raise LoadError(f"{named} is {kind}, not an application of {wanted.interface.upper()}, as --interface says")
+    return Asgi3(found) if wanted.interface == "asgi" else cast(WsgiCallable, found)
+
+
+def _detected(named: str, found: Any) -> Loaded:
     if isinstance(found, App):
         return found
     if is_asgi(found):
         return Asgi3(found)
     if is_wsgi(found):
         return cast(WsgiCallable, found)
+    if is_factory(found):
+        raise LoadError(
+            f"{named} is called without arguments: if it returns the application, add --factory (in parkade.toml: "
+            "factory = true)"
+        )
     if is_asgi_2(found):
         raise LoadError(
-            f"{place}:{name} is called with a scope alone, as in ASGI 2: Parkade runs ASGI 3, which is one callable "
+            f"{named} is called with a scope alone, as in ASGI 2: Parkade runs ASGI 3, which is one callable "
             "(scope, receive, send). asgiref.compatibility.guarantee_single_callable makes one of it"
         )
     kind = article_of(type(found).__name__)
-    raise LoadError(f"{place}:{name} is {kind}, neither a parkade.App nor an application of ASGI or WSGI")
+    raise LoadError(f"{named} is {kind}, neither a parkade.App nor an application of ASGI or WSGI")
 
 
 def _split(target: str) -> tuple[str, str]:

@@ -27,6 +27,10 @@ pub struct Launch {
     pub python: PathBuf,
     /// What the worker loads: `module:name` or a path to a file.
     pub target: String,
+    /// What the application is written for, if the operator says so.
+    pub interface: Option<&'static str>,
+    /// The target is a function that returns the application.
+    pub is_factory: bool,
     /// Plain functions that run at the same time, in addition to an event loop.
     pub threads: u32,
     /// Errors are shown to clients.

@@ -67,6 +67,8 @@ fn launch(scenario: &str) -> Launch {
     Launch {
         python: PathBuf::from("python3"),
         target: scenario.to_owned(),
+        interface: None,
+        is_factory: false,
         threads: 1,
         dev: false,
         directory: Some(PathBuf::from(fake)),

@@ -53,9 +53,11 @@ impl Worker {
         let (process, ends) = Process::start(launch, starter, id, post)?;
         let mut link = Link::new(ends, registry, token)?;
         let threads = launch.threads.to_string();
-        let info = [("core", launch.core_version), ("target", &launch.target), ("threads", &threads), ("dev", "true")];
-        let info = if launch.dev { &info[..] } else { &info[..3] };
-        let session = Session::new(id, info, &mut link.unsent);
+        let mut info = vec![("core", launch.core_version), ("target", &launch.target), ("threads", &threads)];
+        info.extend(launch.interface.map(|interface| ("interface", interface)));
+        info.extend(launch.is_factory.then_some(("factory", "true")));
+        info.extend(launch.dev.then_some(("dev", "true")));
+        let session = Session::new(id, &info, &mut link.unsent);
         link.flush(registry);
         let link = Some(link);
         Ok(Self { id, process, session, link, expected_to_exit: false, violation: None, end: End::default() })

@@ -33,6 +33,11 @@ def is_wsgi(found: object) -> bool:
     return callable(found) and not isinstance(found, type) and _takes(found, 2)
 
 
+def is_factory(found: object) -> bool:
+    """Whether it can be called without arguments, and not with those of an application."""
+    return callable(found) and _takes(found, 0) and not _takes(found, 2) and not _takes(found, 3)
+
+
 def _is_coroutine_function(found: Any) -> bool:
     while isinstance(found, functools.partial):
         found = found.func
