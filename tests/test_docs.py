@@ -57,6 +57,16 @@ def test_every_flag_that_a_document_names_exists() -> None:
     assert {(name, flag) for name, flag in told if flag not in known} == set()
 
 
+def test_every_option_of_another_server_leads_to_a_flag_that_exists() -> None:
+    """In the tables of `migrate.md`, the right column is ours."""
+    known = set(re.findall(r"--[a-z][a-z-]+", run("serve", "--help").stdout))
+    rows = [line.split("|") for line in (ROOT / "docs" / "migrate.md").read_text().splitlines() if line.startswith("|")]
+    assert len(rows) > 100
+    told = {flag for row in rows for flag in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", row[2])}
+    assert len(told) > 30
+    assert told - known == set()
+
+
 def commands(console: str) -> Iterator[tuple[str, str]]:
     """The command after each `$`, and its output below it."""
     for part in re.split(r"^\$ ", console, flags=re.MULTILINE)[1:]:
