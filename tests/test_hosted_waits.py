@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,10 @@ def parked(server: Server, target: str, *fields: str, body: bytes = b"hello") ->
     server.until_parked(1)
     publish(server, body)
     return client.answer()
+
+
+def waits_for_second(status: Any) -> bool:
+    return any(channel["name"] == "second" and channel["next"] for channel in status["channels"]["busiest"])
 
 
 # What is parked
@@ -92,7 +97,7 @@ def test_headers_are_kept_from_one_wait_to_the_next(server: Server) -> None:
     (client,) = server.waiting("/wait/again", 1)
     server.until_parked(1)
     publish(server, b"first")
-    server.until(lambda status: any(channel["name"] == "second" for channel in status["channels"]["busiest"]))
+    server.until(waits_for_second)
     publish(server, b"more", channel="second")
     answer = client.answer()
     assert (answer.text, answer["x-marked"]) == ("<h1>first</h1>more", "yes")
@@ -102,6 +107,52 @@ def test_a_function_that_fails_is_a_fault_and_the_headers_are_kept(server: Serve
     answer = parked(server, "/wait/fails")
     assert (answer.status, answer["x-marked"]) == (500, "yes")
     server.until_logged("a mistake after the wait")
+
+
+FOREIGN = ["parked_flask", "parked_django", "parked_starlette", "parked_quart"]
+"""Those whose functions may return a response of the framework."""
+
+
+def test_a_function_returns_a_response_of_the_framework(server: Server, site: str) -> None:
+    if site not in FOREIGN:
+        return
+    answer = parked(server, "/foreign")
+    assert (answer.status, answer.text, answer["x-mine"], answer["x-marked"]) == (203, "mine hello", "yes", "yes")
+    assert any(cookie.startswith("mine=1") for cookie in answer.all("set-cookie"))
+
+
+def test_a_function_returns_a_streamed_response(server: Server, site: str) -> None:
+    if site not in ("parked_django", "parked_starlette"):
+        return
+    assert parked(server, "/streamed").text.split() == [str(number) for number in range(50_000)]
+
+
+def test_a_function_parks(server: Server) -> None:
+    (client,) = server.waiting("/wait/parks_again", 1)
+    server.until_parked(1)
+    publish(server)
+    server.until(waits_for_second)
+    publish(server, b"more", channel="second")
+    answer = client.answer()
+    assert (answer.text, answer["x-marked"]) == ("more", "yes")
+
+
+def test_a_wait_that_a_failing_function_leaves_behind_is_nobodys(server: Server) -> None:
+    assert parked(server, "/wait/parks_and_fails").status == 500
+    assert server.get("/wait/timer").text == "time is up"
+
+
+def test_requests_of_http_2_and_head_are_parked(server: Server, site: str) -> None:
+    with server.connect2() as client:
+        stream = client.ask("GET", "/wait/next")
+        server.until_parked(1)
+        publish(server)
+        answer = client.answer(stream)
+    assert (answer.text, answer["x-marked"]) == ("hello", "yes")
+    if site in ("parked_fastapi", "parked_litestar"):
+        return  # they have no HEAD for a route of GET
+    with server.connect() as client1:
+        assert client1.ask("HEAD", "/wait/timer").answer(head=True).status == 200
 
 
 def test_a_stream_is_streamed(server: Server) -> None:
@@ -239,6 +290,47 @@ def test_flask_has_its_contexts_after_a_wait(serve: Serve) -> None:
     answer = parked(server, "/template", f"Cookie: {cookie}")
     assert (answer.text, answer["content-type"]) == ("hello /visits /template 1", "text/html; charset=utf-8")
 
+
+def test_an_error_handler_of_flask_answers_after_a_wait(serve: Serve) -> None:
+    assert parked(serve("parked_flask", workers=1), "/aborts").status == 418
+
+
+def test_an_app_has_the_jobs_of_what_it_imports_and_too_late_is_refused(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "its_jobs.py").write_text(ITS_JOBS)
+    (tmp_path / "late_jobs.py").write_text("from parkade.jobs import Jobs\nJobs()\n")
+    (tmp_path / "main.py").write_text(NATIVE)
+    server = serve(tmp_path / "main.py")
+    assert server.get("/work").text == "worked"
+    assert server.get("/late").status == 500
+    server.until_logged("the worker has told the server its jobs already")
+
+
+ITS_JOBS = """
+from parkade.jobs import Jobs
+jobs = Jobs()
+
+@jobs.job
+def work() -> str:
+    return "worked"
+"""
+
+NATIVE = """
+from its_jobs import work
+from parkade import App
+app = App()
+
+@app.get("/work")
+def do():
+    return work.enqueue().result(timeout=20)
+
+@app.get("/late")
+def late():
+    import late_jobs
+
+@app.get("/hola/{name}")
+def hola(name: str):
+    return f"Hola {name}"
+"""
 
 SCRIPT = """
 import sys

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.urls import path
 from parked_waits import WAITS, write_after, write_async, write_log
 
-from parkade import channel, park
+from parkade import Message, channel, park
 
 
 def mark(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
@@ -48,6 +48,24 @@ def own(request: HttpRequest) -> HttpResponse:
     return park(channel("news").next(timeout=20), HttpResponse(status=201, headers={"x-own": "yes"}))  # type: ignore[no-any-return]
 
 
+def foreign(request: HttpRequest) -> HttpResponse:
+    return park(channel("news").next(timeout=20).then(own_response))  # type: ignore[no-any-return]
+
+
+def own_response(message: Message | None) -> HttpResponse:
+    response = HttpResponse(f"mine {message.text if message else ''}", status=203, headers={"x-mine": "yes"})
+    response.set_cookie("mine", "1")
+    return response
+
+
+def streamed(request: HttpRequest) -> HttpResponse:
+    return park(channel("news").next(timeout=20).then(streamed_response))  # type: ignore[no-any-return]
+
+
+def streamed_response(message: Message | None) -> StreamingHttpResponse:
+    return StreamingHttpResponse(f"{number}\n" for number in range(50_000))
+
+
 def publish(request: HttpRequest, name: str) -> HttpResponse:
     channel(name).publish(request.body.decode())
     return HttpResponse("published")
@@ -65,6 +83,8 @@ urlpatterns = [
     path("awaited", awaited),
     path("visits", visits),
     path("own", own),
+    path("foreign", foreign),
+    path("streamed", streamed),
     path("publish/<str:name>", publish),
     path("publish_in_thread/<str:name>", publish),
     path("enqueue/<str:kind>", enqueue),

@@ -4,7 +4,7 @@ import gzip
 import threading
 from typing import Any
 
-from flask import Flask, Response, request, session, url_for
+from flask import Flask, Response, abort, request, session, url_for
 from parked_waits import WAITS, write_after, write_async, write_log
 
 from parkade import Message, channel, park
@@ -52,6 +52,26 @@ def own() -> Any:
 @app.get("/template")
 def template() -> Any:
     return park(channel("news").next(timeout=20).then(page))
+
+
+@app.get("/foreign")
+def foreign() -> Any:
+    return park(channel("news").next(timeout=20).then(own_response))
+
+
+def own_response(message: Message | None) -> Response:
+    response = Response(f"mine {message.text if message else ''}", 203, {"x-mine": "yes"})
+    response.set_cookie("mine", "1")
+    return response
+
+
+@app.get("/aborts")
+def aborts() -> Any:
+    return park(channel("news").next(timeout=20).then(abort_after))
+
+
+def abort_after(message: Message | None) -> None:
+    abort(418)
 
 
 def page(message: Message | None) -> str:

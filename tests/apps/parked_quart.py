@@ -6,7 +6,7 @@ from parked_waits import WAITS, write_after, write_async, write_log
 from quart import Quart, Response, request, session
 from quart.utils import run_sync
 
-from parkade import channel, park
+from parkade import Message, channel, park
 
 app = Quart(__name__)
 app.secret_key = "of a test"
@@ -55,6 +55,17 @@ async def own() -> Any:
     response = Response(status=201)
     response.headers["x-own"] = "yes"
     return park(channel("news").next(timeout=20), response)
+
+
+@app.get("/foreign")
+async def foreign() -> Any:
+    return park(channel("news").next(timeout=20).then(own_response))
+
+
+async def own_response(message: Message | None) -> Response:
+    response = Response(f"mine {message.text if message else ''}", 203, {"x-mine": "yes"})
+    response.set_cookie("mine", "1")
+    return response
 
 
 @app.post("/publish/<name>")

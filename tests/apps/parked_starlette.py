@@ -8,10 +8,10 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from parkade import channel, park
+from parkade import Message, channel, park
 
 
 class Marking(BaseHTTPMiddleware):
@@ -53,6 +53,24 @@ async def own(request: Request) -> Response:
     return park(channel("news").next(timeout=20), response)  # type: ignore[no-any-return]
 
 
+async def foreign(request: Request) -> Response:
+    return park(channel("news").next(timeout=20).then(own_response))  # type: ignore[no-any-return]
+
+
+async def own_response(message: Message | None) -> Response:
+    response = PlainTextResponse(f"mine {message.text if message else ''}", 203, {"x-mine": "yes"})
+    response.set_cookie("mine", "1")
+    return response
+
+
+async def streamed(request: Request) -> Response:
+    return park(channel("news").next(timeout=20).then(streamed_response))  # type: ignore[no-any-return]
+
+
+async def streamed_response(message: Message | None) -> Response:
+    return StreamingResponse(f"{number}\n" for number in range(50_000))
+
+
 async def publish(request: Request) -> Response:
     channel(request.path_params["name"]).publish((await request.body()).decode())
     return PlainTextResponse("published")
@@ -77,6 +95,8 @@ app = Starlette(
         Route("/awaited", awaited),
         Route("/visits", visits),
         Route("/own", own),
+        Route("/foreign", foreign),
+        Route("/streamed", streamed),
         Route("/publish/{name}", publish, methods=["POST"]),
         Route("/publish_in_thread/{name}", publish_later, methods=["POST"]),
         Route("/enqueue/{kind}", enqueue, methods=["POST"]),

@@ -58,7 +58,19 @@ def again(message: Message | None) -> Wait[Any]:
     return channel("second").next(timeout=20).then(render, title=message.text if message else "")
 
 
+def parks_again(message: Message | None) -> Any:
+    """A response of `park` stands for its wait here, too."""
+    return parkade.park(channel("second").next(timeout=20))
+
+
+def parks_and_fails(message: Message | None) -> Any:
+    parkade.park(channel("second").next(timeout=20))
+    raise ValueError("a mistake after park")
+
+
 WAITS = {
+    "parks_again": lambda: channel("news").next(timeout=20).then(parks_again),
+    "parks_and_fails": lambda: channel("news").next(timeout=20).then(parks_and_fails),
     "next": lambda: channel("news").next(timeout=20),
     "short": lambda: channel("news").next(timeout=0.05),
     "stream": lambda: channel("news").stream(),

@@ -12,6 +12,7 @@ from .._link import port
 from .._link.answers import Answer, Coming, Deferred, Plain
 from ..errors import WaitError
 from .frameworks import Framework
+from .park import parked
 
 
 def within(framework: Framework, run: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,13 +47,25 @@ def blocking(framework: Framework, run: Callable[..., Any]) -> Callable[..., Ans
 
 
 def _call(framework: Framework, run: Callable[[], Answer]) -> Answer:
-    with framework.context():
-        return run()
+    try:
+        with framework.context():
+            return run()
+    finally:
+        _forget_parked()
 
 
 async def _call_async(framework: Framework, begin: Callable[[], Coming]) -> Answer:
-    with framework.context():
-        return await begin()
+    try:
+        with framework.context():
+            return await begin()
+    finally:
+        _forget_parked()
+
+
+def _forget_parked() -> None:
+    """A function that calls `park` and then raises, or a job that calls it, leaves the wait behind."""
+    if parked:
+        parked.pop(port.stream(), None)
 
 
 async def _without_waits(coming: Coming) -> Answer:
