@@ -10,6 +10,7 @@ import sys
 from functools import partial
 
 from ._app import App
+from ._handling.adoption import adopt
 from ._handling.handling import Handling
 from ._link import blocking, concurrent, process, records
 from ._link.answers import Application
@@ -68,10 +69,8 @@ def main(arguments: list[str]) -> int:
 
 def _hosted(loaded: Loaded, dev: bool) -> Application:
     """What a link runs. What no application needs is not imported."""
-    from ._hosting.own_part import adopt_jobs
-
     if isinstance(loaded, App):
-        adopt_jobs(loaded)
+        adopt(loaded)
         return Handling(loaded, dev)
     if isinstance(loaded, Asgi3):
         from ._hosting.asgi import Asgi

@@ -8,24 +8,13 @@ from importlib import import_module
 import msgspec
 
 from .._app import App
+from .._handling.adoption import adopt
 from .._handling.handling import Handling
 from .._log import format_error
-from .._waits.histories import limited_histories
 from .._wire.ready import Application as ReadyApplication
-from ..errors import LoadError, SignatureError
-from ..jobs._jobs import all_jobs, close_all
+from ..errors import LoadError
+from ..jobs._jobs import all_jobs
 from .frameworks import Framework
-
-
-def adopt_jobs(app: App) -> None:
-    """Gives the application every `Jobs` that was made while it was imported. Raises `LoadError`."""
-    try:
-        for jobs in all_jobs():
-            app._adopt(jobs)
-        app._channels += limited_histories()
-    except SignatureError as error:
-        raise LoadError(str(error)) from error
-    close_all()
 
 
 def own_part(dev: bool, framework: Framework) -> Handling:
@@ -36,7 +25,7 @@ def own_part(dev: bool, framework: Framework) -> Handling:
         raise LoadError("jobs have one path: give it to one Jobs() alone")
     app = App(jobs_path=None)
     app._jobs_pattern = paths[0] if paths else None
-    adopt_jobs(app)
+    adopt(app)
     return Handling(app, dev, concurrent=True, calling=framework)
 
 
