@@ -8,6 +8,7 @@ use AnyEvent::Socket;
 
 my $text  = ['Content-Type', 'text/plain'];
 my $ticks = 0;
+my @held;
 
 # `our`: no function keeps them.
 our $tick = AnyEvent->timer(after => 0, interval => 0.01, cb => sub { $ticks++ });
@@ -34,6 +35,14 @@ my %pages = (
             my $timer;
             $timer = AnyEvent->timer(after => $seconds, cb => sub { undef $timer; $respond->([200, $text, ["after $seconds"]]) });
         };
+    },
+    hold => sub {
+        return sub { push @held, $_[0] };
+    },
+    release => sub {
+        my $count = my @answered = splice @held;
+        our $soon = AnyEvent->timer(after => 0.01, cb => sub { $_->([200, $text, ['released']]) for splice @answered });
+        return [200, $text, [$count]];
     },
     counted => sub {
         return sub {
