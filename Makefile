@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+ACCELERATOR := workers/python/accelerator
 PYTHON_SOURCES := $(shell find workers/python/src -name '*.py')
 
 .DEFAULT_GOAL := help
@@ -25,10 +26,11 @@ $(VENV)/.tools: $(BIN)/python tests/requirements.txt requirements-dev.txt tests/
 	touch $@
 
 # The binary and the package, where `pip install` would put them; the package is linked, so that it is always the one of this checkout.
-$(VENV)/.parkade: $(BIN)/python $(RUST_SOURCES) pyproject.toml
+$(VENV)/.parkade: $(BIN)/python $(RUST_SOURCES) $(ACCELERATOR)/accelerator.c $(ACCELERATOR)/build.sh pyproject.toml
 	@command -v cargo > /dev/null || { echo "A stable Rust toolchain is needed: see https://rustup.rs"; exit 1; }
 	$(BIN)/python -m pip install --quiet 'maturin>=1.9,<2' 'msgspec>=0.19' 'uvloop>=0.20'
 	cargo build --release --locked
+	$(ACCELERATOR)/build.sh $(BIN)/python
 	ln -sf ../../target/release/parkade $(BIN)/parkade
 	echo "$(CURDIR)/workers/python/src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/parkade.pth"
 	touch $@
@@ -44,6 +46,7 @@ test: setup ## Run every test: what CI runs
 	$(BIN)/python -m pytest -q workers/python/tests
 	cd workers/perl && prove -l t
 	$(BIN)/python -m pytest -q -n 3 tests
+	PARKADE_ACCELERATOR=0 $(BIN)/python -m pytest -q -n 3 tests/test_wsgi.py tests/test_asgi.py tests/test_hosted_uploads.py
 
 check: setup ## The quick loop: format, lints, types, unit tests; then what the structure measures
 	cargo fmt --all --check

@@ -10,6 +10,14 @@ declare -A PLATFORMS=(
     [x86_64-unknown-linux-musl]=musllinux_1_2
     [aarch64-unknown-linux-musl]=musllinux_1_2
 )
+# The same platforms, as zig names them.
+declare -A COMPILERS=(
+    [x86_64-unknown-linux-gnu]=x86_64-linux-gnu.2.28
+    [aarch64-unknown-linux-gnu]=aarch64-linux-gnu.2.28
+    [x86_64-unknown-linux-musl]=x86_64-linux-musl
+    [aarch64-unknown-linux-musl]=aarch64-linux-musl
+)
+ACCELERATOR=workers/python/src/parkade/_accelerator.abi3.so
 TARGETS=("$@")
 [ $# -gt 0 ] || TARGETS=(x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
 
@@ -19,11 +27,17 @@ $TOOLS/bin/python -m pip install --quiet --upgrade pip -r packaging/requirements
 export PATH="$PWD/$TOOLS/bin:$PATH"
 
 rm -rf dist
+kept=$(mktemp -d)
+[ ! -e $ACCELERATOR ] || cp -p $ACCELERATOR "$kept/"  # that of this machine, which the checkout runs with
+trap 'rm -f $ACCELERATOR; cp -p "$kept"/* "$(dirname $ACCELERATOR)/" 2> /dev/null; rm -rf "$kept"' EXIT
 for target in "${TARGETS[@]}"; do
     platform=${PLATFORMS[$target]:-}
     [ -n "$platform" ] || { echo "$target is not a target: ${!PLATFORMS[*]}" >&2; exit 2; }
     echo "$target: building, which takes several minutes"
     rustup target add "$target"
+    CC="$PWD/$TOOLS/bin/python -m ziglang cc -target ${COMPILERS[$target]}" CFLAGS=-Wl,-s \
+        workers/python/accelerator/build.sh "${PYTHON:-python3}"
+    [ -e $ACCELERATOR ] || { echo "a wheel contains the accelerator: Python's headers are needed (python3-dev)" >&2; exit 1; }
     # These builds share no folder with `make setup`, because compilers and flags are different.
     maturin build --release --locked --zig --target "$target" --compatibility "$platform" --target-dir target/wheels --out dist
 done

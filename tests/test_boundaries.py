@@ -29,6 +29,7 @@ PYTHON_ORDER = [
     "_limits",
     "_origin",
     "_suggestions",
+    "_compiled",
     "_wire",
     "_session",
     "_link",

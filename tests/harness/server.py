@@ -41,7 +41,11 @@ USUAL = {"bind": "127.0.0.1:0", "workers": 1, "job_workers": 1, "grace": "2s"}
 
 def clean_environment(**more: str) -> dict[str, str]:
     """Without settings of the user who runs the tests."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith(("PARKADE_", "LISTEN_"))}
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "PARKADE_ACCELERATOR" or not name.startswith(("PARKADE_", "LISTEN_"))
+    }
     return ours | {"PYTHONDONTWRITEBYTECODE": "1"} | more
 
 

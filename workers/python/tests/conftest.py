@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from parkade._compiled import NAMES, VARIABLE, accelerator, state
 from parkade._wire import frames as f
 from parkade._wire.codec import FROM_WORKER, read
 
@@ -176,3 +177,15 @@ def core(tmp_path: Path) -> Iterator[StartCore]:
         if one.process.poll() is None:
             one.process.kill()
         one.process.communicate()
+
+
+@pytest.fixture(params=["compiled", "python"])
+def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test runs with the accelerator and without it, here and in workers."""
+    if request.param == "compiled":
+        if state != "used":
+            pytest.skip(f"the accelerator is {state}")
+        return
+    monkeypatch.setenv(VARIABLE, "0")
+    for name in NAMES:
+        monkeypatch.setattr(accelerator, name, lambda *arguments: None)

@@ -14,6 +14,8 @@ from parkade._hosting.scope import scope_of
 from parkade._hosting.shutdown import Shutdown
 from parkade._wire import payloads as p
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 
 async def asgi(scope: Any, receive: Any, send: Any) -> None: ...
 

@@ -11,6 +11,8 @@ from conftest import Core, StartCore
 from parkade._limits import INLINE_MAX, WINDOW
 from parkade._wire import frames as f
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 WSGI = """
 def application(environ, start_response):
     path, body = environ["PATH_INFO"], environ["wsgi.input"]

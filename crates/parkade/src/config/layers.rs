@@ -13,8 +13,9 @@ use clap::{Arg, Command};
 
 use super::nearest::advice;
 
-/// Kubernetes and Docker set these for a service that is called `parkade`.
-const FOREIGN_VARIABLES: [&str; 4] = ["PARKADE_SERVICE_", "PARKADE_PORT_", "PARKADE_PORT=", "PARKADE_INJECT_"];
+/// Kubernetes and Docker set these for a service that is called `parkade`; workers read the last one.
+const FOREIGN_VARIABLES: [&str; 5] =
+    ["PARKADE_SERVICE_", "PARKADE_PORT_", "PARKADE_PORT=", "PARKADE_INJECT_", "PARKADE_ACCELERATOR="];
 
 /// Values for flags that were not given, each with its source.
 #[derive(Debug, Default)]

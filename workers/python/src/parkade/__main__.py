@@ -5,11 +5,13 @@ it is the command `parkade`.
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import sys
 from functools import partial
 
 from ._app import App
+from ._compiled import state as accelerator_state
 from ._handling.adoption import adopt
 from ._handling.handling import Handling
 from ._link import blocking, concurrent, process, records
@@ -50,6 +52,7 @@ def main(arguments: list[str]) -> int:
             session.opens_early = application.opens_early
             still_wanted(link, session)
             # What was loaded lives as long as the worker: the collector need not look at it again.
+            logging.getLogger("parkade").debug("the compiled accelerator is %s", accelerator_state)
             gc.collect()
             gc.freeze()
             threads = int(info.get("threads", 1))

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import Any, cast
 
+from .._compiled import accelerator
 from .._limits import INLINE_MAX
 from .._link.answers import FAULTS, Chunks, Streamed
 from .._link.concurrent import Concurrent
@@ -73,7 +74,7 @@ class AsgiResponse:
         if self._request.end is LEFT:
             raise Disconnected("the client has left, or the deadline has passed")
         if phase is _NEW and kind == "http.response.start":
-            self._head = _head_of(message)
+            self._head = accelerator.asgi_head(message) or _head_of(message)
             self._phase = _STARTED
             if parked and (wait := parked_with(self._exchange.stream, self._head[1])) is not None:
                 self._phase, self._wait = _PARKING, wait

@@ -6,6 +6,7 @@ import io
 import sys
 from typing import Any, Protocol
 
+from .._compiled import accelerator
 from .._requests.percent import percent_decode
 from .._wire import payloads as p
 from .authority import server_of
@@ -30,7 +31,9 @@ def environ_of(raw: p.Request, head: p.RequestHead, source: BodySource) -> dict[
     applications read nothing without `CONTENT_LENGTH`. Raises `BodyCutOff` then.
     """
     body = raw.body
-    fields = _fields(p.read_headers(head.headers))
+    fields = accelerator.wsgi_fields(head.headers)
+    if fields is None:
+        fields = _fields(p.read_headers(head.headers))
     name, port = server_of(fields.get("HTTP_HOST", ""), head.scheme)
     if body is None and "CONTENT_LENGTH" not in fields:
         body = b"".join(iter(source.read_body, b""))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Protocol, TypeAlias
 
+from .._compiled import accelerator
 from .._limits import INLINE_MAX
 from .._link.answers import Answer, Sent
 from .._waits.wait import Wait
@@ -58,7 +59,7 @@ class Sending:
                 exc_info = None  # no cycle of this frame and its traceback
         elif self._head is not None:
             raise InvalidResult("start_response was called a second time, without exc_info")
-        self._head = _status_of(status), _flat(headers)
+        self._head = accelerator.wsgi_head(status, headers) or (_status_of(status), _flat(headers))
         return self.send
 
     def send(self, piece: bytes) -> None:
