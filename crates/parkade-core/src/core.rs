@@ -54,6 +54,9 @@ impl Core {
     pub fn handle(&mut self, now: Moment, event: Event, effects: &mut Vec<Effect>) {
         match event {
             Event::Pressure(event) => self.press(now, event, effects),
+            Event::BodyProgressed { request } => {
+                self.within(now, effects, |requests, with| requests.feed(with.cx, request));
+            }
             Event::JobsReady { after: None } if self.jobs.pull.is_hinted() => {}
             event => self.within(now, effects, |requests, with| take(requests, with, event)),
         }
@@ -294,8 +297,8 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
             }
         }
         Event::Pong { worker, token } => with.fleet.workers.pong(with.cx, worker, token),
-        // `Core::press` has these.
-        Event::Pressure(_) => {}
+        // `Core::handle` has these.
+        Event::Pressure(_) | Event::BodyProgressed { .. } => {}
         Event::Measured { worker, resident_bytes } => with.fleet.workers.measure(with.cx, worker, resident_bytes),
         Event::Answered { worker, request, payload, whole } => {
             requests.frame(with, worker, request, Happening::Answered(payload, whole));

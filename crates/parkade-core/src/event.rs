@@ -19,6 +19,8 @@ pub enum Event {
     Arrived { request: RequestId, destination: Destination },
     /// The answer to [`ServerEffect::LookUpRoute`](crate::ServerEffect::LookUpRoute): this is where the request goes now.
     RouteFound { request: RequestId, destination: Destination },
+    /// More of the body of a request has arrived, which its code reads while it arrives.
+    BodyProgressed { request: RequestId },
     /// The client of a request that has not ended has gone.
     Left { request: RequestId },
     /// An operator ends a request.

@@ -17,6 +17,8 @@ pub struct Application {
     pub threads: u32,
     /// Requests that match no route go to the worker nevertheless, with route nil.
     pub fallback: bool,
+    /// How these get their bodies.
+    pub fallback_body: RequestBody,
     /// Numbered by their place.
     pub routes: Vec<Route>,
     /// Histories by channel name, or by prefix with a `*` at its end; the longest match wins.
@@ -70,7 +72,18 @@ pub struct Route {
     /// The number of its policy for other origins. Checked: there is such a policy.
     pub cors: Option<u32>,
     pub kind: RouteKind,
+    pub body: RequestBody,
     pub origin: RouteOrigin,
+}
+
+/// How a worker gets the body of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RequestBody {
+    /// Whole: the core collects it first.
+    #[default]
+    Collected,
+    /// As it arrives, unless it is small. `bytes_max`: its limit; `None` is the operator's.
+    Streamed { bytes_max: Option<u64> },
 }
 
 /// What people are told about a route; nothing depends on it.

@@ -22,8 +22,8 @@ mod streams;
 mod wait;
 
 pub use application::{
-    Application, ChannelOptions, CorsPolicy, JobAccess, JobSpec, QueueOptions, RecurringSpec, Route, RouteKind,
-    RouteOrigin, When,
+    Application, ChannelOptions, CorsPolicy, JobAccess, JobSpec, QueueOptions, RecurringSpec, RequestBody, Route,
+    RouteKind, RouteOrigin, When,
 };
 pub use branches::Branches;
 pub use codec::{Decoder, Receive, encode};

@@ -194,6 +194,9 @@ pub struct HttpSettings {
     /// Maximum size of a request body; beyond it, 413
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
     pub body_limit: usize,
+    /// Maximum size of a request body that its application reads while it arrives, unless its route says otherwise; beyond it, 413 [default: that of --body-limit]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub stream_limit: Option<usize>,
     /// Maximum memory for the heads and bodies of all requests, including queued and incomplete ones; beyond it, 503
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "512MiB")]
     pub requests_limit: usize,

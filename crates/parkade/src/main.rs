@@ -2,6 +2,7 @@
 
 mod admin;
 mod application;
+mod body_rest;
 mod check;
 mod cli;
 mod clients;

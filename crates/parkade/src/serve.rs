@@ -25,7 +25,7 @@ use crate::files::Files;
 use crate::http::forwarded::{ForwardedFields, TrustedProxies};
 use crate::http::limits::HttpLimits;
 use crate::http::listen::HttpListener;
-use crate::http::{Http, Setup};
+use crate::http::{Http, Setup, StreamedBodies};
 use crate::jobs::Jobs;
 use crate::server::{About, EventLoop, Failed, Input, Parts, Server};
 use crate::store::{self, Store};
@@ -107,7 +107,11 @@ pub fn assemble(
     let settings = &application.settings;
     let descriptors = DescriptorBudget::new(descriptors(), descriptors_of_others(settings));
     let connections_count_max = settings.http.connections_limit.min(descriptors.connections_max());
-    let setup = Setup { limits: limits(settings, connections_count_max), trust: trust(&settings.listen) };
+    let setup = Setup {
+        limits: limits(settings, connections_count_max),
+        trust: trust(&settings.listen),
+        streamed: StreamedBodies::default(),
+    };
     let http = Http::new(listen(&settings.listen)?, setup, descriptors.clone())?;
     let about = About {
         target: application.target.clone(),
@@ -232,6 +236,7 @@ fn limits(settings: &ServerSettings, connection_count_max: usize) -> HttpLimits 
         head_bytes_max: http.header_limit,
         header_count_max: http.header_count,
         body_bytes_max: http.body_limit,
+        stream_bytes_max: http.stream_limit.unwrap_or(http.body_limit),
         requests_bytes_max: http.requests_limit,
         connection_count_max,
         head_time: http.header_timeout,

@@ -126,7 +126,7 @@ def test_whoever_reads_hears_that_the_client_has_left(worker: Core) -> None:
     assert "begun 1" in lines
     worker.send(f.CANCEL, stream, ["client_left"])
     assert "cut off: the client left in the middle of its request" in lines
-    assert worker.names(1) == [f"ERROR {stream}"]
+    assert worker.names(2) == [f"WINDOW {stream}", f"ERROR {stream}"]
     other = worker.request(None, body=b"abc", method="POST")
     assert answered(worker) == (other, b"3")
     assert not [line for line in worker.end()[1].splitlines() if "Traceback" in line], "it is nobody's fault"

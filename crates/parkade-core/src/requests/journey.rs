@@ -69,6 +69,14 @@ impl Journey {
         }
     }
 
+    /// The deadline of this spell counts from now.
+    pub fn restart_spell(&mut self, cx: &mut Context, request: RequestId) {
+        if self.alarm.is_some() {
+            self.silence(cx);
+            self.start_spell(cx, request);
+        }
+    }
+
     /// From now on, this spell may take so long. Another route may have another deadline; the spell began when it did.
     pub fn bound_spell(&mut self, cx: &mut Context, request: RequestId, patience: Patience) {
         let before = std::mem::replace(&mut self.patience, patience);

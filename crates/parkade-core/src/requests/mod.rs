@@ -174,6 +174,14 @@ impl Requests {
         }
     }
 
+    /// More of its body has arrived, as its code reads it. How slowly its client sends is not the code's fault, and has a
+    /// limit of its own; code that does not read gets no more, so its deadline passes.
+    pub fn feed(&mut self, cx: &mut Context, request: RequestId) {
+        if let Some(life) = self.lives.running_mut(request) {
+            life.journey.restart_spell(cx, request);
+        }
+    }
+
     /// Whatever this worker may begin by now has begun.
     pub fn begin_next(&mut self, cx: &mut Context, fleet: &mut Fleet, worker: WorkerId) {
         while let Some(run) = fleet.workers.begin_next(cx.now, worker) {

@@ -3,7 +3,7 @@
 use super::park::{headers, response, then, wait, wait_then};
 use super::read::Reader;
 use super::registered::{jobs, queue, recurring};
-use crate::application::{Application, ChannelOptions, CorsPolicy, Route, RouteKind, RouteOrigin};
+use crate::application::{Application, ChannelOptions, CorsPolicy, RequestBody, Route, RouteKind, RouteOrigin};
 use crate::error::PayloadFault;
 use crate::exchange::{Headers, Response};
 use crate::limits::THREADS_MAX;
@@ -11,7 +11,7 @@ use crate::wait::{ThenRequest, WaitRequest};
 
 pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFault> {
     let mut interface = None;
-    let (mut concurrent, mut threads, mut fallback) = (false, 1, false);
+    let (mut concurrent, mut threads, mut fallback, mut streams) = (false, 1, false, false);
     let (mut routes, mut channels) = (Vec::new(), Vec::new());
     let (mut told, mut queues, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
     let (mut added, mut cors, mut unmatched_cors) = (Headers::default(), Vec::new(), None);
@@ -21,6 +21,7 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
             "concurrent" => concurrent = reader.boolean("concurrent is a boolean")?,
             "threads" => threads = self::threads(reader)?,
             "fallback" => fallback = reader.boolean("fallback is a boolean")?,
+            "stream" => streams = reader.boolean("stream is a boolean")?,
             "routes" => routes = reader.list(route)?,
             "channels" => channels = reader.list(channel)?,
             "jobs" => told = jobs(reader)?,
@@ -46,6 +47,7 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
         concurrent,
         threads,
         fallback,
+        fallback_body: if streams { RequestBody::Streamed { bytes_max: None } } else { RequestBody::Collected },
         routes,
         channels,
         jobs: told,
@@ -116,6 +118,8 @@ struct Said {
     kind: Option<String>,
     deadline: Option<f64>,
     cors: Option<u32>,
+    streams: bool,
+    body_bytes_max: Option<u64>,
     answer: Option<Response>,
     wait: Option<WaitRequest>,
     then: Option<ThenRequest>,
@@ -131,6 +135,10 @@ fn route(reader: &mut Reader) -> Result<Route, PayloadFault> {
             "kind" => said.kind = Some(reader.text("kind is text")?.to_owned()),
             "deadline" => said.deadline = reader.optional(Reader::seconds)?,
             "cors" => said.cors = reader.optional(policy_number)?,
+            "stream" => said.streams = reader.boolean("stream is a boolean")?,
+            "body_limit" => {
+                said.body_bytes_max = reader.optional(|r| r.unsigned("body_limit is an integer"))?;
+            }
             "answer" => said.answer = reader.optional(response)?,
             "wait" => said.wait = reader.optional(wait)?,
             "then" => said.then = reader.optional(then)?,
@@ -152,6 +160,11 @@ impl Said {
             path: self.path.ok_or(PayloadFault::payload("path is missing"))?,
             deadline: self.deadline,
             cors: self.cors,
+            body: if self.streams {
+                RequestBody::Streamed { bytes_max: self.body_bytes_max }
+            } else {
+                RequestBody::Collected
+            },
             origin: self.origin,
             kind: match kind.as_str() {
                 "sync" => RouteKind::Sync,

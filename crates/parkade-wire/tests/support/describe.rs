@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use parkade_model::{Cursor, GroupEnd, Int8, Isolation, Parameter, Shape};
 use parkade_wire::{
-    Application, Begin, CallKind, CorsPolicy, FromCore, FromWorker, Headers, QueryRequest, RequestFrame, Response,
-    Route, RouteKind, ThenRequest, WaitOutcome, WaitRequest,
+    Application, Begin, CallKind, CorsPolicy, FromCore, FromWorker, Headers, QueryRequest, RequestBody, RequestFrame,
+    Response, Route, RouteKind, ThenRequest, WaitOutcome, WaitRequest,
 };
 use serde_json::{Value, json};
 
@@ -112,6 +112,9 @@ fn application(application: &Application) -> Value {
         "headers": headers(&application.headers),
         "cors": application.cors.iter().map(policy).collect::<Vec<_>>(),
     });
+    if application.fallback_body != RequestBody::Collected {
+        described["stream"] = json!(true);
+    }
     if let Some(number) = application.unmatched_cors {
         described["unmatched_cors"] = json!(number);
     }
@@ -145,6 +148,14 @@ fn route(route: &Route) -> Value {
         ("path", path),
         ("kind", json!(kind)),
         ("deadline", deadline),
+        ("stream", if route.body == RequestBody::Collected { Value::Null } else { json!(true) }),
+        (
+            "body_limit",
+            match route.body {
+                RequestBody::Collected => Value::Null,
+                RequestBody::Streamed { bytes_max } => json!(bytes_max),
+            },
+        ),
         ("cors", json!(route.cors)),
         ("answer", answer),
         ("wait", wait),

@@ -16,7 +16,7 @@ use crate::databases::Databases;
 use crate::files::Source;
 use crate::http::{Head, answer};
 use crate::queries::WorkRequest;
-use crate::routing::{self, HeldRoute, RouteError, RouteMatch, RouteSpec};
+use crate::routing::{self, BodyWay, HeldRoute, RouteBodies, RouteError, RouteMatch, RouteSpec};
 use crate::seconds::duration;
 use crate::statistics::{RouteName, RouteNames, RouteNumber};
 
@@ -89,7 +89,9 @@ impl Routes {
         let declared = Declared { headers, policies: application.cors, of_routes, unmatched }.checked()?;
         let routes: Result<Vec<_>, _> =
             application.routes.into_iter().map(|route| route_spec(route, databases, &mut self.names)).collect();
-        let table = self.tables.learn(application.fallback, routes?, |table| core.uses_table(table))?;
+        let (body, concurrent) = (application.fallback_body, application.concurrent);
+        let fallback = application.fallback.then_some(BodyWay { body, concurrent });
+        let table = self.tables.learn(fallback, routes?, |table| core.uses_table(table))?;
         self.surroundings.retain(|known| known.table() != table && self.tables.knows(known.table()));
         self.surroundings.extend(declared.map(|declared| declared(table)));
         Ok(table)
@@ -118,6 +120,11 @@ impl Routes {
 
     fn surroundings(&self, table: Option<TableId>) -> Option<&Surroundings> {
         self.surroundings.iter().find(|known| Some(known.table()) == table)
+    }
+
+    /// How requests of an application get their bodies; `None`: all of them whole.
+    pub fn bodies(&self, table: TableId) -> Option<RouteBodies> {
+        self.tables.bodies(table)
     }
 
     /// Where a new request goes.
@@ -228,7 +235,7 @@ fn route_spec(
     let deadline = route.deadline.map(|seconds| (seconds > 0.0).then(|| duration(seconds)));
     let numbers = numbers(&route.methods, &path, &route.origin, names);
     Ok((
-        RouteSpec { methods: route.methods, path, kind, deadline },
+        RouteSpec { methods: route.methods, path, kind, deadline, body: route.body },
         Ready { standing, query, file, numbers, added: adds },
     ))
 }

@@ -236,7 +236,15 @@ mod tests {
 
     fn route(method: &str, path: &str, kind: RouteKind, deadline: Option<f64>) -> Route {
         let origin = RouteOrigin::default();
-        Route { methods: vec![method.into()], path: path.into(), deadline, cors: None, kind, origin }
+        Route {
+            methods: vec![method.into()],
+            path: path.into(),
+            deadline,
+            cors: None,
+            kind,
+            body: parkade_wire::RequestBody::Collected,
+            origin,
+        }
     }
 
     fn told(name: &str, handler: &str, source: &str) -> RouteOrigin {
@@ -284,6 +292,7 @@ mod tests {
             concurrent: false,
             threads: 1,
             fallback: false,
+            fallback_body: parkade_wire::RequestBody::Collected,
             routes: vec![
                 Route {
                     origin: told("show", "shop.orders:show", "shop/orders.py:12"),

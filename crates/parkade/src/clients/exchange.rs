@@ -5,6 +5,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::body_rest::BodyRest;
 use bytes::Bytes;
 use parkade_files::{Asked, Conditions, Encodings};
 use parkade_model::{Correlation, Cursor, JobId, RequestId, Then, TraceParent};
@@ -188,6 +189,8 @@ impl WithJobs {
 pub struct Arrival {
     pub head: Head,
     pub body: Bytes,
+    /// Whether more of the body is arriving.
+    pub rest: BodyRest,
     /// Their share of the budget of all open requests, until this is dropped.
     pub share: Reservation,
     pub origin: RequestOrigin,
@@ -426,8 +429,9 @@ impl Arrival {
     }
 
     /// Its body as its worker gets it.
-    pub fn worker_body(&self) -> &Bytes {
-        self.guarded_job.as_ref().map_or(&self.body, |asked| &asked.arguments)
+    pub fn worker_body(&self) -> (&Bytes, BodyRest) {
+        let guarded = self.guarded_job.as_ref();
+        guarded.map_or((&self.body, self.rest), |asked| (&asked.arguments, BodyRest::Nothing))
     }
 
     pub fn note(&self) -> Note {

@@ -34,6 +34,8 @@ pub enum RequestFault {
     TargetTooLong,
     TooManyHeaders,
     BodyTooLarge,
+    /// The same for a body that its application reads while it arrives.
+    StreamTooLarge,
     RequestsFull,
     HeadTooSlow,
     BodyTooSlow,
@@ -52,7 +54,10 @@ impl RequestFault {
 
     /// Whether it met a limit that the operator can change.
     pub const fn is_about_a_limit(self) -> bool {
-        matches!(self, Self::BodyTooLarge | Self::HeadTooLarge | Self::TargetTooLong | Self::TooManyHeaders)
+        matches!(
+            self,
+            Self::BodyTooLarge | Self::StreamTooLarge | Self::HeadTooLarge | Self::TargetTooLong | Self::TooManyHeaders
+        )
     }
 
     /// What the client should change, with the limit that it has met and the setting's name, so that the operator finds it too.
@@ -97,6 +102,10 @@ impl RequestFault {
             }
             Self::TooManyHeaders => (431, "there are more header fields than this server allows"),
             Self::BodyTooLarge => (413, "the body is larger than this server allows"),
+            Self::StreamTooLarge => (
+                413,
+                "the body is larger than its route allows, or this server for routes that do not say (--stream-limit)",
+            ),
             Self::RequestsFull => (503, "the memory limit for requests is reached; try again"),
             Self::HeadTooSlow => (408, "the header block did not arrive in time"),
             Self::BodyTooSlow => (408, "the body did not arrive in time"),

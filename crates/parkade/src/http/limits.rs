@@ -11,6 +11,8 @@ pub struct HttpLimits {
     pub header_count_max: usize,
     /// 413
     pub body_bytes_max: usize,
+    /// The same for a body that its application reads while it arrives, unless its route says otherwise. 413
+    pub stream_bytes_max: usize,
     /// Heads and bodies of all open requests. 503 with `Retry-After`.
     pub requests_bytes_max: usize,
     /// Accepting pauses: the next client waits in the kernel's backlog.
@@ -28,6 +30,11 @@ pub struct HttpLimits {
 /// A body must also arrive at this average rate: otherwise a client that sends a byte now and then would hold its place
 /// for days. Then: 408.
 pub const BODY_BYTES_PER_SECOND_MIN: u64 = 500;
+
+/// A request whose application reads its body while it arrives is passed on when this much of it is there, or all of it:
+/// a slow client holds no worker for a small body. It is also the most that is read of such a body at a time, and each
+/// of them counts in the budget with this much in addition to what it was passed on with.
+pub const STREAMED_PIECE_BYTES: usize = 64 * 1024;
 
 /// A response must be read at this average rate: otherwise a client that reads a byte now and then would keep it for
 /// days. Then: the connection, or the HTTP/2 stream, is reset. This does not apply to events: their backlog is bounded,
@@ -128,6 +135,10 @@ pub const H2_PENDING_RESET_COUNT_MAX: usize = 32;
 /// HTTP/2: bytes of a response that are ready to be written for one stream. With complete responses (64 KiB each) and the windows of streamed
 /// ones (256 KiB) this bounds the memory of one connection: 16 MiB of complete responses, 100 MiB if all are streamed.
 pub const H2_SEND_BYTES_MAX: usize = 64 * 1024;
+
+/// HTTP/2: bytes of a request body that its client may send before they are read. All streams of a connection together
+/// may have 1 MiB: bodies that nobody reads hold up the others of their connection when there are four. Then: the client waits.
+pub const H2_RECEIVE_BYTES_MAX: u32 = 256 * 1024;
 
 /// HTTP/2: a response is sent in pieces of this size: that of a frame, unless the client allows larger ones.
 pub const H2_CUT_BYTES_MAX: usize = 16 * 1024;

@@ -20,6 +20,7 @@ pub mod problem;
 mod request_table;
 mod rewind;
 mod socket;
+mod streamed_bodies;
 mod target;
 mod tick;
 
@@ -32,6 +33,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
+use crate::body_rest::BodyRest;
 use parkade_model::RequestId;
 
 use self::answer::{BadAnswer, HeaderField, Prepared};
@@ -52,19 +54,25 @@ pub use self::head::Head;
 pub use self::head::parse as parse_head;
 pub use self::limits::FIRST_REQUEST_TIME;
 pub use self::lot::SWEEP_INTERVAL;
+pub use self::streamed_bodies::{StreamRules, StreamTerms, StreamedBodies};
 
 /// The operator's settings for HTTP.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub limits: HttpLimits,
     pub trust: TrustedProxies,
+    /// What applications ask for.
+    pub streamed: StreamedBodies,
 }
 
 /// What clients did.
 #[derive(Debug)]
 pub enum HttpEvent {
-    /// A complete request. `share`: the budget of its head and body, for as long as they are kept.
-    Arrived { request: RequestId, head: Head, body: Bytes, origin: RequestOrigin, share: Reservation },
+    /// A request. `share`: the budget of its head and body, for as long as they are kept. If the rest of the body
+    /// follows, pieces come as [`Http::want_piece`] asks for them.
+    Arrived { request: RequestId, head: Head, body: Bytes, rest: BodyRest, origin: RequestOrigin, share: Reservation },
+    /// More of the body of a request that has arrived: the piece that was wanted.
+    Piece { request: RequestId, bytes: Bytes, rest: BodyRest },
     /// This many bytes of a streamed response have been sent: as many more may follow.
     Taken { request: RequestId, bytes: usize },
     /// The client of a request without a complete response has left.
@@ -171,6 +179,11 @@ impl Http {
         &self.shared.setup.limits
     }
 
+    /// Which requests are passed on before their bodies have arrived, from now on.
+    pub fn stream_bodies(&self, rules: Option<Arc<StreamRules>>) {
+        self.shared.setup.streamed.replace(rules);
+    }
+
     pub fn date(&self) -> &[u8] {
         self.lot.date()
     }
@@ -216,11 +229,12 @@ impl Http {
 
     fn hear(&mut self, said: FromStream, events: &mut Vec<HttpEvent>) {
         match said {
-            FromStream::Arrived { key, head, body, origin, answer, cut, share } => {
-                let exchange = h2::StreamExchange::new(key, head.method() == "HEAD", answer, cut);
+            FromStream::Arrived { key, head, body, pieces, origin, answer, cut, share } => {
+                let rest = if pieces.is_some() { BodyRest::Follows } else { BodyRest::Nothing };
+                let exchange = h2::StreamExchange::new(key, head.method() == "HEAD", answer, cut, pieces);
                 let request = self.requests.insert(Some(Client::Http2(Box::new(exchange))));
                 self.streams.insert(key, request);
-                events.push(HttpEvent::Arrived { request, head, body, origin, share });
+                events.push(HttpEvent::Arrived { request, head, body, rest, origin, share });
             }
             FromStream::Taken { key, bytes } => {
                 if let Some(request) = self.streams.get(&key) {
@@ -228,6 +242,20 @@ impl Http {
                         exchange.taken(bytes, self.lot.now());
                     }
                     events.push(HttpEvent::Taken { request: *request, bytes });
+                }
+            }
+            FromStream::Piece { key, bytes, rest } => {
+                if let Some(request) = self.streams.get(&key) {
+                    events.push(HttpEvent::Piece { request: *request, bytes, rest });
+                }
+            }
+            FromStream::Failed { key, fault } => {
+                if let Some(request) = self.streams.get(&key).copied()
+                    && let Some(Client::Http2(exchange)) = self.requests.client(request)
+                {
+                    exchange.fail(fault, &self.shared.setup.limits);
+                    self.requests.detach(request);
+                    events.push(HttpEvent::Left { request });
                 }
             }
             FromStream::Refused(refused) => events.push(HttpEvent::Refused(refused)),
@@ -240,6 +268,19 @@ impl Http {
                     events.push(HttpEvent::Left { request });
                 }
             }
+        }
+    }
+
+    /// A piece of the body of this request is wanted: its application reads. A client that waits for `100 Continue` is
+    /// told to send the body.
+    pub fn want_piece(&mut self, request: RequestId) {
+        match self.requests.client(request) {
+            Some(Client::Http1(slot)) => {
+                let slot = *slot;
+                self.lot.act(slot, |connection, context| connection.want_piece(context.now));
+            }
+            Some(Client::Http2(exchange)) => exchange.want_piece(),
+            None => {}
         }
     }
 

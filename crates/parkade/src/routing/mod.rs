@@ -13,10 +13,12 @@ mod tests;
 mod tree;
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parkade_core::{Destination, RouteId};
 use parkade_model::{TableId, Then, Wait};
+use parkade_wire::RequestBody;
 
 use limits::ROUTES_COUNT_MAX;
 use table::RouteTable;
@@ -31,6 +33,7 @@ pub struct RouteSpec {
     /// `None`: the server's default. `Some(None)`: no deadline.
     #[allow(clippy::option_option, reason = "nothing said, no deadline and a deadline are three cases")]
     pub deadline: Option<Option<Duration>>,
+    pub body: RequestBody,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -71,11 +74,29 @@ pub struct RouteTables<R> {
 
 #[derive(Debug)]
 struct KnownTable<R> {
-    table: RouteTable,
+    table: Arc<RouteTable>,
     /// By the index of the route.
     ready: Vec<R>,
     /// Has an additional reference for each request that needs a route of this table.
     holders: Rc<()>,
+}
+
+/// How the code that answers a request gets its body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BodyWay {
+    pub body: RequestBody,
+    /// It does not occupy its worker while it waits.
+    pub concurrent: bool,
+}
+
+/// How the requests of an application get their bodies.
+#[derive(Debug, Clone)]
+pub struct RouteBodies(Arc<RouteTable>);
+
+impl RouteBodies {
+    pub fn of(&self, method: &str, path: &str) -> BodyWay {
+        self.0.body(method, path)
+    }
 }
 
 /// A route that a request needs until it ends. Its table is kept as long.
@@ -102,7 +123,7 @@ impl<R> RouteTables<R> {
     /// needed: `is_used` says that no request can be looked up in them, and no request holds one of their routes.
     pub fn learn(
         &mut self,
-        fallback: bool,
+        fallback: Option<BodyWay>,
         routes: Vec<(RouteSpec, R)>,
         is_used: impl Fn(TableId) -> bool,
     ) -> Result<TableId, RouteError> {
@@ -115,7 +136,7 @@ impl<R> RouteTables<R> {
         let table = RouteTable::new(id, fallback, routes)?;
         self.minted = id.0;
         self.known.retain(|known| is_used(known.table.id()) || Rc::strong_count(&known.holders) > 1);
-        self.known.push(KnownTable { table, ready, holders: Rc::new(()) });
+        self.known.push(KnownTable { table: Arc::new(table), ready, holders: Rc::new(()) });
         Ok(id)
     }
 
@@ -125,6 +146,13 @@ impl<R> RouteTables<R> {
             Some(known) => known.table.find(method, path, deadline),
             None => RouteMatch { destination: Destination::Unknown, parameters: Vec::new(), allow: None },
         }
+    }
+
+    /// How requests get their bodies according to one table, for code without access to the others. `None`: all of them
+    /// whole.
+    pub fn bodies(&self, table: TableId) -> Option<RouteBodies> {
+        let table = &self.known(table)?.table;
+        table.streams_any().then(|| RouteBodies(Arc::clone(table)))
     }
 
     /// Whether the table has not been dropped.

@@ -4,19 +4,21 @@ use super::decode::decode;
 use super::limits::ROUTES_COUNT_MAX;
 use super::pattern;
 use super::tree::RouteNode;
-use super::{Destination, RouteError, RouteId, RouteMatch, RouteSpec, RouteWork, TableId, Then, Wait};
+use super::{BodyWay, Destination, RouteError, RouteId, RouteMatch, RouteSpec, RouteWork, TableId, Then, Wait};
+use parkade_wire::RequestBody;
 use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct RouteTable {
     id: TableId,
-    fallback: bool,
+    /// How requests that match no route get their bodies; `None`: they go nowhere.
+    fallback: Option<BodyWay>,
     routes: Vec<RouteSpec>,
     root: RouteNode,
 }
 
 impl RouteTable {
-    pub(super) fn new(id: TableId, fallback: bool, routes: Vec<RouteSpec>) -> Result<Self, RouteError> {
+    pub(super) fn new(id: TableId, fallback: Option<BodyWay>, routes: Vec<RouteSpec>) -> Result<Self, RouteError> {
         if routes.len() > ROUTES_COUNT_MAX {
             return Err(RouteError::TooMany);
         }
@@ -33,7 +35,7 @@ impl RouteTable {
     }
 
     /// Whether this table was made from these routes.
-    pub(super) fn declares(&self, fallback: bool, routes: &[RouteSpec]) -> bool {
+    pub(super) fn declares(&self, fallback: Option<BodyWay>, routes: &[RouteSpec]) -> bool {
         self.fallback == fallback && self.routes == routes
     }
 
@@ -45,6 +47,28 @@ impl RouteTable {
         let decoded = |raw: &str| decode(raw).expect("what a parameter accepted can be decoded").into_owned();
         let parameters = values.into_iter().map(decoded).collect();
         RouteMatch { destination: self.destination(route, deadline), parameters, allow: None }
+    }
+
+    /// Whether any of its requests gets its body as that arrives.
+    pub(super) fn streams_any(&self) -> bool {
+        let bodies = self.routes.iter().map(|route| route.body).chain(self.fallback.map(|way| way.body));
+        bodies.into_iter().any(|body| body != RequestBody::Collected)
+    }
+
+    /// How a request gets its body.
+    pub(super) fn body(&self, method: &str, path: &str) -> BodyWay {
+        match self.find(method, path, None).destination {
+            Destination::Handler { route, concurrent, .. } => {
+                BodyWay { body: self.routes[route.index as usize].body, concurrent }
+            }
+            Destination::Fallback { .. } => self.fallback.unwrap_or_default(),
+            Destination::Wait { .. }
+            | Destination::Constant { .. }
+            | Destination::NotFound
+            | Destination::MethodNotAllowed
+            | Destination::Preflight
+            | Destination::Unknown => BodyWay::default(),
+        }
     }
 
     /// `HEAD` falls back to a route for `GET`.
@@ -71,7 +95,7 @@ impl RouteTable {
 
     /// No route with this method matches the path.
     fn other_method(&self, path: &str) -> RouteMatch {
-        if self.fallback {
+        if self.fallback.is_some() {
             return self.nothing();
         }
         let mut methods: Vec<&str> = Vec::new();
@@ -95,8 +119,8 @@ impl RouteTable {
     }
 
     fn nothing(&self) -> RouteMatch {
-        let destination = if self.fallback { Destination::Fallback { table: self.id } } else { Destination::NotFound };
-        RouteMatch { destination, parameters: Vec::new(), allow: None }
+        let fallback = self.fallback.map(|_| Destination::Fallback { table: self.id });
+        RouteMatch { destination: fallback.unwrap_or(Destination::NotFound), parameters: Vec::new(), allow: None }
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Only methods of the server, on purpose: one match for each group of effects, whose arms need different parts.
 
+use crate::body_rest::BodyRest;
 use parkade_core::{
     CommitAnswer, CommitEffect, CommitEvent, CommitFault, DatabaseEffect, Effect, Event, HttpEffect, KillReason,
-    Outcome, ServerEffect, StatementSource, StoreEffect, WorkerEffect,
+    Outcome, ServerEffect, StatementSource, StoreEffect, WorkerEffect, WorkerError,
 };
 use parkade_model::{QueryWork, Refusal, RequestId, Role, WorkerId};
 use parkade_sql::{DatabaseWork, QueryEnd};
@@ -130,6 +131,11 @@ impl Server {
             WorkerEffect::Assign { request, worker, route } => {
                 let mut buffer = IdText::default();
                 if let Some((arrival, client, id)) = self.clients.arrival(request, &mut buffer) {
+                    if arrival.rest == BodyRest::Follows && !self.upstream.takes_incremental_bodies(worker) {
+                        // Only after a reload: the code before it asked for such bodies, and this code does not.
+                        let error = WorkerError::Overloaded;
+                        return self.tell(Event::Errored { worker, request, error });
+                    }
                     let parts = arrival.parts(client, id, route.map(|route| route.index));
                     self.upstream.request(worker, request, parts, arrival.worker_body());
                 }

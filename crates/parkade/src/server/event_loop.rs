@@ -256,6 +256,7 @@ impl EventLoop {
         self.turn_jobs(Share::of(SHARE))?;
         self.turn_timers();
         self.server.upstream.flush();
+        self.server.want_pieces();
         if self.server.clients.has_put_off() {
             self.did(Part::Sending, 1);
             let count = self.send_deferred(Share::of(ANSWERS_SHARE));

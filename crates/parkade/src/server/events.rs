@@ -5,13 +5,14 @@
 
 use std::num::NonZeroU64;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use parkade_core::{
     CommitAnswer, CommitEvent, Core, Destination, Event, Manner, PressureEvent, Publisher, State, WorkerError,
 };
 use parkade_model::{ChannelName, Cursor, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
 use parkade_sql::QueryEvent;
-use parkade_wire::{ErrorReason, Published, Response, ThenRequest, WaitOutcome, WaitRequest};
+use parkade_wire::{ErrorReason, Published, RequestBody, Response, ThenRequest, WaitOutcome, WaitRequest};
 
 use super::casualties::Casualties;
 use super::payloads::Payload;
@@ -22,19 +23,24 @@ use crate::application::{self, Routes, surroundings, worker_error};
 use crate::clients::exchange::{Arrival, Exchange, Exchanges, JobAsked, Kept};
 use crate::clients::{NewMessage, publishing};
 use crate::databases::DatabaseEvent;
-use crate::http::HttpEvent;
 use crate::http::answer::BadAnswer;
+use crate::http::limits::STREAMED_PIECE_BYTES;
+use crate::http::{HttpEvent, StreamRules, StreamTerms};
 use crate::jobs::{self, WaitingWorker};
 use crate::log::{self, Record, RecordOrigin};
 use crate::queries::Rows;
-use crate::routing::RouteMatch;
+use crate::routing::{BodyWay, RouteMatch};
 use crate::upstream::WorkerEvent;
 use crate::words;
+
+/// Both would come on the same stream.
+const UNREAD_BODY: &str =
+    "it waits for a query in the middle of the body of its request: read the body to its end first";
 
 impl Server {
     pub(super) fn hear_http(&mut self, event: HttpEvent) {
         match event {
-            HttpEvent::Arrived { request, head, body, origin, share } => {
+            HttpEvent::Arrived { request, head, body, rest, origin, share } => {
                 let found = self.routes.find(&self.core, head.method(), head.path());
                 let route_number = self.routes.number(&found.destination, head.method());
                 let mut correlation = crate::clients::given_correlation(&head, origin.is_trusted);
@@ -46,6 +52,7 @@ impl Server {
                 let arrival = Arrival {
                     head,
                     body,
+                    rest,
                     share,
                     origin,
                     parameters: found.parameters,
@@ -63,6 +70,10 @@ impl Server {
                     directed((&self.routes, &self.core), self.core.table(), exchange, found.destination)
                 });
                 self.tell(Event::Arrived { request, destination });
+            }
+            HttpEvent::Piece { request, bytes, rest } => {
+                self.upstream.piece(request, bytes, rest);
+                self.tell(Event::BodyProgressed { request });
             }
             HttpEvent::Taken { request, bytes } => self.flow().taken(request, bytes),
             HttpEvent::Left { request } => self.tell(Event::Left { request }),
@@ -213,9 +224,27 @@ impl Server {
                 let declared = jobs.declared();
                 self.with_jobs(|all, cx| all.take_over(cx, worker, jobs));
                 self.tell(Event::WorkerReady { worker, table, credit: credit.into(), manner, jobs: declared });
+                self.note_streamed_bodies();
             }
             Err(fault) => self.unfit(worker, &fault.to_string()),
         }
+    }
+
+    /// The application that serves says which requests are passed on before their bodies have arrived.
+    fn note_streamed_bodies(&self) {
+        let bodies = self.core.table().and_then(|table| self.routes.bodies(table));
+        let http = &self.clients.http;
+        let (collected_max, usual) = (http.limits().body_bytes_max as u64, http.limits().stream_bytes_max as u64);
+        http.stream_bodies(bodies.map(|bodies| {
+            let rules = move |method: &str, path: &str| {
+                let BodyWay { body, concurrent } = bodies.of(method, path);
+                let RequestBody::Streamed { bytes_max } = body else { return None };
+                // A coroutine that waits for its client costs little; a plain function would keep its worker from others.
+                let collected_max = if concurrent { STREAMED_PIECE_BYTES as u64 } else { collected_max };
+                Some(StreamTerms { bytes_max: bytes_max.unwrap_or(usual), collected_max })
+            };
+            Arc::new(rules) as Arc<StreamRules>
+        }));
     }
 
     pub(super) fn unfit(&mut self, worker: WorkerId, fault: &str) {
@@ -336,6 +365,7 @@ impl Server {
             return;
         }
         let wait = as_stored(&self.clients.exchanges, request, wait);
+        let is_reading = then == ThenRequest::Await && self.upstream.has_arriving_body(request);
         let mut members = Vec::new();
         let known = match wait {
             WaitRequest::Group { until, waits } => {
@@ -350,6 +380,7 @@ impl Server {
             {
                 Ok((Wait::Access { granted }, WaitResource::Nothing))
             }
+            WaitRequest::Query(_) if is_reading => Err(UNREAD_BODY.to_owned()),
             wait => waits::wait(wait, &self.databases),
         };
         let (wait, (query, file)) = match known {

@@ -15,6 +15,7 @@ mod process;
 use std::io;
 use std::time::Duration;
 
+use crate::body_rest::BodyRest;
 use bytes::Bytes;
 use parkade_model::{Reason, RequestId, WorkerId};
 use parkade_wire::WaitOutcome;
@@ -108,18 +109,38 @@ impl Upstream {
 
     // Work.
 
-    /// Sends a request. `body` is complete; `parts.body` and `parts.more` are set here.
+    /// Sends a request, with its body or what has arrived of it; `parts.body` and `parts.more` are set here.
     pub fn request<'a, P, H>(
         &mut self,
         worker: WorkerId,
         request: RequestId,
         parts: RequestParts<'_, P, H>,
-        body: &Bytes,
+        body: (&Bytes, BodyRest),
     ) where
         P: IntoIterator<Item = &'a str>,
         H: IntoIterator<Item = (&'a str, &'a [u8])>,
     {
         self.processes.request(worker, request, parts, body);
+    }
+
+    /// A piece of the body that was wanted has arrived.
+    pub fn piece(&mut self, request: RequestId, bytes: Bytes, rest: BodyRest) {
+        self.processes.piece(request, bytes, rest);
+    }
+
+    /// The requests of whose bodies the next piece is wanted: their code reads, and the worker accepts more.
+    pub fn take_wanting(&mut self) -> Vec<RequestId> {
+        self.processes.take_wanting()
+    }
+
+    /// Whether the worker accepts requests whose bodies are arriving.
+    pub fn takes_incremental_bodies(&self, worker: WorkerId) -> bool {
+        self.processes.takes_incremental_bodies(worker)
+    }
+
+    /// Whether a worker holds the request, and its body is still arriving.
+    pub fn has_arriving_body(&self, request: RequestId) -> bool {
+        self.processes.has_arriving_body(request)
     }
 
     /// Sends an attempt of a job.

@@ -4,11 +4,16 @@ use bytes::Bytes;
 
 use super::context::ConnectionContext;
 use super::partial_request::PartialRequest;
+use super::streamed_body::{StreamedBody, of_a_stream};
 use super::transport::ClientTransport;
+use crate::body_rest::BodyRest;
+use crate::http::StreamedBodies;
 use crate::http::budget::{Budget, RequestStage, Reservation};
 use crate::http::fault::RequestFault;
 use crate::http::head::{self, Framing, Head};
-use crate::http::limits::{FIRST_REQUEST_TIME, HEAD_READ_BYTES_MAX, HttpLimits, METHOD_BYTES_MAX, TURN_READ_BYTES_MAX};
+use crate::http::limits::{
+    FIRST_REQUEST_TIME, HEAD_READ_BYTES_MAX, HttpLimits, METHOD_BYTES_MAX, STREAMED_PIECE_BYTES, TURN_READ_BYTES_MAX,
+};
 use crate::http::socket::Filled;
 use crate::http::tick::Tick;
 
@@ -38,6 +43,8 @@ enum InboundState {
         scanned: usize,
     },
     Body(Box<PartialRequest>),
+    /// The request has been passed on, and its body is still arriving.
+    Streaming(Box<StreamedBody>),
     /// The request has been passed on, or nothing more is read as a request.
     Done {
         has_unread: bool,
@@ -54,7 +61,7 @@ struct Buffer {
 /// What the available bytes amount to.
 pub enum Received {
     NotEnough,
-    Request(Head, Bytes, Reservation),
+    Request(Head, Bytes, Reservation, BodyRest),
     /// The client speaks HTTP/2.
     Preface,
     /// The client has closed between requests, or its connection is broken.
@@ -66,6 +73,7 @@ pub enum Received {
 struct ReadContext<'a> {
     limits: &'a HttpLimits,
     budget: &'a Budget,
+    streamed: &'a StreamedBodies,
     now: Tick,
 }
 
@@ -103,6 +111,7 @@ impl Inbound {
                 (now.since(*since) > limits.head_time).then_some(RequestFault::HeadTooSlow)
             }
             InboundState::Body(request) => request.is_too_slow(limits, now).then_some(RequestFault::BodyTooSlow),
+            InboundState::Streaming(body) => body.is_too_slow(limits, now).then_some(RequestFault::BodyTooSlow),
             InboundState::Idle { .. } | InboundState::Done { .. } => None,
         }
     }
@@ -111,7 +120,10 @@ impl Inbound {
     pub fn head(&self) -> Option<&Head> {
         match &self.state {
             InboundState::Body(request) => Some(request.head()),
-            InboundState::Idle { .. } | InboundState::Head { .. } | InboundState::Done { .. } => None,
+            InboundState::Idle { .. }
+            | InboundState::Head { .. }
+            | InboundState::Streaming(_)
+            | InboundState::Done { .. } => None,
         }
     }
 
@@ -145,7 +157,12 @@ impl Inbound {
         transport: &mut ClientTransport,
         context: &mut ConnectionContext,
     ) -> Result<Received, RequestFault> {
-        let rules = ReadContext { limits: &context.setup.limits, budget: &context.budget, now: context.now };
+        let rules = ReadContext {
+            limits: &context.setup.limits,
+            budget: &context.budget,
+            streamed: &context.setup.streamed,
+            now: context.now,
+        };
         let mut held = None;
         let mut bytes = self.buffer.take().map_or_else(Vec::new, |buffer| {
             held = Some(buffer.held);
@@ -189,10 +206,75 @@ impl Inbound {
         Ok(received)
     }
 
+    /// Whether the body of the request that was passed on is still arriving.
+    pub const fn is_streaming(&self) -> bool {
+        matches!(self.state, InboundState::Streaming(_))
+    }
+
+    /// Whether a piece of it is wanted.
+    pub fn wants_piece(&self) -> bool {
+        matches!(&self.state, InboundState::Streaming(body) if body.wants())
+    }
+
+    /// A piece is wanted. Returns whether the client has to be told to send the body.
+    pub fn want_piece(&mut self, now: Tick) -> bool {
+        match &mut self.state {
+            InboundState::Streaming(body) => body.want(now),
+            InboundState::Idle { .. }
+            | InboundState::Head { .. }
+            | InboundState::Body(_)
+            | InboundState::Done { .. } => false,
+        }
+    }
+
+    /// Reads a piece of the body, if one is wanted and has arrived.
+    pub fn receive_piece(
+        &mut self,
+        transport: &mut ClientTransport,
+        context: &mut ConnectionContext,
+    ) -> Result<Option<(Bytes, BodyRest)>, RequestFault> {
+        let InboundState::Streaming(body) = &mut self.state else { return Ok(None) };
+        if !body.wants() {
+            return Ok(None);
+        }
+        let (mut held, mut unused) = (None, Vec::new());
+        if let Some(buffer) = self.buffer.take() {
+            (held, unused) = (Some(buffer.held), buffer.bytes);
+        }
+        let mut piece = Vec::new();
+        while piece.is_empty() && !body.is_complete() && transport.is_readable() {
+            let count = match transport.read(&mut context.scratch[..STREAMED_PIECE_BYTES]) {
+                Filled::Bytes(count) => count,
+                Filled::Nothing => break,
+                Filled::End | Filled::Broken => return Err(RequestFault::BodyEndedEarly),
+            };
+            let read = &context.scratch[..count];
+            piece.reserve_exact(count);
+            if unused.is_empty() {
+                let used = body.take(read, &mut piece)?;
+                unused.extend_from_slice(&read[used..]);
+            } else {
+                unused.extend_from_slice(read);
+                let used = body.take(&unused, &mut piece)?;
+                unused.drain(..used);
+            }
+        }
+        let is_complete = body.is_complete();
+        let came = (is_complete || !piece.is_empty()).then(|| body.taken(piece, context.now));
+        if is_complete {
+            self.state = InboundState::Done { has_unread: false };
+        }
+        self.keep(unused, held, &context.budget)?;
+        Ok(came.map(|piece| (piece, if is_complete { BodyRest::Nothing } else { BodyRest::Follows })))
+    }
+
     fn take_unread(&mut self) -> bool {
         match &mut self.state {
             InboundState::Idle { has_unread, .. } => std::mem::take(has_unread),
-            InboundState::Head { .. } | InboundState::Body(_) | InboundState::Done { .. } => false,
+            InboundState::Head { .. }
+            | InboundState::Body(_)
+            | InboundState::Streaming(_)
+            | InboundState::Done { .. } => false,
         }
     }
 
@@ -236,7 +318,7 @@ impl Inbound {
             }
             InboundState::Head { .. } => self.take_head(bytes, transport, rules),
             InboundState::Body(_) => self.take_body(bytes, rules),
-            InboundState::Done { .. } => Ok((0, Received::NotEnough)),
+            InboundState::Streaming(_) | InboundState::Done { .. } => Ok((0, Received::NotEnough)),
         }
     }
 
@@ -277,34 +359,47 @@ impl Inbound {
         let announced = match head.framing {
             Framing::None | Framing::Length(0) => {
                 self.state = InboundState::Done { has_unread: false };
-                return Ok((end, Received::Request(head, Bytes::new(), share)));
+                return Ok((end, Received::Request(head, Bytes::new(), share, BodyRest::Nothing)));
             }
-            Framing::Length(length) if length > rules.limits.body_bytes_max as u64 => {
-                self.state = InboundState::Body(Box::new(PartialRequest::new(head, share, 0, rules.now)));
-                return Err(RequestFault::BodyTooLarge);
-            }
-            Framing::Length(length) => usize::try_from(length).unwrap_or(0),
-            Framing::Chunked => 0,
+            Framing::Length(length) => Some(length),
+            Framing::Chunked => None,
         };
+        let (rest, collected_max) = (&bytes[end..], rules.limits.body_bytes_max as u64);
+        let is_here = announced.is_some_and(|length| length <= collected_max.min(rest.len() as u64));
+        let terms = if is_here { None } else { rules.streamed.terms(&head, announced) };
+        if announced.is_some_and(|length| length > terms.map_or(collected_max, |terms| terms.bytes_max)) {
+            let request = PartialRequest::new(head, share, 0, None, rules.now);
+            self.state = InboundState::Body(Box::new(request));
+            let fault = RequestFault::BodyTooLarge;
+            return Err(if terms.is_some() { of_a_stream(fault) } else { fault });
+        }
         let expects_continue = head.expects_continue;
-        let rest = &bytes[end..];
-        let request = PartialRequest::new(head, share, announced.min(rest.len()), rules.now);
+        let expected = announced.map_or(0, |length| usize::try_from(length).unwrap_or(usize::MAX).min(rest.len()));
+        let request = PartialRequest::new(head, share, expected, terms, rules.now);
         self.state = InboundState::Body(Box::new(request));
         let (used, received) = self.take_body(rest, rules)?;
-        if expects_continue && used == 0 {
-            // The only response that is sent before its request is complete.
-            transport.write(b"HTTP/1.1 100 Continue\r\n\r\n", rules.now);
+        if !expects_continue || used > 0 {
+            return Ok((end + used, received));
         }
-        Ok((end + used, received))
+        if terms.is_some() && announced.is_some() {
+            // Whether the client is told to send the body is the application's decision.
+            return Ok((end, self.pass_on(false)?));
+        }
+        // The only response that is sent before its request is complete.
+        transport.write(b"HTTP/1.1 100 Continue\r\n\r\n", rules.now);
+        Ok((end, received))
     }
 
     fn take_body(&mut self, bytes: &[u8], rules: ReadContext<'_>) -> Result<(usize, Received), RequestFault> {
         let InboundState::Body(request) = &mut self.state else { return Ok((0, Received::NotEnough)) };
         let used = request.take(bytes, rules.limits, rules.now)?;
+        if request.is_ripe() {
+            return Ok((used, self.pass_on(true)?));
+        }
         let received = match std::mem::replace(&mut self.state, InboundState::Done { has_unread: false }) {
             InboundState::Body(request) if request.is_complete() => {
                 let (head, body, share) = request.into_whole();
-                Received::Request(head, body, share)
+                Received::Request(head, body, share, BodyRest::Nothing)
             }
             unfinished => {
                 self.state = unfinished;
@@ -312,5 +407,20 @@ impl Inbound {
             }
         };
         Ok((used, received))
+    }
+
+    /// Passes the request on before its body has arrived.
+    fn pass_on(&mut self, is_invited: bool) -> Result<Received, RequestFault> {
+        match std::mem::replace(&mut self.state, InboundState::Done { has_unread: false }) {
+            InboundState::Body(request) => {
+                let (head, body, share, rest) = request.into_streamed(is_invited)?;
+                self.state = InboundState::Streaming(Box::new(rest));
+                Ok(Received::Request(head, body, share, BodyRest::Follows))
+            }
+            other => {
+                self.state = other;
+                Ok(Received::NotEnough)
+            }
+        }
     }
 }

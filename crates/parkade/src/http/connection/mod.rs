@@ -9,6 +9,7 @@ mod linger;
 mod outbound;
 mod partial_request;
 mod readiness;
+mod streamed_body;
 mod transport;
 
 use bytes::Bytes;
@@ -25,6 +26,7 @@ use super::fault::RequestFault;
 use super::head::Head;
 use super::socket::{ClientSocket, Peer};
 use super::tick::Tick;
+use crate::body_rest::BodyRest;
 use parkade_model::RequestId;
 
 #[derive(Debug)]
@@ -38,7 +40,11 @@ pub struct Connection {
 #[derive(Debug)]
 pub enum ConnectionStep {
     Stay,
-    Arrived(Head, Bytes, Reservation),
+    Arrived(Head, Bytes, Reservation, BodyRest),
+    /// More of the body of the request that has arrived.
+    Piece(RequestId, Bytes, BodyRest),
+    /// The rest of the body will not come, and the client has been told so.
+    Failed(RequestId),
     Left(RequestId),
     Close,
     /// It speaks HTTP/2: its socket and the bytes read from it go elsewhere.
@@ -92,7 +98,7 @@ impl Connection {
             return true;
         }
         if self.outbound.request().is_some() {
-            return self.transport.has_hung_up();
+            return self.transport.has_hung_up() || self.inbound.wants_piece() && self.transport.is_readable();
         }
         // Nothing continues until the client has read its responses; the socket reports when it is writable.
         if self.transport.has_unsent() {
@@ -117,7 +123,14 @@ impl Connection {
     /// Proceeds as far as the available bytes allow.
     pub fn advance(&mut self, context: &mut ConnectionContext) -> ConnectionStep {
         if let Some(request) = self.outbound.request() {
-            return if self.transport.has_hung_up() { ConnectionStep::Left(request) } else { ConnectionStep::Stay };
+            if self.transport.has_hung_up() {
+                return ConnectionStep::Left(request);
+            }
+            return match self.inbound.receive_piece(&mut self.transport, context) {
+                Ok(None) => ConnectionStep::Stay,
+                Ok(Some((bytes, rest))) => ConnectionStep::Piece(request, bytes, rest),
+                Err(fault) => self.fail(request, fault, context),
+            };
         }
         if self.outbound.is_closing() {
             return self.linger(context);
@@ -128,7 +141,7 @@ impl Connection {
         }
         match self.inbound.receive(&mut self.transport, context) {
             Ok(Received::NotEnough) => self.close_if_gone(),
-            Ok(Received::Request(head, body, share)) => ConnectionStep::Arrived(head, body, share),
+            Ok(Received::Request(head, body, share, rest)) => ConnectionStep::Arrived(head, body, share, rest),
             Ok(Received::Preface) => ConnectionStep::Http2,
             Ok(Received::End) => ConnectionStep::Close,
             Err(fault) => self.refuse(fault, context),
@@ -144,6 +157,25 @@ impl Connection {
         self.outbound.refuse(fault, self.inbound.head(), &mut self.transport, context);
         self.inbound.stop();
         self.linger(context)
+    }
+
+    /// The body of a request that was passed on is malformed, too large or too slow. If its response has begun, the
+    /// connection is reset.
+    fn fail(&mut self, request: RequestId, fault: RequestFault, context: &mut ConnectionContext) -> ConnectionStep {
+        let has_begun = self.outbound.streamed_request().is_some();
+        if has_begun || fault == RequestFault::BodyEndedEarly {
+            return ConnectionStep::Left(request);
+        }
+        self.outbound.refuse(fault, None, &mut self.transport, context);
+        self.inbound.stop();
+        ConnectionStep::Failed(request)
+    }
+
+    /// A piece of the body is wanted.
+    pub fn want_piece(&mut self, now: Tick) {
+        if self.inbound.want_piece(now) && self.outbound.streamed_request().is_none() {
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n", now);
+        }
     }
 
     fn linger(&mut self, context: &mut ConnectionContext) -> ConnectionStep {
@@ -165,6 +197,7 @@ impl Connection {
         body: &Bytes,
         context: &mut ConnectionContext,
     ) -> Result<(), BadAnswer> {
+        self.end_unread();
         self.outbound.answer(status, fields, request_id, body, &mut self.transport, context)?;
         self.begin_anew(context.now);
         Ok(())
@@ -172,6 +205,7 @@ impl Connection {
 
     /// Writes a response that was serialised before.
     pub fn answer_prepared(&mut self, prepared: &Prepared, request_id: &[u8], context: &mut ConnectionContext) {
+        self.end_unread();
         self.outbound.answer_prepared(prepared, request_id, &mut self.transport, context);
         self.begin_anew(context.now);
     }
@@ -185,6 +219,7 @@ impl Connection {
         purpose: StreamedContent,
         context: &mut ConnectionContext,
     ) -> Result<(), BadAnswer> {
+        self.end_unread();
         self.outbound.begin(status, fields, request_id, purpose, &mut self.transport, context)
     }
 
@@ -205,8 +240,19 @@ impl Connection {
         is_whole
     }
 
+    /// If the response begins before the body has arrived, the connection closes after it: the rest may never come.
+    fn end_unread(&mut self) {
+        if self.inbound.is_streaming() {
+            self.outbound.close_after();
+        }
+    }
+
     /// When both machines are done with a request, the next one may come, unless the connection closes.
     fn begin_anew(&mut self, now: Tick) {
+        if self.inbound.is_streaming() && self.outbound.is_done() {
+            // What still comes of the body is dropped.
+            self.inbound.stop();
+        }
         if self.inbound.is_done() && self.outbound.is_done() && !self.outbound.is_closing() {
             self.inbound.begin_anew(now);
             self.outbound = Outbound::default();
@@ -247,6 +293,9 @@ impl Connection {
             return self.outbound.request().map_or(ConnectionStep::Close, ConnectionStep::Left);
         }
         if let Some(fault) = self.inbound.overdue(limits, now) {
+            if let Some(request) = self.outbound.request() {
+                return self.fail(request, fault, context);
+            }
             return self.refuse(fault, context);
         }
         let has_to_drain = context.is_draining && self.is_quiet() && !self.is_fresh(now);

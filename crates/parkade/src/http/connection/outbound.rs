@@ -131,6 +131,13 @@ impl Outbound {
         self.state = OutboundState::Head { request, terms };
     }
 
+    /// The response that is awaited is the last of its connection.
+    pub const fn close_after(&mut self) {
+        if let OutboundState::Head { terms, .. } = &mut self.state {
+            terms.keep_alive = false;
+        }
+    }
+
     /// Writes a complete response. Nothing is written if it violates HTTP.
     pub fn answer<'a>(
         &mut self,

@@ -11,6 +11,7 @@ use crate::http::{Setup, head};
 pub const LIMITS: HttpLimits = HttpLimits {
     head_bytes_max: 32 * 1024,
     header_count_max: 100,
+    stream_bytes_max: 1_000_000,
     body_bytes_max: 1024 * 1024,
     requests_bytes_max: 16 * 1024 * 1024,
     connection_count_max: 10,
@@ -26,7 +27,8 @@ fn connected() -> (Connection, UnixStream, ConnectionContext) {
     ours.set_nonblocking(true).unwrap();
     socket2::SockRef::from(&ours).set_send_buffer_size(4_096).unwrap();
     let socket = ClientSocket::Unix(mio::net::UnixStream::from_std(ours));
-    let setup = Setup { limits: LIMITS, trust: TrustedProxies::default() };
+    let setup =
+        Setup { limits: LIMITS, trust: TrustedProxies::default(), streamed: crate::http::StreamedBodies::default() };
     (Connection::new(socket, None, Tick::default()), theirs, ConnectionContext::new(setup, Budget::new(1 << 20)))
 }
 

@@ -1,13 +1,15 @@
 //! The server's end of one stream: its response, in one piece or in many.
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::{mpsc, oneshot};
 
 use super::StreamKey;
 use crate::http::StreamedContent;
 use crate::http::answer::{self, BadAnswer, HeaderField, OwnFields, Prepared, REQUEST_ID};
-use crate::http::limits::{COPIED_BODY_BYTES_MAX, is_too_far_behind};
+use crate::http::fault::RequestFault;
+use crate::http::limits::{COPIED_BODY_BYTES_MAX, HttpLimits, is_too_far_behind};
+use crate::http::problem::Representation;
 use crate::http::tick::Tick;
 
 #[derive(Debug)]
@@ -41,10 +43,18 @@ pub struct StreamExchange {
     since: Tick,
     /// Ends the stream's task, with everything that waits in it.
     cut: Option<oneshot::Sender<()>>,
+    /// Asks for the next piece of the request's body.
+    wanted: Option<mpsc::UnboundedSender<()>>,
 }
 
 impl StreamExchange {
-    pub fn new(key: StreamKey, is_head: bool, answer: oneshot::Sender<StreamAnswer>, cut: oneshot::Sender<()>) -> Self {
+    pub fn new(
+        key: StreamKey,
+        is_head: bool,
+        answer: oneshot::Sender<StreamAnswer>,
+        cut: oneshot::Sender<()>,
+        wanted: Option<mpsc::UnboundedSender<()>>,
+    ) -> Self {
         Self {
             key,
             is_head,
@@ -55,11 +65,33 @@ impl StreamExchange {
             left: None,
             since: Tick::default(),
             cut: Some(cut),
+            wanted,
         }
     }
 
     pub const fn key(&self) -> StreamKey {
         self.key
+    }
+
+    /// A piece of the request's body is wanted.
+    pub fn want_piece(&self) {
+        if let Some(wanted) = &self.wanted {
+            let _ = wanted.send(());
+        }
+    }
+
+    /// The rest of the request's body will not come: the client is told, unless its response has begun.
+    pub fn fail(&mut self, fault: RequestFault, limits: &HttpLimits) {
+        if self.answer.is_none() || fault == RequestFault::BodyEndedEarly {
+            return self.abort();
+        }
+        let problem = fault.problem(limits);
+        let representation = Representation::default();
+        let mut fields = HeaderMap::new();
+        let content_type = HeaderValue::from_bytes(representation.content_type()).expect("a content type is text");
+        fields.insert(CONTENT_TYPE, content_type);
+        let body = StreamBody::Whole(problem.body(representation));
+        self.send_answer(StreamAnswer { status: problem.status, fields, body });
     }
 
     /// Whether the client wants no body (`HEAD`).

@@ -135,6 +135,7 @@ fn shared(inbox: mpsc::UnboundedSender<FromStream>, draining: watch::Receiver<bo
     let limits = HttpLimits {
         head_bytes_max: 4_096,
         header_count_max: 100,
+        stream_bytes_max: 100_000,
         body_bytes_max: 1_000,
         requests_bytes_max: 64 << 20,
         connection_count_max: 10,
@@ -146,7 +147,7 @@ fn shared(inbox: mpsc::UnboundedSender<FromStream>, draining: watch::Receiver<bo
     let trust = TrustedProxies { kind: ForwardedFields::XForwarded, networks: Vec::new(), unix: false };
     H2Context {
         budget: Budget::new(limits.requests_bytes_max),
-        setup: Arc::new(Setup { limits, trust }),
+        setup: Arc::new(Setup { limits, trust, streamed: crate::http::StreamedBodies::default() }),
         inbox,
         next_key: Arc::default(),
         connection_count: Arc::default(),
@@ -194,7 +195,10 @@ async fn answer_all(mut heard: mpsc::UnboundedReceiver<FromStream>, budget: Budg
                 answer_one(key, head.path().len(), &mut held);
             }
             FromStream::Left { key } => drop(held.remove(&key)),
-            FromStream::Taken { .. } | FromStream::Refused(_) => {}
+            FromStream::Taken { .. }
+            | FromStream::Refused(_)
+            | FromStream::Piece { .. }
+            | FromStream::Failed { .. } => {}
         }
     }
 }

@@ -5,6 +5,7 @@ mod exchange;
 mod fuzz;
 mod handover;
 mod idle;
+mod incoming;
 mod outgoing;
 mod request;
 mod streams;
@@ -38,12 +39,14 @@ use super::fault::RequestFault;
 use super::forwarded::{self, RequestOrigin};
 use super::head::Head;
 use super::limits::{
-    H2_HEADS_BYTES_MAX, H2_PENDING_RESET_COUNT_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX, HttpLimits,
+    H2_HEADS_BYTES_MAX, H2_PENDING_RESET_COUNT_MAX, H2_RECEIVE_BYTES_MAX, H2_SEND_BYTES_MAX, H2_STREAM_COUNT_MAX,
+    HttpLimits,
 };
 use super::problem::Representation;
 use super::rewind::Rewind;
 use super::socket::{ClientSocket, Peer};
 use super::{RefusedRequest, Setup};
+use crate::body_rest::BodyRest;
 
 /// A message from a stream to the server.
 #[derive(Debug)]
@@ -52,11 +55,23 @@ pub enum FromStream {
         key: StreamKey,
         head: Head,
         body: Bytes,
+        /// Asks for the next piece of the body, if the rest of it follows.
+        pieces: Option<mpsc::UnboundedSender<()>>,
         origin: RequestOrigin,
         answer: oneshot::Sender<StreamAnswer>,
         /// Resets the stream.
         cut: oneshot::Sender<()>,
         share: Reservation,
+    },
+    Piece {
+        key: StreamKey,
+        bytes: Bytes,
+        rest: BodyRest,
+    },
+    /// The rest of the body will not come.
+    Failed {
+        key: StreamKey,
+        fault: RequestFault,
     },
     Taken {
         key: StreamKey,
@@ -147,6 +162,7 @@ where
         .max_pending_accept_reset_streams(H2_PENDING_RESET_COUNT_MAX)
         .max_local_error_reset_streams(H2_PENDING_RESET_COUNT_MAX)
         .max_send_buf_size(H2_SEND_BYTES_MAX)
+        .initial_stream_window_size(H2_RECEIVE_BYTES_MAX)
         .keep_alive_interval(limits.idle_time)
         .keep_alive_timeout(Duration::from_secs(20));
     let io = TokioIo::new(WriteTimeout::new(io, limits.write_stall));
@@ -179,7 +195,7 @@ async fn stream(
     shared: H2Context,
 ) -> Result<Response<Outgoing>, Infallible> {
     let mut share = shared.budget.share();
-    let (head, body) = match request::receive(request, &shared.setup, &heads, &mut share).await {
+    let (head, body, rest) = match request::receive(request, &shared.setup, &heads, &mut share).await {
         Ok(received) => received,
         Err((fault, head)) => {
             let refused = refused(fault, head.as_ref(), &shared.setup.limits);
@@ -194,7 +210,15 @@ async fn stream(
     let mut guard = Guard { key, inbox: shared.inbox.clone(), has_ended: false };
     let (answer, answered) = oneshot::channel();
     let cut = write_timeout::end_by();
-    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, origin, answer, cut, share });
+    let (pieces, wanted) =
+        rest.map(|rest| (rest, mpsc::unbounded_channel())).map_or((None, None), |(rest, channel)| {
+            let (sender, receiver) = channel;
+            (Some(sender), Some((rest, receiver)))
+        });
+    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, pieces, origin, answer, cut, share });
+    if let Some((rest, wanted)) = wanted {
+        tokio::spawn(rest.serve(key, wanted, shared.inbox.clone(), shared.setup.limits.body_stall));
+    }
     let Ok(answer) = answered.await else {
         return Ok(refused(RequestFault::BodyEndedEarly, None, &shared.setup.limits));
     };

@@ -9,12 +9,13 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{COOKIE, HeaderValue};
 use tokio::time::Instant;
 
-use crate::http::Setup;
+use super::incoming::IncomingRest;
 use crate::http::body::make_room;
 use crate::http::budget::{Budget, RequestStage, Reservation};
 use crate::http::fault::RequestFault;
 use crate::http::head::{Head, HeadBuilder};
-use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, H2_STREAM_OVERHEAD_BYTES};
+use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, H2_STREAM_OVERHEAD_BYTES, STREAMED_PIECE_BYTES};
+use crate::http::{Setup, StreamTerms};
 
 /// `heads`: the budget of this connection for heads that wait for their bodies. A fault comes with the head of its
 /// request, if that was read.
@@ -23,13 +24,13 @@ pub async fn receive(
     setup: &Setup,
     heads: &Budget,
     share: &mut Reservation,
-) -> Result<(Head, Bytes), (RequestFault, Option<Head>)> {
+) -> Result<(Head, Bytes, Option<IncomingRest>), (RequestFault, Option<Head>)> {
     let (parts, incoming) = request.into_parts();
     let head = head(&parts, setup).map_err(|fault| (fault, None))?;
     // Dropped before the body arrives, which may take long: only counted memory is kept.
     drop(parts);
     match body(&head, incoming, setup, heads, share).await {
-        Ok(body) => Ok((head, body)),
+        Ok((body, rest)) => Ok((head, body, rest)),
         Err(fault) => Err((fault, Some(head))),
     }
 }
@@ -40,9 +41,12 @@ async fn body(
     setup: &Setup,
     heads: &Budget,
     share: &mut Reservation,
-) -> Result<Bytes, RequestFault> {
-    if incoming.size_hint().lower() > setup.limits.body_bytes_max as u64 {
-        return Err(RequestFault::BodyTooLarge);
+) -> Result<(Bytes, Option<IncomingRest>), RequestFault> {
+    let terms = if incoming.is_end_stream() { None } else { setup.streamed.terms(head, incoming.size_hint().exact()) };
+    let bytes_max = terms.map_or(setup.limits.body_bytes_max as u64, |terms| terms.bytes_max);
+    let limit = BodyLimit { terms, bytes_max };
+    if incoming.size_hint().lower() > limit.bytes_max {
+        return Err(limit.fault());
     }
     let stage = if incoming.is_end_stream() { RequestStage::Whole } else { RequestStage::Coming };
     let bytes = head.held_bytes() + H2_STREAM_OVERHEAD_BYTES;
@@ -57,7 +61,7 @@ async fn body(
     if !has_room {
         return Err(RequestFault::RequestsFull);
     }
-    collect(incoming, setup, share, bytes).await
+    collect(incoming, (setup, limit), share, bytes).await
 }
 
 fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, RequestFault> {
@@ -87,13 +91,27 @@ fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, Requ
     Ok(builder.finish())
 }
 
-/// The complete body, which must arrive at a minimum rate and fit into the budget of all requests. `head_bytes`: what counts already.
+/// How large the body may be.
+#[derive(Clone, Copy)]
+struct BodyLimit {
+    /// Its application reads it while it arrives.
+    terms: Option<StreamTerms>,
+    bytes_max: u64,
+}
+
+impl BodyLimit {
+    const fn fault(self) -> RequestFault {
+        if self.terms.is_some() { RequestFault::StreamTooLarge } else { RequestFault::BodyTooLarge }
+    }
+}
+
+/// The complete body, or a part of one that its application reads while it arrives. It arrive at a minimum rate and fit into the budget of all requests. `head_bytes`: what counts already.
 async fn collect(
     mut incoming: Incoming,
-    setup: &Setup,
+    (setup, limit): (&Setup, BodyLimit),
     share: &mut Reservation,
     head_bytes: usize,
-) -> Result<Bytes, RequestFault> {
+) -> Result<(Bytes, Option<IncomingRest>), RequestFault> {
     let (began, stall) = (Instant::now(), setup.limits.body_stall);
     let mut body = Vec::new();
     loop {
@@ -101,12 +119,12 @@ async fn collect(
         let until = (Instant::now() + stall).min(began + stall + earned);
         let data = match tokio::time::timeout_at(until, incoming.frame()).await {
             Err(_) => return Err(RequestFault::BodyTooSlow),
-            Ok(None) => return Ok(body.into()),
+            Ok(None) => return Ok((body.into(), None)),
             Ok(Some(Err(_))) => return Err(RequestFault::BodyEndedEarly),
             Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
         };
-        if body.len() + data.len() > setup.limits.body_bytes_max {
-            return Err(RequestFault::BodyTooLarge);
+        if (body.len() + data.len()) as u64 > limit.bytes_max {
+            return Err(limit.fault());
         }
         make_room(&mut body, data.len());
         let stage = if incoming.is_end_stream() { RequestStage::Whole } else { RequestStage::Coming };
@@ -114,6 +132,14 @@ async fn collect(
             return Err(RequestFault::RequestsFull);
         }
         body.extend_from_slice(&data);
+        let is_ripe = |terms: StreamTerms| body.len() as u64 >= terms.collected_max;
+        if stage == RequestStage::Coming && limit.terms.is_some_and(is_ripe) {
+            if !share.hold(head_bytes + body.capacity() + STREAMED_PIECE_BYTES, stage) {
+                return Err(RequestFault::RequestsFull);
+            }
+            let rest = IncomingRest::new(incoming, body.len() as u64, limit.bytes_max);
+            return Ok((body.into(), Some(rest)));
+        }
     }
 }
 

@@ -26,6 +26,7 @@ use super::listen::HttpListener;
 use super::request_table::{Client, RequestTable};
 use super::tick::Tick;
 use super::{HttpEvent, Setup};
+use crate::body_rest::BodyRest;
 use crate::descriptors::DescriptorBudget;
 use crate::poll::PollSet;
 use crate::share::Share;
@@ -242,9 +243,18 @@ impl Lot {
     fn take_step(&mut self, slot: usize, step: ConnectionStep, outbox: &mut Outbox<'_>) {
         match step {
             ConnectionStep::Stay => self.look_again(slot),
-            ConnectionStep::Arrived(head, body, share) => {
-                self.arrived(slot, head, body, share, outbox);
+            ConnectionStep::Arrived(head, body, share, rest) => {
+                self.arrived(slot, head, body, (share, rest), outbox);
                 // A hang-up after the request was reported with its bytes, and will not be reported again.
+                self.look_again(slot);
+            }
+            ConnectionStep::Piece(request, bytes, rest) => {
+                outbox.events.push(HttpEvent::Piece { request, bytes, rest });
+                self.look_again(slot);
+            }
+            ConnectionStep::Failed(request) => {
+                outbox.requests.detach(request);
+                outbox.events.push(HttpEvent::Left { request });
                 self.look_again(slot);
             }
             ConnectionStep::Left(request) => {
@@ -257,7 +267,14 @@ impl Lot {
         }
     }
 
-    fn arrived(&mut self, slot: usize, head: Head, body: Bytes, share: Reservation, outbox: &mut Outbox<'_>) {
+    fn arrived(
+        &mut self,
+        slot: usize,
+        head: Head,
+        body: Bytes,
+        (share, rest): (Reservation, BodyRest),
+        outbox: &mut Outbox<'_>,
+    ) {
         let entered = self.slots.with(slot, |connection, context| {
             let origin = forwarded::origin(connection.peer(), &head, &context.setup.trust);
             let request = outbox.requests.insert(Some(Client::Http1(slot)));
@@ -265,7 +282,7 @@ impl Lot {
             (request, origin)
         });
         if let Some((request, origin)) = entered {
-            outbox.events.push(HttpEvent::Arrived { request, head, body, origin, share });
+            outbox.events.push(HttpEvent::Arrived { request, head, body, rest, origin, share });
         }
     }
 
@@ -320,7 +337,12 @@ impl Lot {
         for slot in begun..self.slots.end() {
             match self.slots.with(slot, Connection::expire) {
                 None | Some(ConnectionStep::Stay | ConnectionStep::Arrived(..) | ConnectionStep::Http2) => {}
-                Some(step @ (ConnectionStep::Left(_) | ConnectionStep::Close)) => self.take_step(slot, step, outbox),
+                Some(
+                    step @ (ConnectionStep::Left(_)
+                    | ConnectionStep::Failed(_)
+                    | ConnectionStep::Piece(..)
+                    | ConnectionStep::Close),
+                ) => self.take_step(slot, step, outbox),
             }
             if share.is_over() {
                 self.sweeping = Some(slot + 1);

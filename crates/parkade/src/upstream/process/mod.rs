@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use crate::body_rest::BodyRest;
 use bytes::{Bytes, BytesMut};
 use mio::Token;
 use parkade_model::{IdMap, Reason, RequestId, WorkerId};
@@ -58,6 +59,8 @@ pub struct Processes {
     /// Workers whose exit has been reported; they can still be queried until the next turn.
     gone: Vec<WorkerId>,
     piece: Box<[u8]>,
+    /// Requests of whose bodies the next piece is wanted, until the server asks.
+    wanting: Vec<RequestId>,
     reports: Receiver<ProcessReport>,
     post: Post,
     poll: PollSet,
@@ -80,6 +83,7 @@ impl Processes {
             sending: Vec::new(),
             ending: Vec::new(),
             unstarted: Vec::new(),
+            wanting: Vec::new(),
             gone: Vec::new(),
             piece: vec![0; limits::READ_BYTES].into(),
             reports,
@@ -119,18 +123,44 @@ impl Processes {
         }
     }
 
-    /// Sends a request to the worker. `body` is complete; `parts.body` and `parts.more` are set here.
+    /// Sends a request to the worker. `rest`: whether more of the body is arriving; `parts.body` and `parts.more` are set here.
     pub fn request<'a, P, H>(
         &mut self,
         worker: WorkerId,
         request: RequestId,
         parts: RequestParts<'_, P, H>,
-        body: &Bytes,
+        body: (&Bytes, BodyRest),
     ) where
         P: IntoIterator<Item = &'a str>,
         H: IntoIterator<Item = (&'a str, &'a [u8])>,
     {
         self.say(worker, |session, out, places| session.request(out, places, request, parts, body));
+    }
+
+    /// A piece of the body that was wanted has arrived.
+    pub fn piece(&mut self, request: RequestId, bytes: Bytes, rest: BodyRest) {
+        if let Some(place) = self.places.get(&request).copied() {
+            self.say(place.worker, |session, _, _| {
+                session.piece(place.stream, bytes, rest);
+                Ok(())
+            });
+        }
+    }
+
+    /// The requests of whose bodies the next piece is wanted.
+    pub fn take_wanting(&mut self) -> Vec<RequestId> {
+        std::mem::take(&mut self.wanting)
+    }
+
+    pub fn takes_incremental_bodies(&self, worker: WorkerId) -> bool {
+        self.workers.get(&worker).is_some_and(|worker| worker.session.takes_incremental_bodies())
+    }
+
+    pub fn has_arriving_body(&self, request: RequestId) -> bool {
+        self.places.get(&request).is_some_and(|place| {
+            let worker = self.workers.get(&place.worker);
+            worker.is_some_and(|worker| worker.session.has_arriving_body(place.stream))
+        })
     }
 
     /// Sends an attempt of a job to the worker.
@@ -260,6 +290,7 @@ impl Processes {
             if flushed.flush(self.poll.registry()) {
                 self.sending.push(worker);
             }
+            self.wanting.extend(flushed.session.take_wanting());
             if flushed.is_ending() {
                 self.note_ending(worker);
             }
@@ -359,6 +390,7 @@ impl Processes {
     fn read_from(&mut self, id: WorkerId, events: &mut Vec<WorkerEvent>) -> bool {
         let Some(worker) = self.workers.get_mut(&id).filter(|_| !self.held_up.contains(&id)) else { return false };
         let more = worker.read(&mut self.piece, &mut Audience { places: &mut self.places, events });
+        self.wanting.extend(worker.session.take_wanting());
         if worker.has_to_flush() {
             self.sending.push(id);
         }

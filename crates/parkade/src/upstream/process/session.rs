@@ -6,13 +6,14 @@ use std::collections::{VecDeque, hash_map::Entry};
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
+use crate::body_rest::BodyRest;
 use bytes::{Bytes, BytesMut};
 use parkade_model::{IdMap, Reason, RequestId, WorkerId};
 use parkade_wire::encode::{self, RequestParts, RunParts};
 use parkade_wire::limits::{BRANCH_STREAM_MIN, DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
-    Branches, CancelReason, Conversation, Decoder, FromWorker, Offer, Opener, ProtocolRule, SendWindow, Stream,
-    StreamProgress, ThenRequest, Violation, WaitOutcome, absent,
+    Branches, CancelReason, Conversation, Decoder, FromWorker, Offer, Opener, ProtocolRule, RequestBody, SendWindow,
+    Stream, StreamProgress, ThenRequest, Violation, WaitOutcome, absent,
 };
 
 use super::limits;
@@ -21,8 +22,9 @@ use crate::upstream::WorkerEvent;
 
 /// Versions of the protocol that this core speaks.
 const VERSIONS: RangeInclusive<u32> = 1..=1;
-/// None yet: the core collects bodies, and sends no messages to workers.
-const FEATURES: u64 = 0;
+/// The core sends no messages to workers yet.
+const FEATURES: u64 = INCREMENTAL_BODIES;
+const INCREMENTAL_BODIES: u64 = 1 << 0;
 
 pub struct Session {
     worker: WorkerId,
@@ -34,8 +36,12 @@ pub struct Session {
     branches: Branches,
     /// Streams whose body can continue now, in turn: they have bytes, and window.
     sending: VecDeque<u32>,
+    /// Requests of whose bodies the next piece is wanted.
+    wanting: Vec<RequestId>,
     /// The number of frames of cancelled streams that were dropped.
     dropped: u64,
+    /// Its application reads bodies that are arriving.
+    streams_bodies: bool,
     /// The worker has sent `FAILED` or `GOODBYE`.
     leaving: bool,
     /// The requests on the last streams, each in the place of its stream: a record may come after its stream has closed.
@@ -55,11 +61,40 @@ struct Open {
 struct Body {
     rest: Bytes,
     window: SendWindow,
+    source: BodySource,
+}
+
+/// Where more of a body comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BodySource {
+    /// All of it is there.
+    Nowhere,
+    /// The client, when the worker's code has begun to read: until then the request may be given to another worker, with
+    /// what has arrived.
+    Unread,
+    /// The client: the next piece is wanted when this one has been sent.
+    Idle,
+    /// The client: a piece has been asked for.
+    Asked,
 }
 
 impl Body {
     fn new(rest: &Bytes) -> Self {
-        Self { rest: rest.clone(), window: SendWindow::new() }
+        Self { rest: rest.clone(), window: SendWindow::new(), source: BodySource::Nowhere }
+    }
+
+    /// Whether `DATA` can be sent now.
+    fn can_continue(&self) -> bool {
+        if self.rest.is_empty() { self.source == BodySource::Nowhere } else { self.window.room() > 0 }
+    }
+
+    /// Whether the client may send more: nothing is left of the last piece, and the worker accepts more.
+    fn ask(&mut self) -> bool {
+        let asks = self.source == BodySource::Idle && self.rest.is_empty() && self.window.room() >= DATA_BYTES_MAX;
+        if asks {
+            self.source = BodySource::Asked;
+        }
+        asks
     }
 }
 
@@ -95,7 +130,9 @@ impl Session {
             streams: IdMap::default(),
             branches: Branches::default(),
             sending: VecDeque::new(),
+            wanting: Vec::new(),
             dropped: 0,
+            streams_bodies: false,
             leaving: false,
             recent: vec![(0, RequestId { slot: 0, generation: 0 }); limits::RECENT_STREAMS_COUNT].into(),
         }
@@ -155,20 +192,25 @@ impl Session {
     }
 
     /// Opens a stream with a request. A body that does not fit into its frame is sent by [`Session::pump`];
-    /// `parts.body` and `parts.more` are set here.
+    /// `parts.body` and `parts.more` are set here. `rest`: whether more of the body is arriving.
     pub fn request<'a, P, H>(
         &mut self,
         out: &mut BytesMut,
         places: &mut Places,
         request: RequestId,
         parts: RequestParts<'_, P, H>,
-        body: &Bytes,
+        (body, rest): (&Bytes, BodyRest),
     ) -> Result<(), Exhausted>
     where
         P: IntoIterator<Item = &'a str>,
         H: IntoIterator<Item = (&'a str, &'a [u8])>,
     {
-        if body.len() <= INLINE_BODY_BYTES_MAX {
+        if rest == BodyRest::Follows {
+            let body = Body { source: BodySource::Unread, ..Body::new(body) };
+            let stream = self.open(places, request, Opener::Request, Some(Box::new(body)))?;
+            encode::request(out, stream, RequestParts { body: None, more: true, ..parts });
+            self.sending.push_back(stream);
+        } else if body.len() <= INLINE_BODY_BYTES_MAX {
             let stream = self.open(places, request, Opener::Request, None)?;
             encode::request(out, stream, RequestParts { body: Some(body), more: false, ..parts });
         } else {
@@ -177,6 +219,33 @@ impl Session {
             self.sending.push_back(stream);
         }
         Ok(())
+    }
+
+    /// The piece of the body that was wanted has arrived.
+    pub fn piece(&mut self, stream: u32, bytes: Bytes, rest: BodyRest) {
+        let Some(body) = self.streams.get_mut(&stream).and_then(|open| open.body.as_mut()) else { return };
+        if body.source == BodySource::Asked {
+            body.rest = bytes;
+            body.source = if rest == BodyRest::Follows { BodySource::Idle } else { BodySource::Nowhere };
+            self.sending.push_back(stream);
+        }
+    }
+
+    /// The requests of whose bodies the next piece is wanted. Their workers read.
+    pub fn take_wanting(&mut self) -> impl Iterator<Item = RequestId> {
+        self.wanting.drain(..)
+    }
+
+    /// Whether the worker accepts requests whose bodies are arriving, and has an application that asks for them.
+    pub fn takes_incremental_bodies(&self) -> bool {
+        self.streams_bodies
+            && self.conversation.agreed().is_some_and(|agreed| agreed.features & INCREMENTAL_BODIES != 0)
+    }
+
+    /// Whether a request that it holds has a body that is still arriving.
+    pub fn has_arriving_body(&self, stream: u32) -> bool {
+        let body = self.streams.get(&stream).and_then(|open| open.body.as_ref());
+        body.is_some_and(|body| body.source != BodySource::Nowhere)
     }
 
     /// Opens a stream with an attempt of a job.
@@ -310,16 +379,24 @@ impl Session {
         {
             let Some(open) = self.streams.get_mut(&stream) else { continue };
             let Some(body) = &mut open.body else { continue };
-            let piece = body.rest.split_to(body.window.take(body.rest.len().min(DATA_BYTES_MAX)));
-            encode::data(out, stream, &piece, !body.rest.is_empty());
-            if body.rest.is_empty() {
-                open.body = None;
-                if self.branches.contains(stream) {
-                    self.branches.close(stream);
-                    self.streams.remove(&stream);
+            if body.can_continue() {
+                let piece = body.rest.split_to(body.window.take(body.rest.len().min(DATA_BYTES_MAX)));
+                let is_last = body.rest.is_empty() && body.source == BodySource::Nowhere;
+                encode::data(out, stream, &piece, !is_last);
+                if is_last {
+                    open.body = None;
+                    if self.branches.contains(stream) {
+                        self.branches.close(stream);
+                        self.streams.remove(&stream);
+                    }
+                    continue;
                 }
-            } else if body.window.room() > 0 {
-                self.sending.push_back(stream);
+                if body.can_continue() {
+                    self.sending.push_back(stream);
+                }
+            }
+            if body.ask() {
+                self.wanting.push(open.request);
             }
         }
     }
@@ -368,6 +445,8 @@ impl Session {
                 );
             }
             FromWorker::Ready { credit, application } => {
+                let mut bodies = application.routes.iter().map(|route| route.body).chain([application.fallback_body]);
+                self.streams_bodies = bodies.any(|body| body != RequestBody::Collected);
                 audience.events.push(WorkerEvent::Ready { worker, credit, application: Box::new(application) });
             }
             FromWorker::Failed { text } => {
@@ -484,10 +563,15 @@ impl Session {
     fn window(&mut self, stream: u32, bytes: u32, frame: &FromWorker) -> Result<(), Violation> {
         let Some(open) = self.streams.get_mut(&stream) else { return absent(frame, self.opened) };
         if let Some(body) = &mut open.body {
-            let was_full = body.window.room() == 0;
+            let could_continue = body.can_continue();
             body.window.granted(bytes);
-            if was_full && bytes > 0 {
+            if body.source == BodySource::Unread {
+                body.source = BodySource::Idle;
+            }
+            if !could_continue && body.can_continue() {
                 self.sending.push_back(stream);
+            } else if body.ask() {
+                self.wanting.push(open.request);
             }
         }
         Ok(())

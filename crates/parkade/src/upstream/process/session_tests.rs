@@ -77,7 +77,9 @@ impl Link {
     }
 
     fn asks(&mut self, stream: u32, body: &Bytes) {
-        self.session.request(&mut self.out, &mut self.places, request(stream), head(), body).unwrap();
+        self.session
+            .request(&mut self.out, &mut self.places, request(stream), head(), (body, BodyRest::Nothing))
+            .unwrap();
         self.session.pump(&mut self.out);
     }
 
@@ -389,7 +391,9 @@ fn bodies_take_turns_and_wait_while_much_is_unsent() {
     let mut link = Link::ready();
     let body = Bytes::from(vec![b'x'; 200_000]);
     for stream in 1..=4 {
-        link.session.request(&mut link.out, &mut link.places, request(stream), head(), &body).unwrap();
+        link.session
+            .request(&mut link.out, &mut link.places, request(stream), head(), (&body, BodyRest::Nothing))
+            .unwrap();
     }
     link.session.pump(&mut link.out);
     assert!(link.out.len() < limits::UNSENT_BYTES_BUSY + DATA_BYTES_MAX + 1_000, "{}", link.out.len());
@@ -481,7 +485,8 @@ fn the_last_stream_is_followed_by_none() {
     let mut link = Link::ready();
     link.session.opened = BRANCH_STREAM_MIN - 2;
     link.asks(BRANCH_STREAM_MIN - 1, &Bytes::new());
-    let none = link.session.request(&mut link.out, &mut link.places, request(7), head(), &Bytes::new());
+    let none =
+        link.session.request(&mut link.out, &mut link.places, request(7), head(), (&Bytes::new(), BodyRest::Nothing));
     assert!(matches!(none, Err(Exhausted)));
 }
 

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use tracing::subscriber::DefaultGuard;
 
 use super::{Launch, Processes};
+use crate::body_rest::BodyRest;
 use crate::share::Share;
 use crate::upstream::WorkerEvent;
 
@@ -149,7 +150,7 @@ impl Stage {
     }
 
     fn ask(&mut self, slot: u32, body: &Bytes) {
-        self.processes.request(WORKER, request(slot), head(), body);
+        self.processes.request(WORKER, request(slot), head(), (body, BodyRest::Nothing));
     }
 }
 

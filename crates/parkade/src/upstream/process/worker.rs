@@ -282,7 +282,13 @@ mod tests {
             let unsent = &mut worker.link.as_mut().unwrap().unsent;
             worker
                 .session
-                .request::<[&str; 0], [(&str, &[u8]); 0]>(unsent, &mut Places::default(), request, parts, &body)
+                .request::<[&str; 0], [(&str, &[u8]); 0]>(
+                    unsent,
+                    &mut Places::default(),
+                    request,
+                    parts,
+                    (&body, crate::body_rest::BodyRest::Nothing),
+                )
                 .unwrap();
         }
         let mut turns = 1;

@@ -33,7 +33,9 @@ def ready(own: Handling, interface: str, concurrent: bool) -> ReadyApplication:
     """For READY. Requests that match none of its routes go to the application, which has routes of its own."""
     told = own.ready()
     jobs = told.jobs if concurrent else [msgspec.structs.replace(job, kind="sync") for job in told.jobs]
-    return msgspec.structs.replace(told, interface=interface, concurrent=concurrent, fallback=True, jobs=jobs)
+    return msgspec.structs.replace(
+        told, interface=interface, concurrent=concurrent, fallback=True, stream=True, jobs=jobs
+    )
 
 
 def _import_urls() -> None:

@@ -34,12 +34,18 @@ class InWindow:
 
 
 class _Body:
-    __slots__ = ("is_complete", "pieces", "window")
+    __slots__ = ("is_complete", "is_read", "pieces", "window")
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []  # not read yet
         self.is_complete = False
+        self.is_read = False  # the core knows that it is
         self.window = InWindow()
+
+
+def window(stream: int, granted: int) -> bytes:
+    """WINDOW: the core may send so many bytes more; at least the body is read."""
+    return frame(f.WINDOW, stream, encode_payload([granted]))
 
 
 class Bodies:
@@ -76,12 +82,15 @@ class Bodies:
         body = self._of.get(stream)
         if body is None:
             return b"", b""
-        if not body.pieces:
-            return (b"" if body.is_complete else None), b""
+        if body.is_complete and not body.pieces:
+            return b"", b""
         piece = b"".join(body.pieces)
         body.pieces.clear()
         granted = 0 if body.is_complete else body.window.consume(len(piece))
-        return piece, frame(f.WINDOW, stream, encode_payload([granted])) if granted else b""
+        # Until the core knows that somebody reads it, it may send no more than what it had when the request was given.
+        is_news = not (body.is_complete or body.is_read)
+        body.is_read = True
+        return piece or None, window(stream, granted) if granted or is_news else b""
 
     def close(self, stream: int) -> None:
         """The stream is closed: what comes of the body has crossed that."""

@@ -12,12 +12,14 @@ from .._wire.frames import frame
 from .events import Ended, Event, Greeted, Reply
 
 VERSION = 1
+INCREMENTAL_BODIES = 1 << 0
+"""Feature: requests may come before their bodies."""
 
 
 def answer_to(hello: p.Hello) -> tuple[list[Event], bool]:
     """The events that follow the core's HELLO, and whether there is a version that both speak."""
     info = {"language": "python", "runtime": platform.python_version(), "pid": os.getpid()}
-    reply = Reply(frame(f.HELLO, 0, encode_payload(p.Hello(VERSION, VERSION, 0, info))))
+    reply = Reply(frame(f.HELLO, 0, encode_payload(p.Hello(VERSION, VERSION, INCREMENTAL_BODIES, info))))
     if hello.version_min <= VERSION <= hello.version_max:
         return [reply, Greeted(hello.info)], True
     text = f"this end speaks {VERSION} to {VERSION}"

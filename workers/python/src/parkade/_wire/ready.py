@@ -66,6 +66,8 @@ class Route(Struct, frozen=True, omit_defaults=True, kw_only=True):
     wait: list[Any] | None = None
     then: Then | None = None
     cors: Count | None = None
+    stream: bool = False  # its requests may come before their bodies
+    body_limit: Count | None = None
     name: str | None = None
     handler: str | None = None
     source: str | None = None
@@ -114,6 +116,7 @@ class Application(Struct, frozen=True, omit_defaults=True, kw_only=True):
     concurrent: bool = False
     threads: Annotated[int, Meta(ge=1, le=THREADS_MAX)] = 1
     fallback: bool = False
+    stream: bool = False  # requests that match no route may come before their bodies
     routes: list[Route] = []
     channels: list[ChannelPattern] = []
     jobs: list[Job] = []

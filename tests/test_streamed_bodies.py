@@ -1,0 +1,124 @@
+"""Bodies of requests that hosted applications read while they arrive, over each version of HTTP."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from .conftest import Serve
+from .harness import processes
+from .harness.server import Server
+
+MEBIBYTE = 1024 * 1024
+SIZE = 100 * MEBIBYTE
+APPS = ["raw_wsgi", "raw_asgi"]
+
+
+@pytest.fixture(params=APPS)
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
+    return serve(request.param, workers=1, body_limit="1MiB", stream_limit="101MiB")
+
+
+def head(path: str, *fields: str) -> bytes:
+    return "\r\n".join([f"POST {path} HTTP/1.1", "Host: here", *fields, "", ""]).encode()
+
+
+@pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
+def test_a_large_body_leaves_the_memory_of_core_and_worker_flat(server: Server, version: str) -> None:
+    (pid,) = server.worker_pids()
+    assert server.post("/count", b"x" * MEBIBYTE).text == str(MEBIBYTE), "what it takes once is there"
+    before, core = processes.peak_bytes(pid), processes.peak_bytes(server.pid)
+    body = b"x" * SIZE
+    if version == "HTTP/1.1":
+        answer = server.post("/count", body)
+    else:
+        with server.connect2() as client:
+            answer = client.answer(client.ask("POST", "/count", ("content-length", str(SIZE)), body=body))
+    assert (answer.status, answer.text) == (200, str(SIZE))
+    assert processes.peak_bytes(pid) - before < 4 * MEBIBYTE
+    assert processes.peak_bytes(server.pid) - core < 4 * MEBIBYTE
+    assert server.worker_pids() == [pid]
+
+
+def test_a_chunked_body_is_read_while_it_arrives(server: Server) -> None:
+    client = server.connect().send(head("/count", "Transfer-Encoding: chunked"))
+    piece = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
+    for _ in range(48):
+        client.send(piece)
+    server.until_running(1)
+    assert client.send(b"0\r\n\r\n").answer().text == str(48 * 65_536)
+    assert client.get("/echo").status == 200, "the connection is kept"
+
+
+def test_the_application_decides_whether_100_continue_is_sent(server: Server) -> None:
+    fields = (f"Content-Length: {2 * MEBIBYTE}", "Expect: 100-continue")
+    reading = server.connect().send(head("/count", *fields))
+    assert reading.answer().status == 100
+    assert reading.send(b"x" * 2 * MEBIBYTE).answer().text == str(2 * MEBIBYTE)
+    other = server.connect().send(head("/environ", *fields))
+    answer = other.answer()
+    assert answer.status != 100
+    assert answer["connection"] == "close"
+    assert other.ends()
+
+
+def test_a_body_beyond_the_limit_is_refused_at_once_or_when_it_passes_it(server: Server) -> None:
+    announced = server.connect().send(head("/count", f"Content-Length: {102 * MEBIBYTE}")).answer()
+    assert announced.status == 413
+    assert b"--stream-limit" in announced.body
+    client = server.connect().send(head("/count", "Transfer-Encoding: chunked"))
+    piece = b"100000\r\n" + b"x" * MEBIBYTE + b"\r\n"
+    for _ in range(101):
+        client.send(piece)
+    answer = client.send(b"100000\r\n").answer()
+    assert answer.status == 413
+    assert client.ends()
+    server.until_zero()
+    server.still_serves()
+
+
+def test_a_client_that_leaves_in_the_middle_frees_its_worker(server: Server) -> None:
+    client = server.connect().send(head("/count", f"Content-Length: {4 * MEBIBYTE}") + b"x" * 2 * MEBIBYTE)
+    server.until_running(1)
+    client.close()
+    server.until_zero()
+    assert server.post("/count", b"abc").text == "3"
+
+
+def test_a_worker_that_dies_in_the_middle_is_a_502(server: Server) -> None:
+    client = server.connect().send(head("/count", f"Content-Length: {4 * MEBIBYTE}") + b"x" * 2 * MEBIBYTE)
+    server.until_running(1)
+    # It has begun to read: more than its window has been taken from the client.
+    (pid,) = server.worker_pids()
+    os.kill(pid, signal.SIGKILL)
+    assert client.answer().status == 502
+    server.until_zero()
+
+
+def test_a_body_that_stalls_is_a_408(serve: Serve) -> None:
+    server = serve("raw_asgi", workers=1, stream_limit="64MiB", body_timeout="1s")
+    client = server.connect().send(head("/count", f"Content-Length: {4 * MEBIBYTE}") + b"x" * MEBIBYTE)
+    assert client.answer().status == 408
+    assert client.ends()
+    server.until_zero()
+
+
+def test_a_slow_client_outlives_the_deadline_of_a_request(serve: Serve) -> None:
+    server = serve("raw_asgi", workers=1, deadline="2s")
+    client = server.connect().send(head("/count", f"Content-Length: {10 * 65_536}"))
+    for _ in range(9):
+        client.send(b"x" * 65_536)
+        assert not client.is_readable(0.4)
+    assert client.send(b"x" * 65_536).answer().text == str(10 * 65_536)
+
+
+def test_a_small_body_is_complete_before_a_worker_has_it(serve: Serve) -> None:
+    """A slow client holds no worker: a plain one not up to `--body-limit`, and no other up to 64 KiB."""
+    for app, length in (("raw_wsgi", MEBIBYTE), ("raw_asgi", 60_000)):
+        server = serve(app, workers=1, stream_limit="64MiB")
+        client = server.connect().send(head("/count", f"Content-Length: {length}") + b"x" * (length - 1))
+        assert server.post("/count", b"abc").text == "3"
+        assert server.status()["lives"]["running"] == 0
+        assert client.send(b"x").answer().text == str(length)
