@@ -53,6 +53,7 @@ PYTHON_ORDER = [
     "testing",
     "_loading",
     "_own_files",
+    "_importing",
     "__main__",
 ]
 """Modules and packages of the Python package, from the bottom up: each imports only those before it."""

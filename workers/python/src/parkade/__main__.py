@@ -85,7 +85,13 @@ def _hosted(loaded: Loaded, dev: bool) -> Application:
 
 
 def _run_command(arguments: list[str]) -> int:
-    """`python -m parkade serve app.py`, from a person: becomes the command `parkade`, where it can be found."""
+    """`python -m parkade serve app.py`, from a person: becomes the command `parkade`, where it can be found. `import`
+    is done here: a settings file of Gunicorn is Python.
+    """
+    if arguments[:1] == ["import"]:
+        from ._importing.command import main as translate
+
+        return translate(arguments[1:])
     import shutil  # no worker needs them
     import sysconfig
 

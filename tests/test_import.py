@@ -1,0 +1,316 @@
+"""`python -m parkade import`: settings files of other servers become a parkade.toml that is accepted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tomllib
+
+from .harness.server import run
+
+APPLICATION = """
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"hola"]
+
+def create_app():
+    return application
+
+app = application
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with an application under the names that the files below use."""
+    package = tmp_path / "mysite"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "wsgi.py").write_text(APPLICATION)
+    (tmp_path / "app.py").write_text(APPLICATION)
+    return tmp_path
+
+
+def translated(file: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "parkade", "import", str(file)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def imported(project: Path, name: str, text: str) -> str:
+    file = project / name
+    file.write_text(text.replace("{project}", str(project)).replace("{home}", sys.prefix))
+    ended = translated(file)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def settings(project: Path, printed: str, **served: object) -> dict[str, object]:
+    """What was printed, after `parkade serve --check` has accepted it. Addresses are replaced: others may have them."""
+    file = project / "parkade.toml"
+    file.write_text(printed)
+    found = tomllib.loads(printed)
+    flags = ["--bind", "127.0.0.1:0", "--state", str(project / "state"), "--directory", str(project)]
+    if "admin" in found:
+        flags += ["--admin", "127.0.0.1:0"]
+    if "socket-group" in found:  # a group that this machine may lack
+        flags += ["--socket-group", "0", "--socket-mode", "660"]
+    target = [] if "target" in found else ["app.py"]
+    ended = run("serve", *target, "--check", "--config", str(file), *flags)
+    assert ended.returncode == 0, ended.stderr + printed
+    return found
+
+
+DJANGO_UWSGI = """\
+# mysite_uwsgi.ini, as in the documentation of Django and uWSGI
+[uwsgi]
+base            = {project}
+chdir           = %(base)
+module          = mysite.wsgi
+home            = {home}
+master          = true
+processes       = 10
+socket          = %(base)/mysite.sock
+chmod-socket    = 664
+chown-socket    = www-data:www-data
+vacuum          = true
+harakiri        = 20
+max-requests    = 5000
+max-requests-delta = 500
+env             = DJANGO_SETTINGS_MODULE=mysite.settings
+"""
+
+
+def test_a_django_project_of_uwsgi(project: Path) -> None:
+    printed = imported(project, "uwsgi.ini", DJANGO_UWSGI)
+    assert settings(project, printed) == {
+        "directory": str(project),
+        "workers": 10,
+        "bind": [f"unix:{project}/mysite.sock"],
+        "socket-mode": "664",
+        "socket-group": "www-data",
+        "deadline": "20s",
+        "max-requests": 5000,
+        "recycle-jitter": "10%",
+        "python": f"{sys.prefix}/bin/python",
+        "target": "mysite.wsgi:application",
+    }
+    assert "# line 7: master          = true\n" not in printed, "spaces are shown once"
+    assert "# line 7: master = true\n#     not needed\n" in printed
+    assert "# line 16: env = DJANGO_SETTINGS_MODULE=mysite.settings\n#     set it in the environment" in printed
+    assert "proxy_pass instead of uwsgi_pass" in printed
+
+
+FLASK_UWSGI = """\
+[uwsgi]
+http = :9090
+wsgi_file = app.py
+callable = create_app()
+threads = 2
+workers = %k
+; sizes
+buffer-size = 65535
+reload-on-rss = 250
+limit-post = 10485760
+worker-reload-mercy = 60
+stats = 127.0.0.1:9191
+py-autoreload = 1
+no-such-option = 7
+logto = /var/log/uwsgi/%n.log
+if-env = PRODUCTION
+"""
+
+
+def test_a_flask_application_of_uwsgi(project: Path) -> None:
+    printed = imported(project, "uwsgi.ini", FLASK_UWSGI)
+    assert settings(project, printed) == {
+        "bind": [":9090"],
+        "workers": "auto",
+        "header-limit": "65535",
+        "max-memory": "250MiB",
+        "body-limit": "10485760",
+        "grace": "60s",
+        "admin": ["9191"],
+        "target": "app.py:create_app",
+        "factory": True,
+    }
+    for left in ("threads = 2", "py-autoreload = 1", "no-such-option = 7", "logto = /var/log/uwsgi/%n.log", "if-env"):
+        assert f": {left}" in printed
+
+
+UNIT = """\
+{
+    // as in the documentation of Unit
+    "listeners": {
+        "*:8080": {
+            "pass": "routes",
+            "forwarded": {"client_ip": "X-Forwarded-For", "source": ["192.0.2.0/24", "10.0.0.1"]}
+        },
+        "127.0.0.1:8081": {"pass": "applications/other"}
+    },
+    "routes": [
+        {"match": {"uri": "/static/*"}, "action": {"share": "/www/$uri"}},
+        {"action": {"pass": "applications/django"}}
+    ],
+    "applications": {
+        "django": {
+            "type": "python 3.11",
+            "path": "{project}",
+            "home": "{home}",
+            "module": "mysite.wsgi",
+            "processes": {"max": 4, "spare": 2, "idle_timeout": 20},
+            "threads": 8,
+            "limits": {"timeout": 10, "requests": 1000},
+            "environment": {"DJANGO_SETTINGS_MODULE": "mysite.settings"},
+            "user": "www"
+        },
+        "other": {"type": "php", "root": "/www"}
+    },
+    /* how long
+       and how much */
+    "settings": {"http": {"idle_timeout": 180, "body_read_timeout": 60, "max_body_size": 8388608}},
+    "access_log": "access.log"
+}
+"""
+
+
+def test_a_configuration_of_unit(project: Path) -> None:
+    printed = imported(project, "unit.json", UNIT)
+    assert settings(project, printed) == {
+        "target": "mysite.wsgi:application",
+        "directory": str(project),
+        "python": f"{sys.prefix}/bin/python",
+        "workers": 4,
+        "deadline": "10s",
+        "max-requests": 1000,
+        "bind": [":8080"],
+        "trust": ["192.0.2.0/24", "10.0.0.1"],
+        "keep-alive": "180s",
+        "body-timeout": "60s",
+        "body-limit": "8388608",
+        "access-log": "combined",
+        "access-log-file": "access.log",
+    }
+    for left in ("threads = 8", "environment", "user", "# routes", "applications.other, of type php", "127.0.0.1:8081"):
+        assert left in printed
+
+
+GUNICORN = '''\
+"""As NetBox, and many projects, have it."""
+import multiprocessing
+import os
+
+port = os.environ.get("PORT", "8001")
+bind = f"127.0.0.1:{port}"
+workers = multiprocessing.cpu_count() * 2 + 1
+threads = 3
+timeout = 2 * 60
+max_requests = 5000
+max_requests_jitter = 500
+graceful_timeout: int = int(os.getenv("GRACEFUL", "40"))
+forwarded_allow_ips = "10.0.0.1, 10.0.0.2"
+accesslog = "-"
+loglevel = "warning"
+preload_app = True
+worker_class = "gevent"
+keepalive = compute()
+secure = {"X": "y"}
+if os.path.exists("/dev/shm"):
+    worker_tmp_dir = "/dev/shm"
+    limit_request_fields = 50
+
+def post_fork(server, worker):
+    server.log.info("worker spawned")
+
+def helper():
+    return 1
+'''
+
+
+def test_a_settings_file_of_gunicorn(project: Path) -> None:
+    printed = imported(project, "gunicorn.conf.py", GUNICORN)
+    assert settings(project, printed) == {
+        "bind": ["127.0.0.1:8001"],
+        "workers": "auto",
+        "deadline": "120s",
+        "max-requests": 5000,
+        "recycle-jitter": "10%",
+        "grace": "40s",
+        "trust": ["10.0.0.1", "10.0.0.2"],
+        "access-log": "combined",
+        "log-level": "warn",
+    }
+    assert '# target = "mysite.wsgi:application"\n' in printed
+    assert "# line 18: keepalive = compute()\n#     not a constant" in printed
+    assert "# line 22: limit_request_fields = 50\n#     it depends on what is above" in printed
+    assert "# line 12: graceful_timeout" in printed
+    assert "the default of the variable GRACEFUL was taken" in printed
+    for left in ("threads = 3", "preload_app = True", 'worker_class = "gevent"', "def post_fork(server, worker):"):
+        assert f": {left}" in printed
+    assert "helper" not in printed
+
+
+def test_the_application_of_gunicorn_may_be_a_factory(project: Path) -> None:
+    printed = imported(
+        project, "gunicorn.conf.py", 'wsgi_app = "app:create_app()"\nbind = ["[::1]:80", "unix:/run/a"]\n'
+    )
+    found = settings(project, printed)
+    assert found == {"target": "app:create_app", "factory": True, "bind": ["[::1]:80", "unix:/run/a"]}
+
+
+def test_nothing_of_the_file_is_run(project: Path) -> None:
+    imported(project, "gunicorn.conf.py", f'open("{project}/made", "w")\nbind = open("{project}/made", "w")\n')
+    assert not (project / "made").exists()
+
+
+def test_what_has_no_meaning_here_is_left_with_a_reason(project: Path) -> None:
+    text = 'workers = 0\ntimeout = -1\nkeepalive = "a\\nb = 1"\nbind = "fd://3"\nloglevel = "loud"\n'
+    text += "limit_request_fields = 32768\n"
+    printed = imported(project, "gunicorn.conf.py", text)
+    assert settings(project, printed) == {"header-count": 256}
+    for number in range(1, 6):
+        assert f"# line {number}: " in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("uwsgi.ini", "[uwsgi]\n= 7\n", "line 2: there is no name before ="),
+        ("uwsgi.ini", "module = x\n", "line 1: a setting before the section [uwsgi]"),
+        ("uwsgi.ini", "[uwsgi\nmodule = x\n", "line 1: a section has to end with ]"),
+        ("uwsgi.ini", "[other]\nmodule = x\n", "there is no section [uwsgi]"),
+        ("unit.json", '{\n "a": 1,,\n}', "line 2: this is not JSON"),
+        ("unit.json", "// one\n/* two\n*/ {]", "line 3: this is not JSON"),
+        ("unit.json", "[]", "is an object"),
+        ("unit.json", "{}", "there are no applications in it"),
+        ("unit.json", "[" * 100_000, "line 1: this is nested too deeply"),
+        ("gunicorn.conf.py", "bind = 1\nworkers = = 2\n", "line 2: this is not Python"),
+        ("gunicorn.conf.py", "bind = " + "(" * 5_000, "line 1: this is not Python"),
+        ("gunicorn.yaml", "", "the name has to end in .ini, .json or .py"),
+    ],
+)
+def test_a_file_that_is_something_else_is_refused_with_the_line(project: Path, name: str, text: str, told: str) -> None:
+    file = project / name
+    file.write_text(text)
+    ended = translated(file)
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert told in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_file_that_cannot_be_read_is_named(project: Path) -> None:
+    missing = translated(project / "uwsgi.ini")
+    assert (missing.returncode, missing.stderr) == (
+        2,
+        f"parkade: cannot read {project}/uwsgi.ini: No such file or directory\n",
+    )
+    (project / "latin.ini").write_bytes(b"[uwsgi]\nmodule = caf\xe9\n")
+    assert "line 2: this is not UTF-8" in translated(project / "latin.ini").stderr
+
+
+def test_keys_that_name_each_other_end(project: Path) -> None:
+    text = "[uwsgi]\na = x%(b)%(b)\nb = %(a)%(a)\nmodule = %(b)\na = %(b)%(b)\nb = %(a)%(a)\nchdir = %(b)\n"
+    assert "target" not in tomllib.loads(imported(project, "uwsgi.ini", text))

@@ -1,0 +1,247 @@
+"""The settings of uWSGI: an `.ini` in its own dialect. Keys repeat, keys without a value are switches, and `%(name)`
+stands for the value of an earlier key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from .draft import (
+    BY_SYSTEMD,
+    HEAD_BYTES_MAX,
+    IN_A_PROXY,
+    IN_THE_ENVIRONMENT,
+    NO_THREADS,
+    NOT_NEEDED,
+    UNKNOWN,
+    Draft,
+    Unreadable,
+    as_number,
+)
+
+LOOPS = "a view that waits is parked instead: docs/hosted.md"
+LOGS = "the log goes to standard error; set access-log for lines of requests"
+JOBS = "jobs do it: docs/jobs.md"
+
+REASONS = {
+    NOT_NEEDED: "master vacuum need-app single-interpreter enable-threads thunder-lock lazy lazy-apps strict plugin "
+    "plugins http-keepalive http-auto-chunked http-chunked-input add-header auto-procname procname procname-prefix "
+    "procname-prefix-spaced listen ignore-sigpipe ignore-write-errors disable-write-exception post-buffering "
+    "post-buffering-bufsize no-orphans py-call-osafterfork close-on-exec memory-report harakiri-verbose "
+    "log-master log-x-forwarded-for disable-logging py-tracebacker wsgi-disable-file-wrapper show-config "
+    "so-keepalive tcp-nodelay so-reuseport reuse-port log-4xx log-5xx log-reopen master-fifo safe-pidfile die-on-term "
+    "optimize manage-script-name http-websockets",
+    BY_SYSTEMD: "uid gid daemonize daemonize2 pidfile pidfile2 attach-daemon attach-daemon2 smart-attach-daemon "
+    "umask cap emperor vassals vassal chroot limit-as limit-nproc",
+    NO_THREADS: "threads threads-stacksize",
+    "the number of workers is fixed": "cheaper cheaper-algo cheaper-initial cheaper-step cheaper-overload "
+    "cheaper-busyness-multiplier cheaper-busyness-min cheaper-busyness-max cheap idle",
+    LOOPS: "gevent gevent-monkey-patch gevent-early-monkey-patch asyncio async ugreen greenlet loop",
+    LOGS: "logto logto2 logger req-logger log-format logformat log-date log-maxsize log-encoder log-req-encoder "
+    "log-slow",
+    IN_A_PROXY: "https https-socket static-map static-map2 static-index check-static static-expires offload-threads "
+    "route route-uri route-host http-to https2 fastcgi-socket scgi-socket cache2 static-gzip-all",
+    JOBS: "mule mules spooler spooler-processes cron cron2 unique-cron timer farm import",
+    "several applications in one server are on docs/migrate.md": "mount",
+    "parkade reload, or SIGHUP": "touch-reload touch-chain-reload fs-reload touch-workers-reload",
+    "parkade dev reloads on change": "py-autoreload python-autoreload py-auto-reload",
+    "write its settings here, too": "ini include inherit json yaml xml",
+    "uwsgi evaluates it; write down what comes out": "if-env if-not-env if-exists if-not-exists if-file endif for "
+    "endfor for-glob if-opt if-not-opt if-dir end-if end-for exec-asap exec-pre-app hook-post-app hook-pre-app",
+}
+WHY = {name: why for why, names in REASONS.items() for name in names.split()}
+
+PLACEHOLDERS_MAX = 100  # substitutions in one line, so that keys that name each other end. Then: left
+EXPANDED_CHARACTERS_MAX = 4_096  # of a value. Then: left
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    number: int
+    name: str
+    value: str
+    written: str
+
+    @property
+    def line(self) -> str:
+        return f"line {self.number}: {self.written}"
+
+    def is_off(self) -> bool:
+        return self.value.lower() in {"false", "no", "off", "0"}
+
+
+def read(text: str, draft: Draft) -> None:
+    options = list(lines(text, draft))
+    used = set(re.findall(r"%\(([^)]+)\)", text))
+    known: dict[str, str] = {}
+    found: dict[str, Option] = {}
+    sockets = False
+    for option in options:
+        value = expanded(option.value, known)
+        if value is None:
+            draft.leave(option.line, "uwsgi computes it when it starts: write what comes out")
+            continue
+        known[option.name] = value
+        option = Option(option.number, option.name, value, option.written)
+        if option.name in {"set-placeholder", "set-ph", "set"}:
+            name, _, of_it = value.partition("=")
+            known[name.strip()] = of_it.strip()
+        elif option.name in TARGET:
+            found[option.name] = option
+        elif option.name in CARRIED:
+            CARRIED[option.name](draft, option)
+            sockets |= option.name in {"socket", "uwsgi-socket"}
+        elif option.name in {"env", "setenv"}:
+            draft.leave(option.line, IN_THE_ENVIRONMENT)
+        elif option.name in WHY:
+            draft.leave(option.line, WHY[option.name])
+        elif option.name not in used:
+            draft.leave(option.line, UNKNOWN)
+    if sockets:
+        draft.leave("the protocol uwsgi", "it is HTTP now: in nginx, proxy_pass instead of uwsgi_pass")
+    _target(draft, found)
+
+
+def lines(text: str, draft: Draft) -> Iterator[Option]:
+    section, sections = "", 0
+    for number, written in enumerate(text.split("\n"), 1):
+        line = written.strip()
+        if not line or line[0] in "#;":
+            continue
+        if line.startswith("["):
+            if not line.endswith("]"):
+                raise Unreadable(f"line {number}: a section has to end with ]")
+            section = line[1:-1].strip()
+            sections += section == "uwsgi"
+            if section != "uwsgi":
+                draft.leave(f"line {number}: {line}", "only the section [uwsgi] is read")
+            continue
+        if not section:
+            raise Unreadable(f"line {number}: a setting before the section [uwsgi]")
+        if section != "uwsgi":
+            continue
+        name, has_value, value = line.partition("=")
+        name = name.strip()
+        if not name:
+            raise Unreadable(f"line {number}: there is no name before =")
+        yield Option(number, name.replace("_", "-"), value.strip() if has_value else "true", line)
+    if not sections:
+        raise Unreadable("line 1: there is no section [uwsgi]")
+
+
+def expanded(value: str, known: dict[str, str]) -> str | None:
+    """`%(name)` replaced; none if something is left that only a running uwsgi knows."""
+    for _ in range(PLACEHOLDERS_MAX):
+        match = re.search(r"%\(([^)]+)\)", value)
+        if match is None:
+            break
+        if match[1] not in known or len(value) > EXPANDED_CHARACTERS_MAX:
+            return None
+        value = value[: match.start()] + known[match[1]] + value[match.end() :]
+    if value == "%k":
+        return value
+    return None if re.search(r"%[a-zA-Z(]|\$\(|@\(", value) else value
+
+
+def _workers(draft: Draft, option: Option) -> None:
+    if option.value == "%k":
+        draft.carry("workers", "auto")
+    else:
+        draft.workers(option.line, option.value)
+
+
+def _socket_mode(draft: Draft, option: Option) -> None:
+    mode = "666" if option.value in {"true", "1"} else option.value
+    if re.fullmatch(r"0?[0-7]{3}", mode):
+        draft.carry("socket-mode", mode[-3:])
+    else:
+        draft.leave(option.line, "`socket-mode` takes three octal digits, such as 660")
+
+
+def _socket_group(draft: Draft, option: Option) -> None:
+    _, _, group = option.value.partition(":")
+    if group:
+        draft.carry("socket-group", group, "the owner is the user of the server")
+    else:
+        draft.leave(option.line, "the owner is the user of the server; `socket-group` is for the group")
+
+
+def _admin(draft: Draft, option: Option) -> None:
+    host, _, port = option.value.rpartition(":")
+    if port.isdigit() and host in {"", "127.0.0.1", "0.0.0.0"}:
+        draft.carry("admin", [port], "a page, JSON and metrics; only for this machine")
+    elif "/" in option.value:
+        draft.carry("admin", [f"unix:{option.value}"], "a page, JSON and metrics")
+    else:
+        draft.leave(option.line, "`admin` takes a port, host:port or unix:FILE")
+
+
+def _jitter(draft: Draft, option: Option) -> None:
+    requests, delta = draft.value("max-requests"), as_number(option.value)
+    if isinstance(requests, int) and requests > 0 and delta is not None:
+        draft.carry("recycle-jitter", f"{min(100, round(100 * delta / requests))}%")
+    else:
+        draft.leave(option.line, "`recycle-jitter` is a share of max-requests, such as 10%")
+
+
+def _python(draft: Draft, option: Option) -> None:
+    draft.carry("python", f"{option.value.rstrip('/')}/bin/python", "it must have the package parkade")
+
+
+def _directory(draft: Draft, option: Option) -> None:
+    draft.carry("directory", option.value)
+
+
+def _path(draft: Draft, option: Option) -> None:
+    chosen = draft.value("directory")
+    if chosen is None:
+        draft.carry("directory", option.value)
+    elif chosen != option.value:
+        draft.leave(
+            option.line, "set PYTHONPATH in the environment of the command, if the folder of chdir is not enough"
+        )
+
+
+CARRIED: dict[str, Callable[[Draft, Option], None]] = {
+    **dict.fromkeys(["socket", "uwsgi-socket", "http", "http-socket"], lambda d, o: d.bind(o.line, o.value)),
+    **dict.fromkeys(["processes", "workers", "p"], _workers),
+    **dict.fromkeys(["chdir", "chdir2"], _directory),
+    **dict.fromkeys(["pythonpath", "python-path", "pp"], _path),
+    **dict.fromkeys(["home", "virtualenv", "venv", "pyhome", "H"], _python),
+    **dict.fromkeys(["chmod-socket", "chmod"], _socket_mode),
+    "chown-socket": _socket_group,
+    "harakiri": lambda d, o: d.seconds("deadline", o.line, o.value, zero="0"),
+    "http-timeout": lambda d, o: d.leave(o.line, "deadline, body-timeout and stall-timeout are the limits here"),
+    "socket-timeout": lambda d, o: d.leave(o.line, "deadline, body-timeout and stall-timeout are the limits here"),
+    "max-requests": lambda d, o: d.whole("max-requests", o.line, o.value),
+    "max-requests-delta": _jitter,
+    "max-worker-lifetime": lambda d, o: d.seconds("max-age", o.line, o.value, zero="0"),
+    **dict.fromkeys(
+        ["reload-on-rss", "evil-reload-on-rss"], lambda d, o: d.size("max-memory", o.line, o.value, unit="MiB")
+    ),
+    **dict.fromkeys(["buffer-size", "b"], lambda d, o: d.size("header-limit", o.line, o.value, most=HEAD_BYTES_MAX)),
+    "limit-post": lambda d, o: d.size("body-limit", o.line, o.value),
+    **dict.fromkeys(["worker-reload-mercy", "reload-mercy"], lambda d, o: d.seconds("grace", o.line, o.value)),
+    **dict.fromkeys(["stats", "stats-server", "stats-http"], _admin),
+}
+
+MODULE = ("module", "wsgi", "w")
+FILE = ("wsgi-file", "file")
+TARGET = {*MODULE, *FILE, "callable"}
+
+
+def _target(draft: Draft, found: dict[str, Option]) -> None:
+    callable_ = found["callable"].value if "callable" in found else "application"
+    chosen = next((found[name] for name in (*MODULE, *FILE) if name in found), None)
+    if chosen is None:
+        if "callable" in found:
+            draft.leave(found["callable"].line, "it belongs to `target`, as in module:callable")
+        return
+    for other in found.values():
+        if other is not chosen and other.name != "callable":
+            draft.leave(other.line, f"line {chosen.number} says what is served")
+    name, _, attribute = chosen.value.partition(":")
+    note = "" if "callable" in found or attribute else "uwsgi takes the name `application`"
+    draft.target(chosen.line, f"{name}:{attribute or callable_}", note)
