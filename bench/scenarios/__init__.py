@@ -9,6 +9,7 @@ from scenarios import (
     delayed,
     delays,
     hola,
+    hosting,
     job_latency,
     jobs,
     log,
@@ -28,6 +29,7 @@ from settings import Settings
 
 ALL: dict[str, Callable[[Settings], Outcome]] = {
     "hola": hola.run,
+    "hosting": hosting.run,
     "constant": constant.run,
     "delayed": delayed.run,
     "parked_memory": parked_memory.run,
