@@ -249,8 +249,13 @@ def test_cleanup_handlers_run_after_the_response(server: Server) -> None:
 
 def test_a_worker_leaves_at_its_own_wish(start: Start) -> None:
     server = start()
-    first = server.get("/harakiri").text
-    assert server.get("/pid").text != first
+    left = set()
+    for count in range(1, 4):
+        left.add(server.get("/harakiri").text)
+        server.until(lambda status, count=count: status["counts"]["workers_recycled"] == count)
+        assert server.get("/pid").text not in left
+    # It has not died, so no fresh one is put off.
+    assert server.status()["counts"]["workers_died"] == 0
 
 
 def test_what_is_printed_is_in_the_log(server: Server) -> None:

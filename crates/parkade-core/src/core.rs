@@ -279,6 +279,7 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
             }
         }
         Event::WorkerFailed { worker } => with.fleet.worker_failed(with.cx, worker),
+        Event::WorkerLeft { worker } => with.fleet.worker_left(with.cx, worker),
         Event::WorkerExited { worker } => {
             let orphans = with.fleet.worker_exited(with.cx, worker);
             supervision::resolve(requests, with, orphans);

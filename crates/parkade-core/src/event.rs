@@ -31,6 +31,8 @@ pub enum Event {
     WorkerReady { worker: WorkerId, table: TableId, credit: i64, manner: Manner, jobs: DeclaredJobs },
     /// The worker said that it cannot load the application; it will exit by itself.
     WorkerFailed { worker: WorkerId },
+    /// The worker said `GOODBYE`: nothing more is read from it, and it will exit by itself.
+    WorkerLeft { worker: WorkerId },
     /// The process is gone and its link is read to the end.
     WorkerExited { worker: WorkerId },
     /// The worker broke the rules of the protocol: its link is closed already.

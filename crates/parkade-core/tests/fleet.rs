@@ -517,3 +517,37 @@ fn a_worker_that_is_at_something_overdue_gets_nothing_new_while_there_is_another
     check(&format!("{both} wait:1s pong:1 arrive:e:/async arrive:f:/async arrive:g:/async"), "assign:g:2");
     check(&format!("{both} wait:1s pong:1 answer:a:1 arrive:e:/async"), "assign:e:1");
 }
+
+#[test]
+fn a_worker_that_leaves_with_nothing_unfinished_is_retired() {
+    let served = "ready:1 arrive:a answer:a";
+    check(&format!("{served} leaves:1"), "start:2");
+    check(&format!("{served} leaves:1 arrive:b"), "");
+    check(&format!("{served} leaves:1 arrive:b ready:2"), "assign:b:2");
+    check(&format!("{served} leaves:1 ready:2 exited:1"), "");
+    check(&format!("{served} leaves:1 ready:2 wait:60s"), "kill:1:GraceOver");
+    // As often as it likes: no death, and so no pause.
+    let again = format!("{served} leaves:1 exited:1 ready:2 arrive:b answer:b leaves:2");
+    check(&again, "start:3");
+    let script = Script::run(config(), &again);
+    assert_eq!((script.core.counts().workers_died, script.core.counts().workers_recycled), (0, 2));
+}
+
+#[test]
+fn one_that_leaves_its_work_has_died() {
+    let left = "ready:1:sync:9 arrive:x answer:x arrive:a arrive:b leaves:1";
+    check(left, "start:2");
+    check(&format!("{left} exited:1"), "refuse:a:WorkerDied cancelled:a:WorkerDied");
+    check(&format!("{left} exited:1 ready:2"), "assign:b:2");
+    let script = Script::run(config(), &format!("{left} exited:1"));
+    assert_eq!((script.core.counts().workers_died, script.core.counts().workers_recycled), (1, 0));
+}
+
+#[test]
+fn so_has_one_that_did_none() {
+    check("ready:1 leaves:1", "start:2");
+    check("ready:1 leaves:1 exited:1 ready:2 leaves:2", "");
+    check("ready:1 leaves:1 exited:1 ready:2 leaves:2 wait:250ms", "start:3");
+    check("leaves:1", "");
+    check("leaves:1 exited:1", "exit:ApplicationFailed");
+}

@@ -161,6 +161,7 @@ impl Script {
             ["cancelquery", query] => Event::QueryCancelledByOperator { query: self.query(query) },
             ["lost", channel] => Event::MessagesLost { channel: ChannelName::parse(channel).unwrap() },
             ["over", "channel", name] => Event::ChannelEnded { channel: ChannelName::parse(name).unwrap() },
+            ["leaves", worker] => Event::WorkerLeft { worker: id(worker) },
             ["exited", worker] => Event::WorkerExited { worker: id(worker) },
             ["violated", worker] => Event::WorkerViolated { worker: id(worker) },
             ["heldup", worker] => Event::Pressure(PressureEvent::ClientsBehind { worker: id(worker) }),

@@ -90,6 +90,11 @@ impl World {
                 self.model.dying = Some(worker);
                 self.tell(Event::WorkerViolated { worker });
             }
+            398 if process.phase == Phase::Ready => {
+                self.model.process(worker).phase = Phase::Dismissed;
+                self.model.seen.insert(if process.streams.is_empty() { "retired" } else { "left its work" });
+                self.tell(Event::WorkerLeft { worker });
+            }
             2 | 395.. if process.phase == Phase::Ready && !self.has_transactions => {
                 let now = self.now;
                 let stuck = self.model.process(worker);

@@ -122,6 +122,10 @@ impl Server {
                 self.loading.reloads.note_death(&format!("a worker violated the protocol: {why}"));
                 self.tell(Event::WorkerViolated { worker });
             }
+            WorkerEvent::Left { worker } => {
+                self.loading.reloads.note_death("a worker said GOODBYE before it had done anything");
+                self.tell(Event::WorkerLeft { worker });
+            }
             WorkerEvent::Unstarted { worker, why } => {
                 tracing::error!(worker = worker.0, "cannot start a worker; will retry: {why}");
                 self.loading.reloads.note_death(&format!("a worker cannot be started: {why}"));

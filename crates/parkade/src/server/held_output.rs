@@ -28,6 +28,7 @@ pub fn output(event: &WorkerEvent) -> Option<(WorkerId, RequestId, Output)> {
         WorkerEvent::Errored { worker, request, .. } => Some((*worker, *request, Output::Error)),
         WorkerEvent::Ready { .. }
         | WorkerEvent::Failed { .. }
+        | WorkerEvent::Left { .. }
         | WorkerEvent::Unstarted { .. }
         | WorkerEvent::Violated { .. }
         | WorkerEvent::Exited { .. }

@@ -14,6 +14,8 @@ pub enum WorkerEvent {
     Ready { worker: WorkerId, credit: u32, application: Box<Application> },
     /// `FAILED`: it cannot load the application; `Exited` follows.
     Failed { worker: WorkerId, text: String },
+    /// `GOODBYE`: it exits by itself, told to or not. `Exited` follows.
+    Left { worker: WorkerId },
     /// Its process could not be started; its only event.
     Unstarted { worker: WorkerId, why: String },
     /// It violated the protocol: its link is closed, its process killed. `Exited` follows.
@@ -64,6 +66,7 @@ impl WorkerEvent {
         match self {
             Self::Ready { worker, .. }
             | Self::Failed { worker, .. }
+            | Self::Left { worker }
             | Self::Unstarted { worker, .. }
             | Self::Violated { worker, .. }
             | Self::Exited { worker, .. }

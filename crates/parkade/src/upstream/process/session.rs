@@ -458,6 +458,7 @@ impl Session {
             FromWorker::Goodbye { code, text } => {
                 self.leaving = true;
                 tracing::debug!(worker = worker.0, code, text, "worker says GOODBYE");
+                audience.events.push(WorkerEvent::Left { worker });
             }
             FromWorker::Publish { .. } => self.published(frame, audience)?,
             FromWorker::Enqueue { .. } => self.enqueued(frame, audience)?,
