@@ -137,6 +137,23 @@ def test_a_response_is_sent(ask: Ask, target: str, status: int, body: bytes | No
     assert body is None or answer.body == body
 
 
+@pytest.mark.parametrize("length", [0, 1, 65_536, 1_000_000])
+@pytest.mark.parametrize("path", ["/sent-file", "/sent-once"])
+def test_a_file_is_sent_by_its_path(ask: Ask, tmp_path: Path, path: str, length: int) -> None:
+    """It may be removed as soon as it is sent."""
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * length)
+    answer = ask(f"{path}?{file}")
+    assert (answer.status, answer.body) == (201 if path == "/sent-file" else 200, b"x" * length)
+    assert ("'http.response.pathsend'" in ask("/scope").json()["extensions"]) is True
+
+
+@pytest.mark.parametrize(("file", "why"), [("/nowhere/x", "FileNotFoundError"), ("x", "is an absolute path")])
+def test_a_file_that_cannot_be_sent_is_500(ask: Ask, server: Server, file: str, why: str) -> None:
+    assert ask(f"/sent-file?{file}").status == 500
+    server.until_logged(f"GET /sent-file: .*{why}")
+
+
 def test_a_response_has_its_fields(ask: Ask) -> None:
     answer = ask("/fields")
     assert (answer.status, answer.text) == (201, "fields")

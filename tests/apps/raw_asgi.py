@@ -189,6 +189,14 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
             await answer(send, b"fields", 201, [*TEXT, (b"Set-Cookie", b"a=1"), (b"set-cookie", b"b=2")])
         case ["named"]:
             await answer(send, b"", 200, [(b"x-name", "J\xfcrgen".encode("latin-1"))])
+        case ["sent-file"]:
+            await start(send, 201)
+            await send({"type": "http.response.pathsend", "path": scope["query_string"].decode()})
+        case ["sent-once"]:
+            path = scope["query_string"].decode()
+            await start(send, 200, [(b"content-length", str(os.path.getsize(path)).encode())])
+            await send({"type": "http.response.pathsend", "path": path})
+            os.unlink(path)
         case ["long"]:
             await answer(send, b"x" * 3_000_000)
         case ["length", length, count]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any, cast
 
 from .._compiled import accelerator
@@ -16,6 +17,7 @@ from ..errors import InvalidResult
 from .asgi_request import LEFT, AsgiRequest
 from .park import parked
 from .parking import Parking, parked_with, refused
+from .sent_file import path_of, pieces_of
 
 
 class Disconnected(OSError):
@@ -90,6 +92,8 @@ class AsgiResponse:
                 self._request.complete()
             else:
                 await self._stream(body, has_more)
+        elif kind == "http.response.pathsend" and phase is _STARTED:
+            await self._send_file(path_of(message))
         elif kind == "http.response.body" and phase is _PARKING:
             await self._park(message.get("body", b""), message.get("more_body", False))
         elif phase is not _REFUSED:
@@ -128,6 +132,12 @@ class AsgiResponse:
             raise Disconnected("the client has left, or the deadline has passed")
         if not has_more:
             self.end()
+
+    async def _send_file(self, path: str) -> None:
+        async with aclosing(pieces_of(path)) as pieces:
+            async for piece in pieces:
+                await self._stream(piece, has_more=True)
+        await self._stream(b"", has_more=False)
 
     def end(self) -> None:
         """Everything was sent."""
@@ -170,7 +180,7 @@ _MISSING = {
 
 
 def _misplaced(kind: object, phase: _Phase) -> InvalidResult:
-    if kind not in ("http.response.start", "http.response.body"):
+    if kind not in ("http.response.start", "http.response.body", "http.response.pathsend"):
         return InvalidResult(f"the application sent {kind!r}, which is no message of a response")
     if phase is _OVER:
         return InvalidResult(f"the application sent {kind} after the end of its response")

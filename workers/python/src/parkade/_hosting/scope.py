@@ -38,7 +38,7 @@ def scope_of(head: p.RequestHead) -> dict[str, Any]:
         "headers": headers,
         "client": (head.client, 0) if head.client else None,
         "server": _server(host, head.scheme),
-        "extensions": {},
+        "extensions": {"http.response.pathsend": {}},
         "parkade.request_id": head.id,
     }
 
