@@ -178,6 +178,18 @@ mod tests {
     }
 
     #[test]
+    fn a_spell_that_begins_again_counts_from_then() {
+        let mut cx = Context::new(Config::default());
+        let mut journey = Journey::new(at(0), patience(50));
+        journey.restart_spell(&mut cx, REQUEST);
+        assert_eq!(cx.timers.count(), 0, "none had begun");
+        journey.start_spell(&mut cx, REQUEST);
+        cx.now = at(40);
+        journey.restart_spell(&mut cx, REQUEST);
+        assert_eq!((cx.timers.next_due(), cx.timers.count()), (Some(at(90)), 1));
+    }
+
+    #[test]
     fn nothing_is_left_set_when_it_ends() {
         let mut cx = Context::new(Config::default());
         let mut journey = Journey::new(at(0), patience(50));

@@ -256,7 +256,10 @@ impl EventLoop {
         self.turn_jobs(Share::of(SHARE))?;
         self.turn_timers();
         self.server.upstream.flush();
-        self.server.want_pieces();
+        // Workers read bodies that are arriving: as much as their windows accept is read from the clients.
+        for request in self.server.upstream.take_wanting() {
+            self.server.clients.http.want_piece(request);
+        }
         if self.server.clients.has_put_off() {
             self.did(Part::Sending, 1);
             let count = self.send_deferred(Share::of(ANSWERS_SHARE));

@@ -25,7 +25,7 @@ use crate::clients::{NewMessage, publishing};
 use crate::databases::DatabaseEvent;
 use crate::http::answer::BadAnswer;
 use crate::http::limits::STREAMED_PIECE_BYTES;
-use crate::http::{HttpEvent, StreamRules, StreamTerms};
+use crate::http::{Http, HttpEvent, StreamRules, StreamTerms};
 use crate::jobs::{self, WaitingWorker};
 use crate::log::{self, Record, RecordOrigin};
 use crate::queries::Rows;
@@ -228,27 +228,10 @@ impl Server {
                 let declared = jobs.declared();
                 self.with_jobs(|all, cx| all.take_over(cx, worker, jobs));
                 self.tell(Event::WorkerReady { worker, table, credit: credit.into(), manner, jobs: declared });
-                self.note_streamed_bodies();
+                note_streamed_bodies(&self.core, &self.routes, &self.clients.http);
             }
             Err(fault) => self.unfit(worker, &fault.to_string()),
         }
-    }
-
-    /// The application that serves says which requests are passed on before their bodies have arrived.
-    fn note_streamed_bodies(&self) {
-        let bodies = self.core.table().and_then(|table| self.routes.bodies(table));
-        let http = &self.clients.http;
-        let (collected_max, usual) = (http.limits().body_bytes_max as u64, http.limits().stream_bytes_max as u64);
-        http.stream_bodies(bodies.map(|bodies| {
-            let rules = move |method: &str, path: &str| {
-                let BodyWay { body, concurrent } = bodies.of(method, path);
-                let RequestBody::Streamed { bytes_max } = body else { return None };
-                // A coroutine that waits for its client costs little; a plain function would keep its worker from others.
-                let collected_max = if concurrent { STREAMED_PIECE_BYTES as u64 } else { collected_max };
-                Some(StreamTerms { bytes_max: bytes_max.unwrap_or(usual), collected_max })
-            };
-            Arc::new(rules) as Arc<StreamRules>
-        }));
     }
 
     pub(super) fn unfit(&mut self, worker: WorkerId, fault: &str) {
@@ -631,4 +614,20 @@ fn surrounded(
     let destination = if is_preflight { Destination::Preflight } else { destination };
     exchange.added = routes.added(table, &destination, head);
     destination
+}
+
+/// The application that serves says which requests are passed on before their bodies have arrived.
+fn note_streamed_bodies(core: &Core, routes: &Routes, http: &Http) {
+    let bodies = core.table().and_then(|table| routes.bodies(table));
+    let (collected_max, usual) = (http.limits().body_bytes_max as u64, http.limits().stream_bytes_max as u64);
+    http.stream_bodies(bodies.map(|bodies| {
+        let rules = move |method: &str, path: &str| {
+            let BodyWay { body, concurrent } = bodies.of(method, path);
+            let RequestBody::Streamed { bytes_max } = body else { return None };
+            // A coroutine that waits for its client costs little; a plain function would keep its worker from others.
+            let collected_max = if concurrent { STREAMED_PIECE_BYTES as u64 } else { collected_max };
+            Some(StreamTerms { bytes_max: bytes_max.unwrap_or(usual), collected_max })
+        };
+        Arc::new(rules) as Arc<StreamRules>
+    }));
 }

@@ -184,13 +184,6 @@ impl Server {
         handled
     }
 
-    /// Workers read bodies that are arriving: as much as their windows accept is read from the clients.
-    fn want_pieces(&mut self) {
-        for request in self.upstream.take_wanting() {
-            self.clients.http.want_piece(request);
-        }
-    }
-
     fn flow(&mut self) -> Flow<'_> {
         let Self { clients, queries, databases, files, upstream, .. } = self;
         Flow { clients, queries, databases, files, upstream }

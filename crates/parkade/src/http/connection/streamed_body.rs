@@ -15,13 +15,13 @@ pub struct StreamedBody {
     decoder: BodyDecoder,
     bytes_max: u64,
     bytes: u64,
-    demand: Demand,
+    demand: PieceDemand,
     /// How long pieces were awaited, before the current one.
     awaited: Duration,
 }
 
 #[derive(Debug)]
-enum Demand {
+enum PieceDemand {
     /// The client waits for `100 Continue` before it sends anything.
     Uninvited,
     /// No piece is wanted: the bytes stay in the kernel.
@@ -34,21 +34,21 @@ enum Demand {
 impl StreamedBody {
     /// `bytes`: those that have been passed on with the request. `is_invited`: nobody waits for `100 Continue`.
     pub const fn new(decoder: BodyDecoder, bytes: u64, bytes_max: u64, is_invited: bool) -> Self {
-        let demand = if is_invited { Demand::None } else { Demand::Uninvited };
+        let demand = if is_invited { PieceDemand::None } else { PieceDemand::Uninvited };
         Self { decoder, bytes_max, bytes, demand, awaited: Duration::ZERO }
     }
 
     /// One more piece may be read. Returns whether the client waits to be invited.
     pub fn want(&mut self, now: Tick) -> bool {
-        let is_uninvited = matches!(self.demand, Demand::Uninvited);
-        if !matches!(self.demand, Demand::Piece { .. }) {
-            self.demand = Demand::Piece { since: now };
+        let is_uninvited = matches!(self.demand, PieceDemand::Uninvited);
+        if !matches!(self.demand, PieceDemand::Piece { .. }) {
+            self.demand = PieceDemand::Piece { since: now };
         }
         is_uninvited
     }
 
     pub const fn wants(&self) -> bool {
-        matches!(self.demand, Demand::Piece { .. })
+        matches!(self.demand, PieceDemand::Piece { .. })
     }
 
     pub const fn is_complete(&self) -> bool {
@@ -63,17 +63,17 @@ impl StreamedBody {
 
     /// The piece is passed on.
     pub fn taken(&mut self, piece: Vec<u8>, now: Tick) -> Bytes {
-        if let Demand::Piece { since } = self.demand {
+        if let PieceDemand::Piece { since } = self.demand {
             self.awaited += now.since(since);
         }
-        self.demand = Demand::None;
+        self.demand = PieceDemand::None;
         self.bytes += piece.len() as u64;
         piece.into()
     }
 
     /// Whether nothing has arrived for too long, or too little in total, while a piece was wanted.
     pub fn is_too_slow(&self, limits: &HttpLimits, now: Tick) -> bool {
-        let Demand::Piece { since } = self.demand else { return false };
+        let PieceDemand::Piece { since } = self.demand else { return false };
         let earned = Duration::from_secs(self.bytes / BODY_BYTES_PER_SECOND_MIN);
         let stalled = now.since(since);
         stalled > limits.body_stall || self.awaited + stalled > limits.body_stall + earned

@@ -386,6 +386,53 @@ fn a_body_goes_out_as_its_window_allows() {
     assert!(!link.session.has_more_to_send());
 }
 
+fn wanting(link: &mut Link) -> usize {
+    link.session.take_wanting().filter(|wanting| *wanting == request(1)).count()
+}
+
+#[test]
+fn a_body_that_is_arriving_is_wanted_when_it_is_read_and_as_far_as_the_window_allows() {
+    let mut link = Link::ready();
+    let piece = Bytes::from(vec![b'x'; DATA_BYTES_MAX]);
+    link.session.request(&mut link.out, &mut link.places, request(1), head(), (&piece, BodyRest::Follows)).unwrap();
+    link.session.pump(&mut link.out);
+    assert_eq!(link.writes_body(), (DATA_BYTES_MAX, false));
+    assert_eq!(wanting(&mut link), 0, "its code has not begun to read");
+    link.session.piece(1, piece.clone(), BodyRest::Follows);
+    link.session.pump(&mut link.out);
+    assert_eq!(link.writes_body(), (0, false), "it was not wanted");
+    link.hears_window(1, 0);
+    for _ in 1..WINDOW_BYTES as usize / DATA_BYTES_MAX {
+        assert_eq!(wanting(&mut link), 1);
+        link.session.piece(1, piece.clone(), BodyRest::Follows);
+        link.session.pump(&mut link.out);
+        assert_eq!(link.writes_body(), (DATA_BYTES_MAX, false));
+    }
+    assert_eq!(wanting(&mut link), 0, "the window is used up");
+    link.hears_window(1, WINDOW_BYTES);
+    assert_eq!(wanting(&mut link), 1);
+    assert!(link.session.has_arriving_body(1));
+    link.session.piece(1, Bytes::new(), BodyRest::Nothing);
+    link.session.pump(&mut link.out);
+    assert_eq!(link.writes_body(), (0, true));
+    assert!(!link.session.has_arriving_body(1));
+}
+
+#[test]
+fn the_rest_of_a_body_is_dropped_after_the_answer() {
+    let mut link = Link::ready();
+    link.session
+        .request(&mut link.out, &mut link.places, request(1), head(), (&Bytes::new(), BodyRest::Follows))
+        .unwrap();
+    link.hears_window(1, 0);
+    assert_eq!(wanting(&mut link), 1, "even without a byte of it");
+    link.hears(0x11, 0, 1, ANSWER).unwrap();
+    link.writes();
+    link.session.piece(1, Bytes::from_static(b"late"), BodyRest::Nothing);
+    link.session.pump(&mut link.out);
+    assert_eq!(link.writes(), []);
+}
+
 #[test]
 fn bodies_take_turns_and_wait_while_much_is_unsent() {
     let mut link = Link::ready();
