@@ -122,3 +122,35 @@ def test_a_small_body_is_complete_before_a_worker_has_it(serve: Serve) -> None:
         assert server.post("/count", b"abc").text == "3"
         assert server.status()["lives"]["running"] == 0
         assert client.send(b"x").answer().text == str(length)
+
+
+def test_over_http_2_the_same_holds(server: Server) -> None:
+    """Too much is refused, a client that resets its stream frees the worker, and a worker that dies is a 502."""
+    length = ("content-length", str(4 * MEBIBYTE))
+    with server.connect2() as client:
+        assert (
+            client.answer(client.ask("POST", "/count", ("content-length", str(102 * MEBIBYTE)), end=False)).status
+            == 413
+        )
+        left = client.ask("POST", "/count", length, end=False)
+        client.send(left, b"x" * 2 * MEBIBYTE, end=False)
+        server.until_running(1)
+        client.reset(left)
+        server.until_zero()
+        cut = client.ask("POST", "/count", length, end=False)
+        client.send(cut, b"x" * 2 * MEBIBYTE, end=False)
+        server.until_running(1)
+        (pid,) = server.worker_pids()
+        os.kill(pid, signal.SIGKILL)
+        assert client.answer(cut).status == 502
+        server.until_zero()
+        assert client.answer(client.ask("POST", "/count", body=b"abc")).text == "3"
+
+
+def test_an_answer_does_not_wait_for_the_body(server: Server) -> None:
+    """The rest of it is dropped up to a bound, and the connection closes."""
+    client = server.connect().send(head("/hola/you", f"Content-Length: {4 * MEBIBYTE}") + b"x" * MEBIBYTE)
+    answer = client.answer()
+    assert (answer.status, answer["connection"]) == (200, "close")
+    assert client.ends()
+    server.until_zero()
