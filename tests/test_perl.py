@@ -8,7 +8,7 @@ import pytest
 
 from .conftest import Serve
 from .harness import perl
-from .harness.server import Server
+from .harness.server import Server, run
 from .harness.until import until
 
 pytestmark = pytest.mark.skipif(not perl.has("JSON::PP"), reason="there is no Perl")
@@ -18,14 +18,55 @@ FORM = "Content-Type: application/x-www-form-urlencoded"
 
 @pytest.fixture(scope="module")
 def native(serve_for_all: Serve) -> Server:
-    server = serve_for_all(perl.app("native.pl"), python=perl.WORKER, workers=1)
+    server = serve_for_all(perl.app("native.pl"), workers=1)
     return server.ready(job_workers=1)
 
 
 @pytest.fixture(scope="module")
 def hosted(serve_for_all: Serve) -> Server:
-    server = serve_for_all(perl.app("waits.psgi"), python=perl.WORKER, workers=1)
+    server = serve_for_all(perl.app("waits.psgi"), workers=1)
     return server.ready(job_workers=1)
+
+
+# How it is started
+
+
+def test_a_script_is_known_by_its_first_line(serve: Serve, tmp_path: Path) -> None:
+    script = tmp_path / "my_app"
+    script.write_text("#!/usr/bin/env perl\nuse Parkade;\nget '/' => sub { 'from a script' };\n1;\n")
+    assert serve(str(script)).get("/").text == "from a script"
+
+
+def test_a_module_is_found_in_lib(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "lib" / "My").mkdir(parents=True)
+    code = "package My::App; use Parkade; get '/' => sub { 'from a module' }; 1;\n"
+    (tmp_path / "lib" / "My" / "App.pm").write_text(code)
+    assert serve("My::App", directory=tmp_path).get("/").text == "from a module"
+
+
+def test_any_program_may_be_the_worker(serve: Serve) -> None:
+    server = serve(perl.app("native.pl"), worker=f"perl {perl.WORKER}")
+    assert server.get("/hola/you").text == "hola you"
+
+
+def test_a_perl_that_is_not_there_is_told() -> None:
+    ended = run("serve", perl.app("native.pl"), "--perl", "/nowhere/perl")
+    assert ended.returncode == 2
+    assert "cannot run the interpreter /nowhere/perl: No such file or directory" in ended.stderr
+    assert "name one with --perl" in ended.stderr
+
+
+def test_routes_are_listed() -> None:
+    listed = run("routes", perl.app("native.pl")).stdout
+    assert "/double/{number:int}" in listed
+    assert "native.pl:" in listed
+
+
+def test_code_that_does_not_load_is_told(tmp_path: Path) -> None:
+    (tmp_path / "app.pl").write_text("use strict;\n$nothing;\n")
+    ended = run("serve", tmp_path / "app.pl", "--check")
+    assert ended.returncode != 0
+    assert 'Global symbol "$nothing" requires explicit package name' in ended.stderr
 
 
 # Requests and answers

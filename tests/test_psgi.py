@@ -25,7 +25,7 @@ Start = Callable[..., Server]
 
 def starting(serve: Serve) -> Start:
     def start(name: str = "raw.psgi", **settings: object) -> Server:
-        return serve(perl.app(name), **{"python": perl.WORKER, "workers": 1} | settings)
+        return serve(perl.app(name), **{"workers": 1} | settings)
 
     return start
 

@@ -28,7 +28,7 @@ pub enum Show {
 /// Fails if the application does not load in time; its traceback has been logged before.
 pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Error> {
     serve::enter_directory(&application.settings)?;
-    serve::runnable(&application.settings.workers.interpreter())?;
+    serve::runnable(&serve::launch(application).program)?;
     let guard = crate::log::init(&application.settings.log)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let told: Told = runtime.block_on(async {
@@ -93,8 +93,9 @@ async fn load(application: &ApplicationArgs) -> Result<Told, Error> {
                 WorkerEvent::Unstarted { why, .. } => return Err(std::io::Error::other(why).into()),
                 WorkerEvent::Violated { why, .. } => return Err(Error::Worker { why }),
                 WorkerEvent::Exited { how, .. } => {
-                    let python = application.settings.workers.interpreter().display().to_string();
-                    return Err(Error::WorkerEnded { how, python });
+                    let program = serve::launch(application).program;
+                    let needs = program.needs;
+                    return Err(Error::WorkerEnded { how, program: program.path.display().to_string(), needs });
                 }
                 _ => {}
             }

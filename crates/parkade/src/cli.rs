@@ -46,13 +46,15 @@ const USUAL: [&str; 16] = [
 
 /// Settings that matter for loading an application. `parkade routes` accepts the others too, and ignores them, so that
 /// one settings file serves both.
-const OF_LOADING: [&str; 11] = [
+const OF_LOADING: [&str; 13] = [
     "target",
     "config",
     "directory",
     "interface",
     "factory",
     "python",
+    "perl",
+    "worker",
     "threads",
     "start_timeout",
     "log_level",
@@ -122,7 +124,7 @@ pub enum CliCommand {
 /// An application, how to serve it.
 #[derive(Debug, Args)]
 pub struct ApplicationArgs {
-    /// Application: module:name, or the path of a file or of a folder with an app.py or a manage.py
+    /// Application: module:name, Some::Module, or the path of a file or of a folder with an app.py or a manage.py
     #[arg(default_value = target::USUAL_FILE)]
     pub target: String,
     #[command(flatten)]

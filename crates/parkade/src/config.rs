@@ -158,6 +158,12 @@ pub struct WorkerSettings {
     /// Python interpreter; by default the python next to the parkade executable, otherwise python3
     #[arg(long, value_name = "FILE")]
     pub python: Option<PathBuf>,
+    /// Perl interpreter, for applications in Perl; by default perl
+    #[arg(long, value_name = "FILE")]
+    pub perl: Option<PathBuf>,
+    /// Program that runs the application, whatever it is written in: it speaks Parkade's protocol, and gets the application as its last argument
+    #[arg(long, value_name = "COMMAND")]
+    pub worker: Option<String>,
     /// Maximum time for a request to be queued and run; beyond it, 503 if it is still queued, 504 if it is running. 0 means no limit
     #[arg(long, value_name = "TIME", value_parser = duration_or_none, default_value = "30s")]
     pub deadline: OrNone<Duration>,
@@ -376,7 +382,7 @@ pub enum AccessFormat {
 }
 
 impl WorkerSettings {
-    /// The interpreter to start workers with.
+    /// The interpreter of Python to start workers with.
     #[must_use]
     pub fn interpreter(&self) -> PathBuf {
         let beside = || {

@@ -4,7 +4,6 @@ mod own_files;
 mod patterns;
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -178,8 +177,8 @@ impl Folders {
 /// The folder of a file; for a module, the current folder.
 fn folder(target: &str) -> PathBuf {
     let file = Path::new(target.rsplit_once(':').map_or(target, |(file, _)| file));
-    let parent =
-        file.parent().filter(|parent| file.extension() == Some(OsStr::new("py")) && !parent.as_os_str().is_empty());
+    let is_file = file.extension().is_some_and(|ending| ["py", "psgi", "pl"].iter().any(|known| ending == *known));
+    let parent = file.parent().filter(|parent| is_file && !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new(".")).into()
 }
 

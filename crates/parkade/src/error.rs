@@ -32,14 +32,11 @@ pub enum Error {
     #[error("a worker violated the protocol: {why}")]
     Worker { why: String },
     #[error(
-        "the worker ended before the application was loaded ({how}): the lines above say why. It ran {python}, where \
-         the package parkade must be installed"
+        "the worker ended before the application was loaded ({how}): the lines above say why. It ran {program}, {needs}"
     )]
-    WorkerEnded { how: String, python: String },
-    #[error(
-        "cannot run the interpreter {python}: {why}; name one with --python in which the package parkade is installed"
-    )]
-    Python { python: String, why: String },
+    WorkerEnded { how: String, program: String, needs: &'static str },
+    #[error("cannot run the interpreter {program}: {why}; {advice}")]
+    Interpreter { program: String, why: String, advice: &'static str },
     #[error("{0}")]
     Admin(#[from] crate::admin::AdminError),
     #[error("{0}")]
@@ -64,7 +61,7 @@ impl Error {
             | Self::JobsAddress(_)
             | Self::Token(_)
             | Self::Directory { .. }
-            | Self::Python { .. } => ExitCode::from(2),
+            | Self::Interpreter { .. } => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }
     }

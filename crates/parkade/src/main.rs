@@ -18,6 +18,7 @@ mod http;
 mod job_id;
 mod job_values;
 mod jobs;
+mod language;
 mod loading;
 mod log;
 mod platform;

@@ -27,6 +27,7 @@ use crate::http::limits::HttpLimits;
 use crate::http::listen::HttpListener;
 use crate::http::{Http, Setup, StreamedBodies};
 use crate::jobs::Jobs;
+use crate::language::Program;
 use crate::server::{About, EventLoop, Failed, Input, Parts, Server};
 use crate::store::{self, Store};
 use crate::traces::{Collector, Traces};
@@ -56,7 +57,7 @@ const _: () = assert!(
 pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
     let settings = &application.settings;
     enter_directory(settings)?;
-    runnable(&settings.workers.interpreter())?;
+    runnable(&launch(application).program)?;
     let guard = log::init(&settings.log)?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().event_interval(TASKS_BETWEEN_TURNS).enable_all().build()?;
@@ -160,14 +161,15 @@ pub fn enter_directory(settings: &ServerSettings) -> Result<(), Error> {
 }
 
 /// Refuses an interpreter that cannot be run, by its name.
-pub fn runnable(python: &Path) -> Result<(), Error> {
+pub fn runnable(program: &Program) -> Result<(), Error> {
+    let path = &program.path;
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let candidates: Vec<PathBuf> = if python.components().count() > 1 {
-        vec![python.into()]
+    let candidates: Vec<PathBuf> = if path.components().count() > 1 {
+        vec![path.clone()]
     } else {
-        std::env::split_paths(&folders).map(|folder| folder.join(python)).filter(|path| path.is_file()).collect()
+        std::env::split_paths(&folders).map(|folder| folder.join(path)).filter(|path| path.is_file()).collect()
     };
-    let refused = |why| Error::Python { python: python.display().to_string(), why };
+    let refused = |why| Error::Interpreter { program: path.display().to_string(), why, advice: program.advice };
     let Some(found) = candidates.first() else { return Err(refused("there is no such program".into())) };
     let access = rustix::fs::access(found, rustix::fs::Access::EXEC_OK);
     access.map_err(|error| refused(io::Error::from(error).to_string()))
@@ -227,7 +229,8 @@ fn announce(application: &ApplicationArgs, addresses: &[String]) {
     for address in &settings.listen.admin {
         tracing::info!("health, status and metrics at {address}");
     }
-    tracing::info!(workers = settings.workers.count, python = %settings.workers.interpreter().display(), "starting workers");
+    let program = launch(application).program;
+    tracing::info!(workers = settings.workers.count, program = %program.path.display(), "starting workers");
 }
 
 fn limits(settings: &ServerSettings, connection_count_max: usize) -> HttpLimits {
@@ -346,7 +349,7 @@ fn listened(settings: &ServerSettings) -> Result<Vec<ChannelName>, Error> {
 pub fn launch(application: &ApplicationArgs) -> Launch {
     let settings = &application.settings;
     Launch {
-        python: settings.workers.interpreter(),
+        program: Program::of(&settings.workers, &application.target),
         target: application.target.clone(),
         interface: settings.loading.interface.word(),
         is_factory: settings.loading.factory,

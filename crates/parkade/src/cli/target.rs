@@ -51,7 +51,8 @@ fn folder<'a>(typed: &'a str, here: &Path) -> Option<&'a str> {
 
 /// `ok.app`, if there is a module `ok` that is not a package with a module `app`.
 fn dotted_name<'a>(typed: &'a str, here: &Path) -> Option<(&'a str, &'a str)> {
-    let is_file = Path::new(typed).extension().is_some_and(|ending| ending == "py");
+    let is_file =
+        Path::new(typed).extension().is_some_and(|ending| ["py", "psgi", "pl"].iter().any(|known| ending == *known));
     if is_file || typed.contains([':', '/']) {
         return None;
     }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use super::own_files::OwnFiles;
 
 /// Folders with many files, none of them the application's own.
-const IGNORED_FOLDERS: [&str; 4] = ["__pycache__", "node_modules", "site-packages", "venv"];
+const IGNORED_FOLDERS: [&str; 5] = ["__pycache__", "blib", "node_modules", "site-packages", "venv"];
 /// Code, settings, templates, and what pages are made of: applications read these at their start.
-const WATCHED_ENDINGS: [&str; 19] = [
+const WATCHED_ENDINGS: [&str; 26] = [
     "py", "toml", "ini", "json", "yaml", "yml", "html", "htm", "jinja", "jinja2", "j2", "txt", "md", "sql", "css",
-    "js", "mjs", "svg", "xml",
+    "js", "mjs", "svg", "xml", "pl", "pm", "psgi", "ep", "tt", "tx", "conf",
 ];
 /// The one hidden file that counts.
 const SETTINGS_FILE: &str = ".env";

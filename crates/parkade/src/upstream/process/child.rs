@@ -17,15 +17,15 @@ use super::link::Ends;
 use super::output;
 use super::report::{News, Post, Started};
 use super::starter::{Starter, Wanted};
+use crate::language::Program;
 use crate::log::{self, RecordLevel};
 use crate::platform;
 
 /// How a worker is started.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The interpreter; absolute, or found in `PATH`.
-    pub python: PathBuf,
-    /// What the worker loads: `module:name` or a path to a file.
+    pub program: Program,
+    /// What the worker loads: `module:name`, `Some::Module` or a path to a file.
     pub target: String,
     /// What the application is written for, if the operator says so.
     pub interface: Option<&'static str>,
@@ -59,7 +59,7 @@ struct Running {
 }
 
 impl Process {
-    /// Requests the start of `python -m parkade TARGET`; a report follows. The link is its standard input and output;
+    /// Requests the start of the program; a report follows. The link is its standard input and output;
     /// its prints come on its standard error.
     pub fn start(launch: &Launch, starter: &Starter, worker: WorkerId, post: &Post) -> io::Result<(Self, Ends)> {
         let (requests, to_worker) = link_pipe()?;
@@ -178,11 +178,11 @@ fn level_word() -> &'static str {
 }
 
 fn command(launch: &Launch) -> Command {
-    let mut command = Command::new(&launch.python);
+    let mut command = Command::new(&launch.program.path);
     command
-        .args(["-m", "parkade"])
+        .args(&launch.program.arguments)
         .arg(&launch.target)
-        .env("PYTHONUNBUFFERED", "1")
+        .envs(launch.program.environment.iter().copied())
         // The core alone speaks to the service manager.
         .env_remove("NOTIFY_SOCKET")
         .env_remove("PARKADE_ADMIN_TOKEN")

@@ -16,6 +16,7 @@ use tracing::subscriber::DefaultGuard;
 
 use super::{Launch, Processes};
 use crate::body_rest::BodyRest;
+use crate::language::Program;
 use crate::share::Share;
 use crate::upstream::WorkerEvent;
 
@@ -66,7 +67,13 @@ impl Write for Log {
 fn launch(scenario: &str) -> Launch {
     let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/src/upstream/process/fake");
     Launch {
-        python: PathBuf::from("python3"),
+        program: Program {
+            path: PathBuf::from("python3"),
+            arguments: vec!["-m".into(), "parkade".into()],
+            environment: Vec::new(),
+            needs: "",
+            advice: "",
+        },
         target: scenario.to_owned(),
         interface: None,
         is_factory: false,
@@ -390,7 +397,7 @@ async fn the_stack_of_a_worker_that_is_stuck_is_logged() {
 #[tokio::test]
 async fn an_interpreter_that_there_is_not_is_told() {
     let mut stage = Stage::new("serve");
-    stage.processes.launch.python = PathBuf::from("/no/such/python");
+    stage.processes.launch.program.path = PathBuf::from("/no/such/python");
     stage.processes.start(WORKER);
     stage.ask(1, &Bytes::new());
     stage.until("the reason", |stage| !stage.told.is_empty()).await;
