@@ -36,8 +36,8 @@ def test_the_environment_tells_of_the_request(ask: Ask, server: Server) -> None:
     assert (told["HTTP_ACCEPT"], told["HTTP_COOKIE"]) == ("a,b", "c=1; d=2")
     assert told["REMOTE_ADDR"] == "127.0.0.1"
     assert told["SERVER_PROTOCOL"] in ("HTTP/1.1", "HTTP/2.0")
-    name, _, port = told["HTTP_HOST"].partition(":")
-    assert (told["SERVER_NAME"], told["SERVER_PORT"]) == (name, port or "80")
+    assert (told["SERVER_NAME"], told["SERVER_PORT"]) == ("127.0.0.1", str(server.address[1]))
+    assert int(told["REMOTE_PORT"]) > 0
     assert (told["wsgi.url_scheme"], told["wsgi.version"]) == ("http", [1, 0])
     assert (told["wsgi.multithread"], told["wsgi.multiprocess"], told["wsgi.run_once"]) == (False, True, False)
     assert "CONTENT_LENGTH" not in told
@@ -80,6 +80,28 @@ def test_the_scheme_and_the_client_are_those_that_a_trusted_proxy_tells(serve: S
     server = serve("raw_wsgi", trust="127.0.0.1")
     told = server.get("/environ", "X-Forwarded-For: 192.0.2.7", "X-Forwarded-Proto: https").json()
     assert (told["REMOTE_ADDR"], told["wsgi.url_scheme"]) == ("192.0.2.7", "https")
+    assert "REMOTE_PORT" not in told
+    assert server.get("/environ", "X-Forwarded-For: [2001:db8::1]:4711").json()["REMOTE_PORT"] == "4711"
+
+
+def test_the_port_of_the_client_is_that_of_its_connection(server: Server) -> None:
+    with server.connect() as client:
+        told = client.send(b"GET /environ HTTP/1.1\r\nHost: example.com:1\r\n\r\n").answer().json()
+        assert (told["REMOTE_ADDR"], int(told["REMOTE_PORT"])) == client.socket.getsockname()
+
+
+def test_the_server_at_a_unix_socket_is_the_one_that_was_asked_for(serve: Serve, short_folder: Path) -> None:
+    serve("raw_wsgi", bind=f"unix:{short_folder}/s")
+    with Client(f"{short_folder}/s") as client:
+        told = client.send(b"GET /environ HTTP/1.1\r\nHost: example.com:81\r\n\r\n").answer().json()
+    assert (told["SERVER_NAME"], told["SERVER_PORT"]) == ("example.com", "81")
+    assert "REMOTE_PORT" not in told
+
+
+@pytest.mark.parametrize("path", ["/environ", "/shop/environ"])
+def test_the_root_path_is_the_script_name(serve: Serve, path: str) -> None:
+    told = serve("raw_wsgi", root_path="/shop").get(path).json()
+    assert (told["SCRIPT_NAME"], told["PATH_INFO"], told["REQUEST_URI"]) == ("/shop", "/environ", path)
 
 
 # The response
@@ -104,6 +126,9 @@ def test_text_of_fields_is_their_bytes(server: Server) -> None:
         ("/pieces", 200, b"one two"),
         ("/file", 200, b"x" * 200_000),
         ("/replaced", 503, b"replaced"),
+        ("/lazy", 202, b"late but in time"),
+        ("/length/5/5", 200, b"xxxxx"),
+        ("/tab", 200, b"tab"),
     ],
 )
 def test_a_body_of_any_kind_is_sent(ask: Ask, target: str, status: int, body: bytes) -> None:
@@ -164,6 +189,27 @@ def test_a_mistake_is_500_and_logged(ask: Ask, server: Server, target: str, why:
     answer = ask(target)
     assert (answer.status, answer.json()["fault"]) == (500, "application")
     server.until_logged(rf"GET {target}: .*{re.escape(why)}")
+
+
+def test_a_header_that_would_begin_another_is_500(ask: Ask, server: Server) -> None:
+    answer = ask("/split")
+    assert answer.status == 500
+    assert "forged" not in str(answer.fields)
+    server.until_logged("the application returned a response that cannot be sent")
+
+
+@pytest.mark.parametrize("target", ["/length/5/4", "/length/5/6"])
+def test_a_body_of_another_length_is_never_taken_for_the_whole(server: Server, target: str) -> None:
+    with server.connect().ask("GET", target) as client, pytest.raises((Closed, ConnectionError)):
+        list(client.pieces(client.opening()))
+    server.still_serves()
+
+
+def test_http_1_0_needs_no_host(server: Server) -> None:
+    with server.connect() as client:
+        told = client.send(b"GET /environ HTTP/1.0\r\n\r\n").answer().json()
+    assert (told["SERVER_PROTOCOL"], "HTTP_HOST" in told) == ("HTTP/1.0", False)
+    assert (told["SERVER_NAME"], told["SERVER_PORT"]) == ("127.0.0.1", str(server.address[1]))
 
 
 def test_a_response_that_has_begun_cannot_be_replaced(server: Server) -> None:

@@ -103,7 +103,11 @@ async def until_left(scope: Scope, receive: Receive, send: Send, path: str) -> N
         assert (await receive())["type"] == "http.disconnect"
         return
     if path == "/left/computing":
-        await hold_async(scope["query_string"].decode())
+        try:
+            await hold_async(scope["query_string"].decode())
+        except asyncio.CancelledError:
+            say(f"{path} was cancelled")
+            raise
         say("computed for nobody")
     else:
         assert (await receive())["type"] == "http.disconnect"
@@ -130,7 +134,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await lifespan(scope, receive, send)
         return
-    path = scope["path"]
+    path = scope["path"].removeprefix(scope["root_path"])
     match path.split("/")[1:]:
         case ["hola", name]:
             await answer(send, f"Hola {name}".encode())

@@ -96,6 +96,13 @@ def checked(environ: Environ, start: Start) -> Iterable[bytes]:
     return [b"there is no such path"]
 
 
+def lazy(start: Start) -> Iterator[bytes]:
+    """Calls `start_response` as late as PEP 3333 allows."""
+    start("202 Accepted", TEXT)
+    yield b"late but "
+    yield b"in time"
+
+
 def unchecked(environ: Environ, start: Start) -> Iterable[bytes]:
     """Some of these are mistakes."""
     path = environ["PATH_INFO"]
@@ -121,6 +128,18 @@ def unchecked(environ: Environ, start: Start) -> Iterable[bytes]:
     if path == "/status":
         start("fine", TEXT)
         return [b""]
+    if path == "/lazy":
+        return lazy(start)
+    if path.startswith("/length/"):
+        length, count = path.removeprefix("/length/").split("/")
+        start("200 OK", [*TEXT, ("Content-Length", length)])
+        return iter([b"x" * int(count), b""])
+    if path == "/split":
+        start("200 OK", [*TEXT, ("X-Name", "a\r\nSet-Cookie: forged=1")])
+        return [b"split"]
+    if path == "/tab":
+        start("200 OK", [*TEXT, ("X-Name", "a\tb")])
+        return [b"tab"]
     if path == "/late":
         start("200 OK", TEXT)(b"begun")
         try:

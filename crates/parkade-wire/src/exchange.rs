@@ -27,6 +27,12 @@ pub struct RequestHead {
     pub version: String,
     /// Empty if it has none.
     pub id: String,
+    /// 0 if it is not known.
+    pub client_port: u16,
+    /// The address where the core listens, or the path of its Unix socket; empty if it is not known.
+    pub server: String,
+    /// 0 for a Unix socket.
+    pub server_port: u16,
 }
 
 /// A response, or its beginning. Its headers are not checked against HTTP yet.

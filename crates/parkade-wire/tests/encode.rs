@@ -48,6 +48,8 @@ fn written(frame: &FromCore) -> Vec<u8> {
                 scheme: &head.scheme,
                 version: &head.version,
                 id: &head.id,
+                client_port: head.client_port,
+                server: (&head.server, head.server_port),
                 deadline: request.deadline,
                 body: request.body.as_deref(),
                 more: *more,

@@ -23,8 +23,8 @@ pub use table::settings_table;
 pub use token::{TokenError, given as admin_token};
 pub use values::{HEADER_COUNT_MAX, OrNone, duration, positive_duration};
 use values::{
-    count, count_or_none, durability, duration_or_none, head_size, header_count, job_workers, percent, ratio, size,
-    size_or_none, threads, whole, workers,
+    count, count_or_none, durability, duration_or_none, head_size, header_count, job_workers, percent, ratio,
+    root_path, size, size_or_none, threads, whole, workers,
 };
 
 /// What the operator has decided, parsed.
@@ -61,7 +61,7 @@ pub struct ServerSettings {
     pub dev: bool,
 }
 
-/// How the target is understood.
+/// How the target is understood, and what it is told.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Application")]
 pub struct LoadingSettings {
@@ -74,6 +74,29 @@ pub struct LoadingSettings {
         default_missing_value = "true", default_value = "false"
     )]
     pub factory: bool,
+    /// For WSGI and ASGI: the prefix of the application's paths, such as /shop, if a proxy passes on only these; with the prefix or without it
+    #[arg(long, value_name = "PATH", value_parser = root_path)]
+    pub root_path: Option<String>,
+    /// For ASGI: what happens to the application when its client leaves. It is told, or cancelled
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "notify")]
+    pub on_disconnect: OnDisconnect,
+}
+
+/// What happens to an application of ASGI when its client leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnDisconnect {
+    Notify,
+    Cancel,
+}
+
+impl OnDisconnect {
+    /// As in PROTOCOL.md.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Notify => "notify",
+            Self::Cancel => "cancel",
+        }
+    }
 }
 
 /// What an application is written for.

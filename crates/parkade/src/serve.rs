@@ -354,6 +354,8 @@ pub fn launch(application: &ApplicationArgs) -> Launch {
         interface: settings.loading.interface.word(),
         is_factory: settings.loading.factory,
         threads: settings.workers.threads,
+        root_path: settings.loading.root_path.clone().unwrap_or_default(),
+        on_disconnect: settings.loading.on_disconnect.as_str(),
         dev: settings.dev,
         directory: None,
         own_files: None,

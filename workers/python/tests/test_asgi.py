@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from parkade._hosting.environ import environ_of
 from parkade._hosting.interfaces import is_asgi, is_asgi_2, is_wsgi
+from parkade._hosting.root_path import RootPath
 from parkade._hosting.scope import scope_of
 from parkade._hosting.shutdown import Shutdown
 from parkade._wire import payloads as p
@@ -78,33 +80,73 @@ def test_an_application_is_what_it_can_be_called_with(application: object, kind:
     assert found == kind
 
 
-def head(path: str = "/", *headers: object, client: str = "192.0.2.7", scheme: str = "http") -> p.RequestHead:
-    told = ["GET", path, "", headers, client, scheme, "1.1", "an id"]
+NO_ROOT = RootPath("")
+
+
+def head(path: str = "/", *more: object, client: str = "192.0.2.7") -> p.RequestHead:
+    told = ["GET", path, "", [], client, "http", "1.1", "an id", *more]
     return p.read_head(msgspec.Raw(msgspec.msgpack.encode(told)))
 
 
 @pytest.mark.parametrize(
-    ("host", "scheme", "server"),
+    ("told", "server"),
     [
-        (b"example.com", "http", ("example.com", 80)),
-        (b"example.com", "https", ("example.com", 443)),
-        (b"[::1]:99", "http", ("::1", 99)),
-        (b"example.com:123456", "http", ("example.com:123456", 80)),
-        (None, "http", ("localhost", 80)),
+        ((1, "127.0.0.1", 8000), ("127.0.0.1", 8000)),
+        ((1, "::1", 8000), ("::1", 8000)),
+        ((0, "/run/parkade.sock", 0), ("/run/parkade.sock", None)),
+        ((), None),
     ],
 )
-def test_the_server_is_that_of_the_host(host: bytes | None, scheme: str, server: tuple[str, int]) -> None:
-    fields = () if host is None else ("accept", b"a", "host", host)
-    assert scope_of(head("/", *fields, scheme=scheme))["server"] == server
+def test_the_server_is_where_the_core_listens(told: tuple[object, ...], server: object) -> None:
+    assert scope_of(head("/", *told), NO_ROOT)["server"] == server
 
 
 def test_a_client_without_an_address_is_nobody() -> None:
-    assert scope_of(head(client=""))["client"] is None
-    assert scope_of(head())["client"] == ("192.0.2.7", 0)
+    assert scope_of(head(client=""), NO_ROOT)["client"] is None
+    assert scope_of(head(), NO_ROOT)["client"] == ("192.0.2.7", 0)
+    assert scope_of(head("/", 4711, "::1", 80), NO_ROOT)["client"] == ("192.0.2.7", 4711)
+
+
+@pytest.mark.parametrize(
+    ("root", "sent", "path", "raw_path"),
+    [
+        ("", "/a%20b", "/a b", b"/a%20b"),
+        ("/shop", "/a%20b", "/shop/a b", b"/shop/a%20b"),
+        ("/shop", "/shop/a", "/shop/a", b"/shop/a"),
+        ("/shop", "/shop", "/shop", b"/shop"),
+        ("/shop", "/shopping", "/shop/shopping", b"/shop/shopping"),
+        ("/caf\u00e9 1", "/a", "/caf\u00e9 1/a", b"/caf%C3%A9%201/a"),
+        ("/caf\u00e9 1", "/caf%c3%a9%201/a", "/caf\u00e9 1/a", b"/caf%c3%a9%201/a"),
+    ],
+)
+def test_a_path_has_the_root_path_once(root: str, sent: str, path: str, raw_path: bytes) -> None:
+    scope = scope_of(head(sent), RootPath(root))
+    assert (scope["root_path"], scope["path"], scope["raw_path"]) == (root, path, raw_path)
+
+
+@pytest.mark.parametrize(
+    ("root", "sent", "script_name", "path_info"),
+    [
+        ("", "/a", "", "/a"),
+        ("/shop", "/a", "/shop", "/a"),
+        ("/shop", "/shop/a", "/shop", "/a"),
+        ("/shop", "/shop", "/shop", ""),
+        ("/shop", "/shopping", "/shop", "/shopping"),
+        ("/caf\u00e9", "/caf%c3%a9/a", "/caf\u00c3\u00a9", "/a"),
+    ],
+)
+def test_path_info_is_what_follows_script_name(root: str, sent: str, script_name: str, path_info: str) -> None:
+    environ = environ_of(p.Request(None, [], None, b"", msgspec.Raw()), head(sent), NoSource(), RootPath(root))
+    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == (script_name, path_info)
+
+
+class NoSource:
+    def read_body(self) -> bytes:
+        raise AssertionError("there is no body")
 
 
 def test_scopes_share_nothing_that_can_be_changed() -> None:
-    one, another = scope_of(head()), scope_of(head())
+    one, another = scope_of(head(), NO_ROOT), scope_of(head(), NO_ROOT)
     shared = [key for key, value in one.items() if isinstance(value, dict | list) and value is another[key]]
     assert shared == []
 

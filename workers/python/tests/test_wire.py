@@ -95,8 +95,8 @@ def told(value: Any) -> Any:
     if isinstance(value, p.Hello):
         return plain([*msgspec.structs.astuple(value)[:3], {key: value.info[key] for key in value.info if key in INFO}])
     if isinstance(value, p.Request):
-        head = msgspec.structs.astuple(p.read_head(value.head))
-        return plain([*msgspec.structs.astuple(value)[:4], head if head[-1] else head[:-1]])
+        head = msgspec.structs.astuple(p.read_head(value.head))[: len(msgspec.msgpack.decode(value.head))]
+        return plain([*msgspec.structs.astuple(value)[:4], head])
     if isinstance(value, p.Run):
         known = msgspec.structs.astuple(value)
         return plain(known if value.request_id is not None else known[:5])

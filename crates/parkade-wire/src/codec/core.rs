@@ -73,14 +73,15 @@ fn request(reader: &mut Reader) -> Result<RequestFrame, PayloadFault> {
         body: reader.optional(inline_body)?,
         head: {
             let mut head = reader.value()?;
-            let has_id = head.clone().array_length()? >= 8;
-            head.array(if has_id { 8 } else { 7 }, |reader| request_head(reader, has_id))?
+            let length = head.clone().array_length()?.min(11);
+            head.array(length.max(7), |reader| request_head(reader, length))?
         },
     })
 }
 
-/// `has_id`: the request's id is given.
-fn request_head(reader: &mut Reader, has_id: bool) -> Result<RequestHead, PayloadFault> {
+/// `length`: how many of its elements are given.
+fn request_head(reader: &mut Reader, length: u32) -> Result<RequestHead, PayloadFault> {
+    let port = |reader: &mut Reader| reader.unsigned("a port is an integer, up to 65,535");
     Ok(RequestHead {
         method: text(reader)?,
         path: text(reader)?,
@@ -89,7 +90,10 @@ fn request_head(reader: &mut Reader, has_id: bool) -> Result<RequestHead, Payloa
         client: text(reader)?,
         scheme: text(reader)?,
         version: text(reader)?,
-        id: if has_id { text(reader)? } else { String::new() },
+        id: if length > 7 { text(reader)? } else { String::new() },
+        client_port: if length > 8 { port(reader)? } else { 0 },
+        server: if length > 9 { text(reader)? } else { String::new() },
+        server_port: if length > 10 { port(reader)? } else { 0 },
     })
 }
 

@@ -41,6 +41,10 @@ pub struct RequestParts<'a, P, H> {
     pub version: &'a str,
     /// The request's id; empty if it has none.
     pub id: &'a str,
+    /// 0 if it is not known.
+    pub client_port: u16,
+    /// Where the core listens: an address and its port, or the path of a Unix socket and 0; empty if it is not known.
+    pub server: (&'a str, u16),
     /// `DATA` follows.
     pub more: bool,
 }
@@ -72,7 +76,13 @@ where
         array_of(out, 1, request.parameters, text);
         optional(out, request.deadline, seconds);
         optional(out, request.body, binary);
-        array(out, if request.id.is_empty() { 7 } else { 8 });
+        let (server, server_port) = request.server;
+        let length = match (request.id, server) {
+            ("", "") => 7,
+            (_, "") => 8,
+            _ => 11,
+        };
+        array(out, length);
         text(out, request.method);
         text(out, request.path);
         text(out, request.query);
@@ -80,8 +90,13 @@ where
         text(out, request.client);
         text(out, request.scheme);
         text(out, request.version);
-        if !request.id.is_empty() {
+        if length > 7 {
             text(out, request.id);
+        }
+        if length > 8 {
+            unsigned(out, request.client_port.into());
+            text(out, server);
+            unsigned(out, server_port.into());
         }
     });
 }

@@ -188,8 +188,12 @@ fn request(request: &RequestFrame) -> Value {
         json!(head.client),
     ];
     told.extend([&head.scheme, &head.version].map(|text| json!(text)));
-    if !head.id.is_empty() {
+    let has_server = !head.server.is_empty();
+    if has_server || !head.id.is_empty() {
         told.push(json!(head.id));
+    }
+    if has_server {
+        told.extend([json!(head.client_port), json!(head.server), json!(head.server_port)]);
     }
     json!([request.route, request.parameters, request.deadline, body, told])
 }

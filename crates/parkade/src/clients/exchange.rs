@@ -184,6 +184,17 @@ impl WithJobs {
     }
 }
 
+/// What a worker gets of a request, but is not kept with it.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionText<'a> {
+    /// The client's address, or empty.
+    pub client: &'a str,
+    /// Where its connection was accepted.
+    pub server: (&'a str, u16),
+    /// The request's id.
+    pub id: &'a str,
+}
+
 /// A request as it arrived.
 #[derive(Debug)]
 pub struct Arrival {
@@ -396,11 +407,10 @@ impl Arrival {
         Asked::of(self.head.method(), self.head.fields())
     }
 
-    /// The request as its worker gets it. `client`: the text of its address; `id`: its id; `route`: the index of its route.
+    /// The request as its worker gets it. `route`: the index of its route.
     pub fn parts<'a>(
         &'a self,
-        client: &'a str,
-        id: &'a str,
+        texts: ConnectionText<'a>,
         route: Option<u32>,
     ) -> RequestParts<'a, impl Iterator<Item = &'a str>, impl Iterator<Item = (&'a str, &'a [u8])>> {
         let parameters = self.guarded_job.as_ref().map_or(&self.parameters, |asked| &asked.parameters);
@@ -411,10 +421,12 @@ impl Arrival {
             path: self.head.path(),
             query: self.head.query(),
             headers: self.headers(),
-            client,
+            client: texts.client,
             scheme: if self.origin.is_https { "https" } else { "http" },
             version: self.head.version.as_str(),
-            id,
+            id: texts.id,
+            client_port: self.origin.client_port,
+            server: texts.server,
             deadline: self.deadline.map(|deadline| deadline.as_secs_f64()),
             body: None,
             more: false,

@@ -32,7 +32,7 @@ use crate::routing::HeldRoute;
 use crate::statistics::{NamedRoutes as _, RouteName, RouteNumber};
 use added::{AddedHeaders, AddedSets};
 use client_text::ClientText;
-use exchange::{Arrival, Exchange, Exchanges, Kept};
+use exchange::{Arrival, ConnectionText, Exchange, Exchanges, Kept};
 use messages::Event as StreamEvent;
 use put_off::{Next, PutOff, What, audience};
 use recent::{Ended, RecentlyEnded};
@@ -104,16 +104,17 @@ impl Clients {
         self.exchanges.insert(request, Exchange::new(arrival, note, route_number));
     }
 
-    /// The request that a worker is about to get, the text of its client's address, and its id.
+    /// The request that a worker is about to get, and what is said of its connection.
     pub fn arrival<'a>(
         &'a mut self,
         request: RequestId,
         buffer: &'a mut IdText,
-    ) -> Option<(&'a Arrival, &'a str, &'a str)> {
+    ) -> Option<(&'a Arrival, ConnectionText<'a>)> {
         let exchange = self.exchanges.peek(request)?;
         let arrival = exchange.arrival.as_ref()?;
         let id = self.ids.of(request, exchange.given_id(), buffer);
-        Some((arrival, self.text.of(arrival.origin.client), id))
+        let server = self.http.address_of(arrival.origin.listener);
+        Some((arrival, ConnectionText { client: self.text.of(arrival.origin.client), server, id }))
     }
 
     /// The id of a request that has not ended, or has just ended. A run of a job has that of the request that enqueued

@@ -143,6 +143,17 @@ fn bounded(workers: usize) -> Result<usize, String> {
     if workers > WORKERS_MAX { Err(format!("at most {WORKERS_MAX} workers: each is a process")) } else { Ok(workers) }
 }
 
+/// The prefix of an application's paths, decoded, without a slash at its end.
+pub fn root_path(text: &str) -> Result<String, String> {
+    let path = text.trim_end_matches('/');
+    let is_path = path.is_empty() || path.starts_with('/');
+    if !is_path || path.starts_with("//") || path.contains(|letter: char| letter.is_control() || "?#%".contains(letter))
+    {
+        return Err("write the path as a browser shows it, with a slash at its beginning, such as /shop".into());
+    }
+    Ok(path.into())
+}
+
 /// Threads in addition to an event loop.
 pub fn threads(text: &str) -> Result<u32, String> {
     let threads = text.trim().parse().ok().filter(|threads| (1..=THREADS_MAX).contains(threads));

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::limits::{ACCEPT_PAUSE, TURN_ACCEPTS_MAX};
 use super::listen::HttpListener;
-use super::socket::{ClientSocket, Peer};
+use super::socket::{ClientSocket, Endpoints};
 use crate::platform;
 
 /// Poll tokens from here on are listeners; below are connections.
@@ -89,7 +89,7 @@ impl Acceptor {
 
     /// Accepts a turn's share of the waiting clients, if it is time to, and while there are fewer than `count_max` connections.
     /// `admit` takes each and returns how many connections there are now.
-    pub fn accept(&mut self, count: usize, count_max: usize, mut admit: impl FnMut(ClientSocket, Peer) -> usize) {
+    pub fn accept(&mut self, count: usize, count_max: usize, mut admit: impl FnMut(ClientSocket, Endpoints) -> usize) {
         if self.state == AcceptorState::Full && count < count_max {
             self.state = AcceptorState::Due;
         }
@@ -120,16 +120,16 @@ impl Acceptor {
         index: usize,
         share: usize,
         room: &mut Room,
-        admit: &mut impl FnMut(ClientSocket, Peer) -> usize,
+        admit: &mut impl FnMut(ClientSocket, Endpoints) -> usize,
     ) -> AcceptorState {
         for _ in 0..share {
             if room.is_full() {
                 self.warn(room.count, format_args!("the connection limit is reached"));
                 return AcceptorState::Full;
             }
-            let error = match self.listeners[index].accept() {
-                Ok((socket, peer)) => {
-                    room.count = admit(socket, peer);
+            let error = match self.listeners[index].accept(u16::try_from(index).unwrap_or(u16::MAX)) {
+                Ok((socket, endpoints)) => {
+                    room.count = admit(socket, endpoints);
                     continue;
                 }
                 Err(error) => error,
@@ -165,7 +165,7 @@ impl Acceptor {
     fn refuse_politely(&mut self, index: usize) {
         use std::io::Write;
         self.spare = None;
-        if let Ok((socket, _)) = self.listeners[index].accept() {
+        if let Ok((socket, _)) = self.listeners[index].accept(0) {
             let answer =
                 b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
             let _ = match socket {

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::answer::is_token;
 use super::head::Head;
-use super::socket::Peer;
+use super::socket::{Endpoints, Peer};
 
 /// The header fields in which a proxy names its client. Only one kind is trusted: a proxy passes the other one on as the client sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,6 +41,10 @@ impl TrustedProxies {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestOrigin {
     pub client: Peer,
+    /// 0 if it is not known.
+    pub client_port: u16,
+    /// The number of the listener that accepted its connection.
+    pub listener: u16,
     pub is_https: bool,
     /// The peer may speak for others.
     pub is_trusted: bool,
@@ -48,31 +52,36 @@ pub struct RequestOrigin {
 
 /// The client and scheme of a request. In a chain the last hop that is not trusted is the client, for anything before it could have been
 /// made up.
-pub fn origin(peer: Peer, head: &Head, trust: &TrustedProxies) -> RequestOrigin {
+pub fn origin(endpoints: Endpoints, head: &Head, trust: &TrustedProxies) -> RequestOrigin {
+    let Endpoints { peer, peer_port, listener } = endpoints;
     if !trust.covers(peer) {
-        return RequestOrigin { client: peer, is_https: false, is_trusted: false };
+        return RequestOrigin { client: peer, client_port: peer_port, listener, is_https: false, is_trusted: false };
     }
-    match trust.kind {
-        ForwardedFields::XForwarded => from_x_forwarded(peer, head, trust),
-        ForwardedFields::Forwarded => from_forwarded(peer, &joined(head, "forwarded"), trust),
-    }
+    let (hop, is_https) = match trust.kind {
+        ForwardedFields::XForwarded => from_x_forwarded(head, trust),
+        ForwardedFields::Forwarded => from_forwarded(&joined(head, "forwarded"), trust),
+    };
+    let (client, client_port) = hop.map_or((peer, peer_port), |(address, port)| (Some(address), port));
+    RequestOrigin { client, client_port, listener, is_https, is_trusted: true }
 }
 
-fn from_x_forwarded(peer: Peer, head: &Head, trust: &TrustedProxies) -> RequestOrigin {
+/// An address, and its port if the proxy names one; otherwise 0.
+type ClientAddress = (IpAddr, u16);
+
+fn from_x_forwarded(head: &Head, trust: &TrustedProxies) -> (Option<ClientAddress>, bool) {
     let hops = joined(head, "x-forwarded-for");
-    let client = nearest_untrusted(hops.rsplit(',').map(address), trust).or(peer);
     let schemes = joined(head, "x-forwarded-proto");
     let scheme = schemes.rsplit(',').next().unwrap_or_default();
-    RequestOrigin { client, is_https: scheme.trim().eq_ignore_ascii_case("https"), is_trusted: true }
+    (nearest_untrusted(hops.rsplit(',').map(node), trust), scheme.trim().eq_ignore_ascii_case("https"))
 }
 
-fn from_forwarded(peer: Peer, text: &str, trust: &TrustedProxies) -> RequestOrigin {
+fn from_forwarded(text: &str, trust: &TrustedProxies) -> (Option<ClientAddress>, bool) {
     let mut hops = elements_from_the_right(text).map(Hop::parse).peekable();
     let is_https = hops.peek().is_some_and(|hop| {
         hop.as_ref().and_then(|hop| hop.proto.as_deref()).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
     });
-    let addresses = hops.map(|hop| hop.and_then(|hop| hop.node).as_deref().and_then(address));
-    RequestOrigin { client: nearest_untrusted(addresses, trust).or(peer), is_https, is_trusted: true }
+    let nodes = hops.map(|hop| hop.and_then(|hop| hop.node).as_deref().and_then(node));
+    (nearest_untrusted(nodes, trust), is_https)
 }
 
 /// What a proxy says about its client (RFC 7239, section 4).
@@ -161,25 +170,30 @@ fn joined(head: &Head, name: &str) -> String {
 }
 
 /// Walks outwards from the nearest hop while hops are trusted; a hop that is not an address (`unknown`, `_hidden`) ends the walk.
-fn nearest_untrusted(hops: impl Iterator<Item = Option<IpAddr>>, trust: &TrustedProxies) -> Option<IpAddr> {
+fn nearest_untrusted(
+    hops: impl Iterator<Item = Option<ClientAddress>>,
+    trust: &TrustedProxies,
+) -> Option<ClientAddress> {
     let mut last = None;
     for hop in hops {
-        let Some(address) = hop else { return last };
-        last = Some(address);
-        if !trust.covers_address(address) {
+        let Some(node) = hop else { return last };
+        last = Some(node);
+        if !trust.covers_address(node.0) {
             return last;
         }
     }
     last
 }
 
-fn address(text: &str) -> Option<IpAddr> {
+fn node(text: &str) -> Option<ClientAddress> {
     let text = text.trim();
-    let bare = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(text, |(inside, _)| inside);
-    let parsed: Option<IpAddr> =
-        bare.parse().ok().or_else(|| bare.rsplit_once(':').and_then(|(host, _)| host.parse().ok()));
+    let (bare, rest) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).unwrap_or((text, ""));
+    let (address, port): (IpAddr, &str) = match bare.parse() {
+        Ok(address) => (address, rest.trim_start_matches(':')),
+        Err(_) => bare.rsplit_once(':').and_then(|(host, port)| Some((host.parse().ok()?, port)))?,
+    };
     // An IPv4-mapped IPv6 address counts as IPv4.
-    parsed.map(|address| address.to_canonical())
+    Some((address.to_canonical(), port.parse().unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -190,7 +204,8 @@ mod tests {
     fn check(kind: ForwardedFields, peer: &str, fields: &str) -> (String, bool) {
         let trust = TrustedProxies { kind, networks: vec!["10.0.0.0/8".parse().unwrap()], unix: false };
         let raw = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
-        let origin = origin(Some(peer.parse().unwrap()), &head::parse(raw.as_bytes(), 100).unwrap(), &trust);
+        let endpoints = Endpoints { peer: Some(peer.parse().unwrap()), peer_port: 1234, listener: 0 };
+        let origin = origin(endpoints, &head::parse(raw.as_bytes(), 100).unwrap(), &trust);
         (origin.client.unwrap().to_string(), origin.is_https)
     }
 
@@ -206,6 +221,26 @@ mod tests {
             ("10.0.0.1", "X-A: b", "10.0.0.1", false),
         ] {
             assert_eq!(check(ForwardedFields::XForwarded, peer, fields), (client.into(), https), "{peer} {fields}");
+        }
+    }
+
+    #[test]
+    fn the_port_is_that_of_the_client_whose_address_is_told() {
+        for (peer, fields, port) in [
+            ("1.1.1.1", "X-Forwarded-For: 2.2.2.2:80", 1234),
+            ("10.0.0.1", "X-A: b", 1234),
+            ("10.0.0.1", "X-Forwarded-For: rubbish", 1234),
+            ("10.0.0.1", "X-Forwarded-For: 2.2.2.2", 0),
+            ("10.0.0.1", "X-Forwarded-For: 2.2.2.2:80", 80),
+            ("10.0.0.1", "X-Forwarded-For: 2.2.2.2:99999", 0),
+            ("10.0.0.1", "X-Forwarded-For: [2001:db8::1]:47, 10.0.0.2:5", 47),
+            ("10.0.0.1", "X-Forwarded-For: 2001:db8::1", 0),
+        ] {
+            let trust = TrustedProxies { networks: vec!["10.0.0.0/8".parse().unwrap()], ..TrustedProxies::default() };
+            let raw = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
+            let endpoints = Endpoints { peer: Some(peer.parse().unwrap()), peer_port: 1234, listener: 0 };
+            let origin = origin(endpoints, &head::parse(raw.as_bytes(), 100).unwrap(), &trust);
+            assert_eq!(origin.client_port, port, "{peer} {fields}");
         }
     }
 

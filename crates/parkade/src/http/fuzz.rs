@@ -11,6 +11,7 @@ use super::body::{BodyDecoder, make_room};
 use super::fault::RequestFault;
 use super::forwarded::{self, ForwardedFields, TrustedProxies};
 use super::head::{self, Framing, Head};
+use super::socket::Endpoints;
 
 const BODY_BYTES_MAX: usize = 1_000;
 
@@ -145,7 +146,7 @@ fn fuzz_forwarded() {
             let raw =
                 [b"GET / HTTP/1.1\r\nHost: h\r\n", name.as_bytes(), b": ", claim, b", ", said.as_bytes(), b"\r\n\r\n"];
             let Ok(head) = head::parse(&raw.concat(), 100) else { continue };
-            let origin = forwarded::origin(Some(peer), &head, &trust(kind));
+            let origin = forwarded::origin(Endpoints { peer: Some(peer), ..Endpoints::default() }, &head, &trust(kind));
             assert_eq!(origin.client, Some("192.0.2.9".parse().unwrap()), "{said}");
             assert!(!origin.is_https);
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mio::net::{TcpListener, UnixListener};
 use socket2::{Domain, Protocol, Socket as Socket2, TcpKeepalive, Type};
 
-use super::socket::{ClientSocket, Peer};
+use super::socket::{ClientSocket, Endpoints};
 use crate::config::{Mode, SocketGroup};
 use crate::platform;
 use crate::unix_socket::{self, SocketFile};
@@ -31,6 +31,13 @@ pub enum HttpListener {
         #[expect(dead_code, reason = "it is kept, so that the file goes with the listener")]
         file: Option<SocketFile>,
     },
+}
+
+/// Where a listener is: an IP address and a port, or the path of a Unix socket and 0.
+#[derive(Debug, Clone, Default)]
+pub struct ListenerAddress {
+    pub address: Box<str>,
+    pub port: u16,
 }
 
 impl HttpListener {
@@ -80,12 +87,16 @@ impl HttpListener {
         Ok(listeners)
     }
 
-    pub fn accept(&self) -> io::Result<(ClientSocket, Peer)> {
+    /// `number`: that of this listener.
+    pub fn accept(&self, number: u16) -> io::Result<(ClientSocket, Endpoints)> {
         match self {
-            Self::Tcp(listener) => listener
-                .accept()
-                .map(|(stream, address)| (ClientSocket::Tcp(stream), Some(address.ip().to_canonical()))),
-            Self::Unix { listener, .. } => listener.accept().map(|(stream, _)| (ClientSocket::Unix(stream), None)),
+            Self::Tcp(listener) => listener.accept().map(|(stream, address)| {
+                let (peer, peer_port) = (Some(address.ip().to_canonical()), address.port());
+                (ClientSocket::Tcp(stream), Endpoints { peer, peer_port, listener: number })
+            }),
+            Self::Unix { listener, .. } => listener.accept().map(|(stream, _)| {
+                (ClientSocket::Unix(stream), Endpoints { listener: number, ..Endpoints::default() })
+            }),
         }
     }
 
@@ -93,6 +104,24 @@ impl HttpListener {
         match self {
             Self::Tcp(listener) => listener,
             Self::Unix { listener, .. } => listener,
+        }
+    }
+
+    /// The address as workers get it.
+    pub fn address(&self) -> ListenerAddress {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map_or_else(
+                |_| ListenerAddress::default(),
+                |address| ListenerAddress {
+                    address: address.ip().to_canonical().to_string().into(),
+                    port: address.port(),
+                },
+            ),
+            Self::Unix { listener, .. } => {
+                let address = listener.local_addr().ok();
+                let path = address.as_ref().and_then(|address| address.as_pathname()).unwrap_or(Path::new(""));
+                ListenerAddress { address: path.to_string_lossy().into(), port: 0 }
+            }
         }
     }
 

@@ -103,6 +103,8 @@ pub struct ConnectionCounts {
 
 pub struct Http {
     lot: Lot,
+    /// Of each listener, by its number.
+    addresses: Box<[listen::ListenerAddress]>,
     requests: RequestTable,
     shared: h2::H2Context,
     inbox: mpsc::UnboundedReceiver<FromStream>,
@@ -129,7 +131,9 @@ impl Http {
             budget: budget.clone(),
             draining: watched,
         };
+        let addresses = listeners.iter().map(listen::HttpListener::address).collect();
         Ok(Self {
+            addresses,
             lot: Lot::new(listeners, setup, budget, Arc::clone(&shared.connection_count), descriptors)?,
             requests: RequestTable::default(),
             shared,
@@ -139,6 +143,11 @@ impl Http {
             cut_off: Vec::new(),
             draining,
         })
+    }
+
+    /// Of the listener with this number: empty if there is none.
+    pub fn address_of(&self, listener: u16) -> (&str, u16) {
+        self.addresses.get(usize::from(listener)).map_or(("", 0), |listener| (&listener.address, listener.port))
     }
 
     /// Where clients can connect.

@@ -24,6 +24,16 @@ pub enum ClientSocket {
 /// The other end: an address, or unknown for a Unix socket.
 pub type Peer = Option<IpAddr>;
 
+/// Where a connection comes from, and where it was accepted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Endpoints {
+    pub peer: Peer,
+    /// 0 for a Unix socket.
+    pub peer_port: u16,
+    /// The number of the listener that accepted it.
+    pub listener: u16,
+}
+
 /// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Filled {

@@ -130,13 +130,13 @@ impl Server {
         match effect {
             WorkerEffect::Assign { request, worker, route } => {
                 let mut buffer = IdText::default();
-                if let Some((arrival, client, id)) = self.clients.arrival(request, &mut buffer) {
+                if let Some((arrival, texts)) = self.clients.arrival(request, &mut buffer) {
                     if arrival.rest == BodyRest::Follows && !self.upstream.takes_incremental_bodies(worker) {
                         // Only after a reload: the code before it asked for such bodies, and this code does not.
                         let error = WorkerError::Overloaded;
                         return self.tell(Event::Errored { worker, request, error });
                     }
-                    let parts = arrival.parts(client, id, route.map(|route| route.index));
+                    let parts = arrival.parts(texts, route.map(|route| route.index));
                     self.upstream.request(worker, request, parts, arrival.worker_body());
                 }
             }

@@ -267,7 +267,8 @@ sub follows {
     return $outcome->[0] eq 'rows' ? !defined $outcome->[4] : $outcome->[0] eq 'outcomes' && !defined $outcome->[2];
 }
 
-my $head = _record([$text, $text, $text, \&_headers, $text, $text, $text], [$text]);
+my $port = _between(0, 65_535);
+my $head = _record([$text, $text, $text, \&_headers, $text, $text, $text], [$text, $port, $text, $port]);
 
 sub _headers {
     my $number = _of_kind('array', 'an array');
@@ -276,7 +277,8 @@ sub _headers {
     return [map { $_ % 2 ? $whole->() : _text() } 0 .. $number - 1];
 }
 
-# The head of a request: method, path, query, headers, client, scheme, version and perhaps its id.
+# The head of a request: method, path, query, headers, client, scheme, version and perhaps its id, the port of the client, and
+# the address and the port of the server.
 sub read_head {
     my ($written) = @_;
     return _whole($head, $written, 'the head of a request');
@@ -393,7 +395,8 @@ encoded.
 
 =head2 read_head($bytes)
 
-The head of a request: method, path, query, headers, client, scheme, version and perhaps the id.
+The head of a request: method, path, query, headers, client, scheme, version and perhaps the id, the port of the client, and
+the address and the port of the server.
 
 =head2 read_outcomes($bytes)
 

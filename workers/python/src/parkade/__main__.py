@@ -8,7 +8,9 @@ import gc
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from ._app import App
 from ._compiled import state as accelerator_state
@@ -48,7 +50,7 @@ def main(arguments: list[str]) -> int:
             if info.get("dev"):
                 unused.watch()
             wanted = Wanted(interface=info.get("interface", "auto"), factory="factory" in info)
-            application = _hosted(load(arguments[0], wanted), dev=bool(info.get("dev")))
+            application = _hosted(load(arguments[0], wanted), info)
             session.opens_early = application.opens_early
             still_wanted(link, session)
             # What was loaded lives as long as the worker: the collector need not look at it again.
@@ -70,18 +72,19 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _hosted(loaded: Loaded, dev: bool) -> Application:
-    """What a link runs. What no application needs is not imported."""
+def _hosted(loaded: Loaded, info: Mapping[str, Any]) -> Application:
+    """What a link runs, with the core's information. What no application needs is not imported."""
+    dev, root_path = bool(info.get("dev")), str(info.get("root_path", ""))
     if isinstance(loaded, App):
         adopt(loaded)
         return Handling(loaded, dev)
     if isinstance(loaded, Asgi3):
         from ._hosting.asgi import Asgi
 
-        return Asgi(loaded.application, dev)
+        return Asgi(loaded.application, dev, root_path, str(info.get("on_disconnect", "notify")))
     from ._hosting.wsgi import Wsgi
 
-    return Wsgi(loaded, dev)
+    return Wsgi(loaded, dev, root_path)
 
 
 def _run_command(arguments: list[str]) -> int:

@@ -24,7 +24,7 @@ use super::answer::{BadAnswer, HeaderField, Prepared};
 use super::budget::Reservation;
 use super::fault::RequestFault;
 use super::head::Head;
-use super::socket::{ClientSocket, Peer};
+use super::socket::{ClientSocket, Endpoints};
 use super::tick::Tick;
 use crate::body_rest::BodyRest;
 use parkade_model::RequestId;
@@ -52,9 +52,9 @@ pub enum ConnectionStep {
 }
 
 impl Connection {
-    pub fn new(socket: ClientSocket, peer: Peer, now: Tick) -> Self {
+    pub fn new(socket: ClientSocket, endpoints: Endpoints, now: Tick) -> Self {
         Self {
-            transport: ClientTransport::new(socket, peer),
+            transport: ClientTransport::new(socket, endpoints),
             inbound: Inbound::new(now),
             outbound: Outbound::default(),
         }
@@ -65,8 +65,8 @@ impl Connection {
         self.transport.note(readiness);
     }
 
-    pub fn peer(&self) -> Peer {
-        self.transport.peer()
+    pub fn endpoints(&self) -> Endpoints {
+        self.transport.endpoints()
     }
 
     /// Whether the response to the current request must not have a body (`HEAD`).
@@ -110,9 +110,9 @@ impl Connection {
         self.transport.is_readable() || self.inbound.has_unread()
     }
 
-    pub fn into_parts(self) -> (ClientSocket, Vec<u8>, Peer) {
-        let peer = self.peer();
-        (self.transport.into_socket(), self.inbound.into_bytes(), peer)
+    pub fn into_parts(self) -> (ClientSocket, Vec<u8>, Endpoints) {
+        let endpoints = self.endpoints();
+        (self.transport.into_socket(), self.inbound.into_bytes(), endpoints)
     }
 
     /// The request that has arrived has this id until its response is complete.

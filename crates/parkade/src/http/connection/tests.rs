@@ -29,7 +29,11 @@ fn connected() -> (Connection, UnixStream, ConnectionContext) {
     let socket = ClientSocket::Unix(mio::net::UnixStream::from_std(ours));
     let setup =
         Setup { limits: LIMITS, trust: TrustedProxies::default(), streamed: crate::http::StreamedBodies::default() };
-    (Connection::new(socket, None, Tick::default()), theirs, ConnectionContext::new(setup, Budget::new(1 << 20)))
+    (
+        Connection::new(socket, Endpoints::default(), Tick::default()),
+        theirs,
+        ConnectionContext::new(setup, Budget::new(1 << 20)),
+    )
 }
 
 const REQUEST: RequestId = RequestId { slot: 0, generation: 0 };

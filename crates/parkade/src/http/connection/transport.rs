@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use super::readiness::{FarEnd, SocketReadiness};
 use crate::http::limits::is_too_far_behind;
-use crate::http::socket::{ClientSocket, Filled, Output, Peer};
+use crate::http::socket::{ClientSocket, Endpoints, Filled, Output, Peer};
 use crate::http::tick::Tick;
 
 #[derive(Debug)]
 pub struct ClientTransport {
     socket: ClientSocket,
-    peer: Peer,
+    endpoints: Endpoints,
     /// The poll set has reported bytes, and no read has found the end of them.
     readable: bool,
     far_end: FarEnd,
@@ -20,8 +20,8 @@ pub struct ClientTransport {
 }
 
 impl ClientTransport {
-    pub fn new(socket: ClientSocket, peer: Peer) -> Self {
-        Self { socket, peer, readable: false, far_end: FarEnd::Open, output: Output::default() }
+    pub fn new(socket: ClientSocket, endpoints: Endpoints) -> Self {
+        Self { socket, endpoints, readable: false, far_end: FarEnd::Open, output: Output::default() }
     }
 
     /// The poll set reports a change.
@@ -31,7 +31,11 @@ impl ClientTransport {
     }
 
     pub fn peer(&self) -> Peer {
-        self.peer
+        self.endpoints.peer
+    }
+
+    pub fn endpoints(&self) -> Endpoints {
+        self.endpoints
     }
 
     pub fn is_readable(&self) -> bool {

@@ -44,7 +44,7 @@ use super::limits::{
 };
 use super::problem::Representation;
 use super::rewind::Rewind;
-use super::socket::{ClientSocket, Peer};
+use super::socket::{ClientSocket, Endpoints};
 use super::{RefusedRequest, Setup};
 use crate::body_rest::BodyRest;
 
@@ -122,13 +122,13 @@ impl Drop for Counted {
 /// Serves one connection until its end.
 pub async fn serve(handover: Handover, mut shared: H2Context) {
     let _counted = Counted::new(&shared);
-    let Handover { socket, read, peer } = handover;
+    let Handover { socket, read, endpoints } = handover;
     let served = match socket {
         ClientSocket::Tcp(stream) => {
-            serve_on(tokio::net::TcpStream::from_std(stream.into()), read, peer, &mut shared).await
+            serve_on(tokio::net::TcpStream::from_std(stream.into()), read, endpoints, &mut shared).await
         }
         ClientSocket::Unix(stream) => {
-            serve_on(tokio::net::UnixStream::from_std(stream.into()), read, peer, &mut shared).await
+            serve_on(tokio::net::UnixStream::from_std(stream.into()), read, endpoints, &mut shared).await
         }
     };
     if let Err(error) = served {
@@ -139,14 +139,14 @@ pub async fn serve(handover: Handover, mut shared: H2Context) {
 type Served = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// `read`: the bytes that have been read from the socket already.
-async fn serve_on<I>(socket: io::Result<I>, read: Vec<u8>, peer: Peer, shared: &mut H2Context) -> Served
+async fn serve_on<I>(socket: io::Result<I>, read: Vec<u8>, endpoints: Endpoints, shared: &mut H2Context) -> Served
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    run(Rewind::new(read, socket?), peer, shared).await
+    run(Rewind::new(read, socket?), endpoints, shared).await
 }
 
-async fn run<I>(io: I, peer: Peer, shared: &mut H2Context) -> Served
+async fn run<I>(io: I, endpoints: Endpoints, shared: &mut H2Context) -> Served
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -168,7 +168,8 @@ where
     let io = TokioIo::new(WriteTimeout::new(io, limits.write_stall));
     let for_streams = shared.clone();
     let heads = Budget::new(H2_HEADS_BYTES_MAX);
-    let service = hyper::service::service_fn(move |request| stream(request, peer, heads.clone(), for_streams.clone()));
+    let service =
+        hyper::service::service_fn(move |request| stream(request, endpoints, heads.clone(), for_streams.clone()));
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));
     loop {
         tokio::select! {
@@ -190,7 +191,7 @@ where
 
 async fn stream(
     request: Request<Incoming>,
-    peer: Peer,
+    endpoints: Endpoints,
     heads: Budget,
     shared: H2Context,
 ) -> Result<Response<Outgoing>, Infallible> {
@@ -201,12 +202,12 @@ async fn stream(
             let refused = refused(fault, head.as_ref(), &shared.setup.limits);
             let bytes = usize::try_from(refused.body().size_hint().lower()).unwrap_or(0);
             let line = head.map(|head| Box::new((head.method().to_owned(), head.target())));
-            let _ = shared.inbox.send(FromStream::Refused(RefusedRequest { peer, fault, bytes, line }));
+            let _ = shared.inbox.send(FromStream::Refused(RefusedRequest { peer: endpoints.peer, fault, bytes, line }));
             return Ok(refused);
         }
     };
     let key = StreamKey(shared.next_key.fetch_add(1, Ordering::Relaxed) as u64);
-    let origin = forwarded::origin(peer, &head, &shared.setup.trust);
+    let origin = forwarded::origin(endpoints, &head, &shared.setup.trust);
     let mut guard = Guard { key, inbox: shared.inbox.clone(), has_ended: false };
     let (answer, answered) = oneshot::channel();
     let cut = write_timeout::end_by();

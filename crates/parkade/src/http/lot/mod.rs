@@ -276,7 +276,7 @@ impl Lot {
         outbox: &mut Outbox<'_>,
     ) {
         let entered = self.slots.with(slot, |connection, context| {
-            let origin = forwarded::origin(connection.peer(), &head, &context.setup.trust);
+            let origin = forwarded::origin(connection.endpoints(), &head, &context.setup.trust);
             let request = outbox.requests.insert(Some(Client::Http1(slot)));
             connection.wait(request, &head);
             (request, origin)
@@ -287,9 +287,9 @@ impl Lot {
     }
 
     fn hand_over(&mut self, slot: usize) -> Option<Handover> {
-        let (mut socket, read, peer) = self.slots.remove(slot)?.into_parts();
+        let (mut socket, read, endpoints) = self.slots.remove(slot)?.into_parts();
         self.poll.registry().deregister(socket.source()).ok()?;
-        Some(Handover { socket, read, peer })
+        Some(Handover { socket, read, endpoints })
     }
 
     /// Acts on the connection of a request, then checks whether it has something to do by itself.
@@ -317,8 +317,8 @@ impl Lot {
         // HTTP/2 connections have left the slab, but not their descriptors.
         let elsewhere = http2_count.load(Ordering::Relaxed);
         let count_max = slots.context.setup.limits.connection_count_max.min(descriptors.connections_max_now());
-        acceptor.accept(slots.count(), count_max.saturating_sub(elsewhere), |socket, peer| {
-            slots.admit(socket, peer, poll.registry());
+        acceptor.accept(slots.count(), count_max.saturating_sub(elsewhere), |socket, endpoints| {
+            slots.admit(socket, endpoints, poll.registry());
             descriptors.set_connections(slots.count() + elsewhere);
             slots.count()
         });

@@ -6,7 +6,7 @@ use mio::{Interest, Registry, Token};
 use slab::Slab;
 
 use crate::http::connection::{Connection, ConnectionContext};
-use crate::http::socket::{ClientSocket, Peer};
+use crate::http::socket::{ClientSocket, Endpoints};
 use parkade_model::RequestId;
 
 pub struct Slots {
@@ -59,11 +59,11 @@ impl Slots {
     }
 
     /// Admits a client, and registers its socket under the number of its slot.
-    pub fn admit(&mut self, mut socket: ClientSocket, peer: Peer, registry: &Registry) {
+    pub fn admit(&mut self, mut socket: ClientSocket, endpoints: Endpoints, registry: &Registry) {
         let entry = self.connections.vacant_entry();
         let interest = Interest::READABLE | Interest::WRITABLE;
         if registry.register(socket.source(), Token(entry.key()), interest).is_ok() {
-            entry.insert(Connection::new(socket, peer, self.context.now));
+            entry.insert(Connection::new(socket, endpoints, self.context.now));
         }
     }
 

@@ -33,6 +33,10 @@ pub struct Launch {
     pub is_factory: bool,
     /// Plain functions that run at the same time, in addition to an event loop.
     pub threads: u32,
+    /// The prefix of the application's paths; empty if it has none.
+    pub root_path: String,
+    /// What happens to an application of ASGI when its client leaves: `notify` or `cancel`.
+    pub on_disconnect: &'static str,
     /// Errors are shown to clients.
     pub dev: bool,
     /// The working directory; `None`: that of the core.

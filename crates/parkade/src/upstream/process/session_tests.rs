@@ -180,6 +180,8 @@ fn head<'a>() -> RequestParts<'a, [&'a str; 0], [(&'a str, &'a [u8]); 0]> {
         scheme: "http",
         version: "1.1",
         id: "",
+        client_port: 0,
+        server: ("", 0),
         deadline: None,
         body: None,
         more: false,

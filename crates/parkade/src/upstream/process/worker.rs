@@ -56,6 +56,7 @@ impl Worker {
         let mut info = vec![("core", launch.core_version), ("target", &launch.target), ("threads", &threads)];
         info.extend(launch.interface.map(|interface| ("interface", interface)));
         info.extend(launch.is_factory.then_some(("factory", "true")));
+        info.extend([("root_path", launch.root_path.as_str()), ("on_disconnect", launch.on_disconnect)]);
         info.extend(launch.dev.then_some(("dev", "true")));
         let session = Session::new(id, &info, &mut link.unsent);
         link.flush(registry);
@@ -274,6 +275,8 @@ mod tests {
                 scheme: "http",
                 version: "1.1",
                 id: "",
+                client_port: 0,
+                server: ("", 0),
                 deadline: None,
                 body: None,
                 more: false,

@@ -26,6 +26,7 @@ from .lifespan import Lifespan
 from .own_part import own_part, ready
 from .park import parked
 from .parking import Parking, log_failure
+from .root_path import RootPath
 from .scope import scope_of
 from .shutdown import Shutdown
 
@@ -40,11 +41,15 @@ class Asgi:
     plain: frozenset[int | None] = frozenset()
     deferred: frozenset[int | None] = frozenset()
 
-    def __init__(self, application: AsgiCallable, dev: bool = False) -> None:
+    def __init__(
+        self, application: AsgiCallable, dev: bool = False, root_path: str = "", on_disconnect: str = "notify"
+    ) -> None:
         self._application = application
+        self._root_path = RootPath(root_path)
+        self._cancels = on_disconnect == "cancel"
         self._dev = dev
         self._lifespan = Lifespan(application)
-        framework = framework_of(application)
+        framework = framework_of(application, self._root_path)
         self._parking = Parking(framework, dev)
         self._own = own = own_part(dev, framework)
         self.runs: Mapping[int | None, Run] = {**own.runs, None: self._run}
@@ -78,10 +83,10 @@ class Asgi:
     async def _run(self, raw: p.Request) -> Sent:
         head = p.read_head(raw.head)
         exchange = cast(Exchange, port.exchange.get())
-        request = AsgiRequest(self._link, exchange, raw)
+        request = AsgiRequest(self._link, exchange, raw, self._cancels)
         response = AsgiResponse(self._link, exchange, request, self._parking)
         exchange.listener = request
-        scope = scope_of(head)
+        scope = scope_of(head, self._root_path)
         scope["state"] = self._lifespan.state.copy()
         scope["parkade.shutdown"] = self._shutdown
         scope["parkade.on_disconnect"] = request.on_disconnect

@@ -29,14 +29,15 @@ COMPLETE: End = End.COMPLETE
 
 
 class AsgiRequest:
-    """One request. Its application goes on when the client leaves, unless it has asked to be cancelled.
+    """One request. Its application goes on when the client leaves, or is cancelled (`cancels`), until it asks for the
+    other.
 
     It is the listener of its exchange (`_link.exchange.Listener`).
     """
 
     __slots__ = ("_body", "_cancels", "_due", "_exchange", "_link", "_timer", "_waiting", "end", "raw")
 
-    def __init__(self, link: Concurrent, exchange: Exchange, raw: p.Request) -> None:
+    def __init__(self, link: Concurrent, exchange: Exchange, raw: p.Request, cancels: bool = False) -> None:
         self._link = link
         self._exchange = exchange
         self.raw = raw
@@ -44,7 +45,7 @@ class AsgiRequest:
         self.end: End | None = None
         """Read by the response with every message, therefore no property."""
         self._waiting: list[asyncio.Future[None]] | None = None
-        self._cancels = False
+        self._cancels = cancels
         self._due = None if raw.deadline is None else time.monotonic() + raw.deadline
         self._timer: asyncio.TimerHandle | None = None
 

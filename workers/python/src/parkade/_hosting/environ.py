@@ -12,6 +12,7 @@ from .._wire import payloads as p
 from .authority import server_of
 from .file_wrapper import FileWrapper
 from .request_input import input_of
+from .root_path import RootPath
 
 _LEFT_OUT = frozenset({"transfer-encoding", "proxy"})
 """The body is whole when it gets here; and `Proxy` would become HTTP_PROXY, which libraries take for a setting."""
@@ -24,7 +25,7 @@ class BodySource(Protocol):
         """The next piece of the body; nothing after its end. Raises `BodyCutOff` if the rest will not come."""
 
 
-def environ_of(raw: p.Request, head: p.RequestHead, source: BodySource) -> dict[str, Any]:
+def environ_of(raw: p.Request, head: p.RequestHead, source: BodySource, root_path: RootPath) -> dict[str, Any]:
     """The environment of one request. Text of the client is its bytes as ISO-8859-1, as PEP 3333 has it.
 
     A body that follows is read from `source`: as it comes if its length is known, at once otherwise, because many
@@ -34,15 +35,21 @@ def environ_of(raw: p.Request, head: p.RequestHead, source: BodySource) -> dict[
     fields = accelerator.wsgi_fields(head.headers)
     if fields is None:
         fields = _fields(p.read_headers(head.headers))
-    name, port = server_of(fields.get("HTTP_HOST", ""), head.scheme)
+    if head.server_port:
+        name, port = head.server, str(head.server_port)
+    else:  # a Unix socket
+        name, port = server_of(fields.get("HTTP_HOST", ""), head.scheme)
+    if head.client_port:
+        fields["REMOTE_PORT"] = str(head.client_port)
+    path = percent_decode(head.path.encode()).decode("latin-1")
     if body is None and "CONTENT_LENGTH" not in fields:
         body = b"".join(iter(source.read_body, b""))
     if body or (body is not None and "CONTENT_LENGTH" in fields):
         fields["CONTENT_LENGTH"] = str(len(body))
     return {
         "REQUEST_METHOD": head.method,
-        "SCRIPT_NAME": "",
-        "PATH_INFO": percent_decode(head.path.encode()).decode("latin-1"),
+        "SCRIPT_NAME": root_path.native,
+        "PATH_INFO": root_path.below(path) if root_path else path,
         "QUERY_STRING": _native(head.query),
         "REQUEST_URI": _native(f"{head.path}?{head.query}" if head.query else head.path),
         "REMOTE_ADDR": head.client,

@@ -15,6 +15,7 @@ from .._waits.wait import Wait
 from .._wire import payloads as p
 from .environ import environ_of
 from .foreign_response import own_result
+from .root_path import RootPath
 
 
 class Framework:
@@ -41,8 +42,9 @@ class _Flask(Framework):
 
     keeps_requests = True
 
-    def __init__(self, application: Any) -> None:
+    def __init__(self, application: Any, root_path: RootPath) -> None:
         self._application = application
+        self._root_path = root_path
 
     def context(self) -> AbstractContextManager[object]:
         return self._application.app_context()  # type: ignore[no-any-return]
@@ -64,7 +66,7 @@ class _Flask(Framework):
     def _around(self, raw: p.Request | None) -> AbstractContextManager[object]:
         if raw is None:
             return nullcontext()
-        environ = environ_of(raw, p.read_head(raw.head), _NoBody())
+        environ = environ_of(raw, p.read_head(raw.head), _NoBody(), self._root_path)
         environ["wsgi.input"] = BytesIO()
         return self._application.request_context(environ)  # type: ignore[no-any-return]
 
@@ -99,11 +101,11 @@ class _NoBody:
         return b""
 
 
-def framework_of(application: Any) -> Framework:
+def framework_of(application: Any, root_path: RootPath) -> Framework:
     """The framework of an application, also of one that is within others."""
     for _ in range(_DEPTH_MAX):
         if (flask := sys.modules.get("flask")) is not None and isinstance(application, flask.Flask):
-            return _Flask(application)
+            return _Flask(application, root_path)
         inner = (getattr(application, name, None) for name in ("app", "application"))
         if (application := next((one for one in inner if callable(one)), None)) is None:
             break

@@ -20,6 +20,7 @@ from .interfaces import WsgiCallable
 from .own_part import own_part, ready
 from .park import ParkedResponse, parked
 from .parking import Parking, log_failure
+from .root_path import RootPath
 from .sending import Sending
 
 
@@ -31,10 +32,11 @@ class Wsgi:
     plain: frozenset[int | None] = frozenset({None})
     deferred: frozenset[int | None] = frozenset()
 
-    def __init__(self, application: WsgiCallable, dev: bool = False) -> None:
+    def __init__(self, application: WsgiCallable, dev: bool = False, root_path: str = "") -> None:
         self._application = application
+        self._root_path = RootPath(root_path)
         self._dev = dev
-        framework = framework_of(application)
+        framework = framework_of(application, self._root_path)
         self._parking = Parking(framework, dev)
         self._own = own = own_part(dev, framework)
         runs: dict[int | None, Run] = {number: blocking(framework, run) for number, run in own.runs.items()}
@@ -51,7 +53,7 @@ class Wsgi:
         assert isinstance(stream, Blocking)
         sending = Sending(stream)
         try:
-            body = self._application(environ_of(raw, head, stream), sending.start_response)
+            body = self._application(environ_of(raw, head, stream, self._root_path), sending.start_response)
             if parked and isinstance(body, ParkedResponse):  # returned, rather than called
                 body = sending.started(body)
             try:

@@ -79,6 +79,9 @@ class RequestHead(Array, frozen=True):
     scheme: str
     version: str
     id: str = ""
+    client_port: Annotated[int, Meta(ge=0, le=65_535)] = 0
+    server: str = ""
+    server_port: Annotated[int, Meta(ge=0, le=65_535)] = 0
 
 
 class Response(Array, frozen=True):
