@@ -108,6 +108,13 @@ pub enum CliCommand {
     Jobs(Box<JobsArgs>),
     /// Enqueue a job on a running parkade, and print its id
     Enqueue(Box<EnqueueArgs>),
+    /// Print a parkade.toml for what a settings file of another server says
+    #[command(after_help = "Examples:
+  parkade import uwsgi.ini > parkade.toml
+  parkade import gunicorn.conf.py
+  parkade import unit.json\n
+What could not be carried over is a comment, with the reason and what to do instead.")]
+    Import(ImportArgs),
     /// Print a completion script for a shell
     #[command(after_help = "bash: parkade completions bash > ~/.local/share/bash-completion/completions/parkade\n\
                             zsh:  parkade completions zsh > ~/.zfunc/_parkade, with fpath+=~/.zfunc before compinit\n\
@@ -204,6 +211,15 @@ pub struct PublishArgs {
     pub event: Option<String>,
     #[command(flatten)]
     pub whom: Whom,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ImportArgs {
+    /// File of uWSGI (.ini), NGINX Unit (.json) or Gunicorn (.py)
+    pub file: PathBuf,
+    /// Python interpreter that has the package parkade; by default as for parkade serve
+    #[arg(long, value_name = "FILE")]
+    pub python: Option<PathBuf>,
 }
 
 /// Reads the command line, the environment and the settings file. Prints what is wrong with them and exits, if something is.

@@ -9,7 +9,7 @@ mod table;
 mod token;
 mod values;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
@@ -408,16 +408,22 @@ impl WorkerSettings {
     /// The interpreter of Python to start workers with.
     #[must_use]
     pub fn interpreter(&self) -> PathBuf {
-        let beside = || {
-            // The name that it was called by comes first: in a virtual environment `parkade` may be a link to
-            // elsewhere.
-            let called = std::env::args_os().next().map(PathBuf::from);
-            let called = called.filter(|path| path.components().count() > 1);
-            let mut paths = called.into_iter().chain(std::env::current_exe().ok());
-            // Also a link that leads nowhere: another interpreter would not have the same packages.
-            let exists = |python: &PathBuf| python.symlink_metadata().is_ok();
-            paths.find_map(|path| Some(path.parent()?.join("python")).filter(exists))
-        };
-        self.python.clone().or_else(beside).unwrap_or_else(|| "python3".into())
+        interpreter(self.python.as_deref())
     }
+}
+
+/// The interpreter that was chosen, or the one that belongs to this program.
+#[must_use]
+pub fn interpreter(chosen: Option<&Path>) -> PathBuf {
+    let beside = || {
+        // The name that it was called by comes first: in a virtual environment `parkade` may be a link to
+        // elsewhere.
+        let called = std::env::args_os().next().map(PathBuf::from);
+        let called = called.filter(|path| path.components().count() > 1);
+        let mut paths = called.into_iter().chain(std::env::current_exe().ok());
+        // Also a link that leads nowhere: another interpreter would not have the same packages.
+        let exists = |python: &PathBuf| python.symlink_metadata().is_ok();
+        paths.find_map(|path| Some(path.parent()?.join("python")).filter(exists))
+    };
+    chosen.map(Path::to_path_buf).or_else(beside).unwrap_or_else(|| "python3".into())
 }

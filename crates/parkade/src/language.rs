@@ -60,13 +60,7 @@ impl Program {
             return Self::told(command);
         }
         match Language::of(target) {
-            Language::Python => Self {
-                path: settings.interpreter(),
-                arguments: vec!["-m".into(), "parkade".into()],
-                environment: vec![("PYTHONUNBUFFERED", "1")],
-                needs: "where the package parkade must be installed",
-                advice: "name one with --python in which the package parkade is installed",
-            },
+            Language::Python => Self::python(settings.interpreter()),
             Language::Perl => Self {
                 path: settings.perl.clone().unwrap_or_else(|| "perl".into()),
                 arguments: vec!["-e".into(), PERL_START.into(), perl_modules().into()],
@@ -74,6 +68,18 @@ impl Program {
                 needs: "where the distribution Parkade must be installed",
                 advice: "install Perl, or name one with --perl",
             },
+        }
+    }
+
+    /// The worker in Python, run by this interpreter.
+    #[must_use]
+    pub fn python(path: PathBuf) -> Self {
+        Self {
+            path,
+            arguments: vec!["-m".into(), "parkade".into()],
+            environment: vec![("PYTHONUNBUFFERED", "1")],
+            needs: "where the package parkade must be installed",
+            advice: "name one with --python in which the package parkade is installed",
         }
     }
 

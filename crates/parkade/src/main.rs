@@ -15,6 +15,7 @@ mod dev;
 mod error;
 mod files;
 mod http;
+mod import;
 mod job_id;
 mod job_values;
 mod jobs;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         CliCommand::Enqueue(arguments) => {
             status_view::enqueue(&arguments).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
+        CliCommand::Import(arguments) => import::import(&arguments),
         CliCommand::Completions { shell } => {
             terminal::print(&cli::completions(shell)).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
