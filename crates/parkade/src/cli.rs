@@ -25,13 +25,11 @@ const EXAMPLES: &str = "Examples:
   parkade serve app.py --check                     says whether it would start";
 
 /// What most people set; `-h` shows these, `--help` all.
-const USUAL: [&str; 16] = [
+const USUAL: [&str; 14] = [
     "target",
     "check",
     "config",
     "directory",
-    "interface",
-    "factory",
     "bind",
     "admin",
     "workers",

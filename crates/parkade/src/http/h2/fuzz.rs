@@ -159,7 +159,7 @@ fn shared(inbox: mpsc::UnboundedSender<FromStream>, draining: watch::Receiver<bo
 
 async fn serve_one(io: DuplexStream, mut shared: H2Context) {
     // How the connection ends depends on the client.
-    let _ = run(io, None, &mut shared).await;
+    let _ = run(io, Endpoints::default(), &mut shared).await;
 }
 
 /// The first byte of the response head that another client gets.

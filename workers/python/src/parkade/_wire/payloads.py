@@ -90,7 +90,7 @@ class Response(Array, frozen=True):
     body: Any  # bytes, str or None
 
     def __post_init__(self) -> None:
-        _check_headers(self.headers or [])
+        check_headers(self.headers or [])
         if self.body is not None and byte_length(self.body) > INLINE_MAX:
             raise ValueError("a longer body follows")
 
@@ -233,7 +233,7 @@ class Added(Array, frozen=True):
     headers: list[Any] | None
 
     def __post_init__(self) -> None:
-        _check_headers(self.headers or [])
+        check_headers(self.headers or [])
 
 
 class Answer(Array, frozen=True, tag="answer"):
@@ -453,7 +453,7 @@ def read_headers(raw: Raw) -> list[Any]:
     an array.
     """
     headers = _decode_headers(raw)
-    _check_headers(headers)
+    check_headers(headers)
     return headers
 
 
@@ -465,11 +465,6 @@ def read_fields(raw: Raw) -> list[tuple[bytes, bytes]]:
         return fields
     each = iter(_decode_headers(raw))
     return [(name.encode(), next(each)) for name in each]
-
-
-def check_headers(headers: list[Any]) -> None:
-    """Raises `ValueError` if they are not name, value, name, value…"""
-    _check_headers(headers)
 
 
 def fault_of_channel(name: str) -> str | None:
@@ -494,7 +489,8 @@ _decode_head = msgspec.msgpack.Decoder(RequestHead).decode
 _decode_headers = msgspec.msgpack.Decoder(list[Any]).decode
 
 
-def _check_headers(headers: list[Any]) -> None:
+def check_headers(headers: list[Any]) -> None:
+    """Raises `ValueError` if they are not name, value, name, value…"""
     if len(headers) % 2:
         raise ValueError("headers are pairs")
     if not all(isinstance(name, str) for name in headers[::2]):
