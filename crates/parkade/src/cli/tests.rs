@@ -84,7 +84,7 @@ fn the_target_may_stand_in_the_file() {
     };
     assert_eq!(target("serve", "target = \"shop:app\""), "shop:app");
     assert_eq!(target("serve other:app", "target = \"shop:app\""), "other:app");
-    assert!(refusal("serve", &[], "").contains("there is no app.py in this folder"));
+    assert!(refusal("serve", &[], "").contains("there is no app.py or manage.py in this folder"));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
         refusal("serve app", &[], "max_requests = 3"),
         "error: settings.toml: unknown key `max_requests`; did you mean `max-requests`?\n"
     );
-    assert!(refusal("serve app", &[], "zzz = 3").contains("known are target, directory, bind, "));
+    assert!(refusal("serve app", &[], "zzz = 3").contains("known are target, directory, interface, factory, "));
     assert_eq!(
         refusal("serve app", &[("PARKADE_DEADLIN", "3")], ""),
         "error: unknown environment variable PARKADE_DEADLIN; did you mean `PARKADE_DEADLINE`?\n"
@@ -177,7 +177,7 @@ fn the_table_names_every_setting_once() {
     );
     assert!(table.contains("| `workers` | `PARKADE_WORKERS` | `auto` |"), "{table}");
     assert_eq!(table.matches("PARKADE_BIND").count(), 1);
-    assert!(!table.contains("check") && !table.contains("target"));
+    assert!(!table.contains("| `check`") && !table.contains("| `target`"));
 }
 
 /// A limit is a maximum or a time allowed, and 0 means that there is none. "Must have ended after" means the opposite.
