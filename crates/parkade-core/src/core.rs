@@ -361,9 +361,7 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
             waking::publish(requests, with, &channel, (message, bytes), by);
         }
         Event::PublishedNothing { by } => waking::hold_against(requests, with, by, Refusal::BadAnswer),
-        Event::ChannelConfigured { pattern, limits } => {
-            with.waits.channels.configure(with.cx.now, &pattern, limits);
-        }
+        Event::ChannelConfigured { pattern, limits } => with.waits.channels.configure(with.cx.now, &pattern, limits),
         Event::MessagesLost { channel } => with.waits.channels.lose(with.cx, &channel),
         Event::ChannelEnded { channel } => waking::end_streams(requests, with, &channel),
         Event::Tick => tick(requests, with),

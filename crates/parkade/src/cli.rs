@@ -129,8 +129,10 @@ What could not be carried over is a comment, with the reason and what to do inst
 /// An application, how to serve it.
 #[derive(Debug, Args)]
 pub struct ApplicationArgs {
-    /// Application: module:name, Some::Module, or the path of a file or of a folder with an app.py or a manage.py
-    #[arg(default_value = target::USUAL_FILE)]
+    #[arg(
+        default_value = target::USUAL_FILE,
+        help = "Application: module:name, Some::Module, or the path of a file or of a folder with an app.py or a manage.py"
+    )]
     pub target: String,
     #[command(flatten)]
     pub settings: ServerSettings,
