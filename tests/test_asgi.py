@@ -100,8 +100,10 @@ def test_a_chunked_body_is_received(server: Server) -> None:
 
 def test_a_body_that_nobody_receives_is_no_obstacle(server: Server) -> None:
     with server.connect() as client:
-        assert client.post("/unread", b"x" * 200_000).text == "unread"
-        assert client.get("/hola/you").text == "Hola you"
+        answer = client.post("/unread", b"x" * 200_000)
+        assert answer.text == "unread"
+        assert answer["connection"] == "close", "the rest of the body is not read, so nothing can follow it"
+    assert server.get("/hola/you").text == "Hola you"
 
 
 def test_receive_tells_the_end_after_the_response(serve: Serve) -> None:

@@ -20,7 +20,6 @@ const ABOUT_SETTINGS: &str = "Every setting can also be given in parkade.toml (d
 const EXAMPLES: &str = "Examples:
   parkade serve                                    app.py, at http://127.0.0.1:8000
   parkade serve shop.web:app -b 0.0.0.0:8000 -w 4
-  parkade serve mysite/                            the Django project with mysite/manage.py
   parkade serve app.py -b unix:/run/shop/web.sock --database postgres://shop@localhost/shop --admin 9000
   parkade serve app.py --check                     says whether it would start";
 
