@@ -48,6 +48,14 @@ class Draft:
         """`line` as the file has it, with where it is."""
         self._left.append((line, why))
 
+    def jitter(self, line: str, value: object) -> None:
+        """`value`: requests by which the number of `max-requests` varies. Here it is a share of that."""
+        requests, jitter = self.value("max-requests"), as_number(value)
+        if isinstance(requests, int) and requests > 0 and jitter is not None:
+            self.carry("recycle-jitter", f"{min(100, round(100 * jitter / requests))}%")
+        else:
+            self.leave(line, "`recycle-jitter` is a share of max-requests, such as 10%")
+
     def target(self, line: str, target: str, note: str = "") -> None:
         """`module:name`, or with `name()` for a factory."""
         called = re.fullmatch(r"(?P<factory>[^()]+)\(\)", target)

@@ -245,11 +245,7 @@ def _log_level(draft: Draft, setting: Setting) -> None:
 
 
 def _jitter(draft: Draft, setting: Setting) -> None:
-    requests, jitter = draft.value("max-requests"), as_number(setting.value)
-    if isinstance(requests, int) and requests > 0 and jitter is not None:
-        draft.carry("recycle-jitter", f"{min(100, round(100 * jitter / requests))}%")
-    else:
-        draft.leave(setting.line, "`recycle-jitter` is a share of max-requests, such as 10%")
+    draft.jitter(setting.line, setting.value)
 
 
 def _path(draft: Draft, setting: Setting) -> None:

@@ -18,7 +18,6 @@ from .draft import (
     UNKNOWN,
     Draft,
     Unreadable,
-    as_number,
 )
 
 LOOPS = "a view that waits is parked instead: docs/hosted.md"
@@ -179,11 +178,7 @@ def _admin(draft: Draft, option: Option) -> None:
 
 
 def _jitter(draft: Draft, option: Option) -> None:
-    requests, delta = draft.value("max-requests"), as_number(option.value)
-    if isinstance(requests, int) and requests > 0 and delta is not None:
-        draft.carry("recycle-jitter", f"{min(100, round(100 * delta / requests))}%")
-    else:
-        draft.leave(option.line, "`recycle-jitter` is a share of max-requests, such as 10%")
+    draft.jitter(option.line, option.value)
 
 
 def _python(draft: Draft, option: Option) -> None:
