@@ -107,7 +107,9 @@ class Tasks(BaseTaskBackend):  # type: ignore[misc]
         task = self._task(path, found["priority"], found["queue"], at)
         status = _STATUS[found["state"]]
         kept = decode_result(b64decode(found["result"])) if found.get("result") else {}
-        started, ended = found["started"], found["ended"] if status in _ENDED else None
+        # The server's clock counts milliseconds, this process's clock microseconds.
+        started = found["started"] and max(found["started"], enqueued)
+        ended = max(found["ended"], started or enqueued) if status in _ENDED else None
         workers = [kept.get("worker", "")] * found["attempt"]
         result = self._result(found["id"], task, args, kwargs, status, enqueued, started, ended, workers)
         if status == TaskResultStatus.FAILED:
