@@ -19,6 +19,8 @@ pub struct Application {
     pub fallback: bool,
     /// How these get their bodies.
     pub fallback_body: RequestBody,
+    /// Requests for a WebSocket that match no route go to the worker as such.
+    pub websocket: bool,
     /// Numbered by their place.
     pub routes: Vec<Route>,
     /// Histories by channel name, or by prefix with a `*` at its end; the longest match wins.

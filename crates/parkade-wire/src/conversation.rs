@@ -13,7 +13,8 @@ use crate::kind::Kind;
 use crate::limits::CREDIT_MAX;
 use crate::wait::ThenRequest;
 
-const MESSAGES: u64 = 1 << 1;
+/// The feature `messages`.
+pub const MESSAGES: u64 = 1 << 1;
 
 /// What the core said in its `HELLO`.
 #[derive(Debug, Clone, PartialEq, Eq)]

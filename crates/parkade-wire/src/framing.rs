@@ -8,7 +8,9 @@ use crate::limits::FRAME_BYTES_MAX;
 
 pub(crate) const HEADER_BYTES: usize = 12;
 const MORE: u8 = 0b01;
-const TEXT: u8 = 0b10;
+pub(crate) const TEXT: u8 = 0b10;
+/// Where the flags are in a header.
+pub(crate) const FLAGS_AT: usize = 5;
 
 /// A frame whose payload has not been read. Its bytes are shared with the buffer that was read, not copied.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,7 +27,7 @@ pub use application::{
 };
 pub use branches::Branches;
 pub use codec::{Decoder, Receive, encode};
-pub use conversation::{Agreed, Conversation, Offer};
+pub use conversation::{Agreed, Conversation, MESSAGES, Offer};
 pub use error::{ProtocolRule, Violation};
 pub use exchange::{Added, Headers, RequestFrame, RequestHead, Response};
 pub use frame::{CancelReason, CoreInfo, ErrorReason, FromCore, FromWorker, Published, WorkerInfo};
@@ -36,5 +36,5 @@ pub use job::{EnqueueOptions, Enqueued, RunFrame};
 pub use kind::{FrameScope, Kind};
 pub use outcome::{EncodedColumns, HeldMessage, QueryEffect, WaitOutcome};
 pub use query::{Begin, QueryOptions, QueryRequest};
-pub use streams::{Opener, SendWindow, Stream, StreamProgress, absent};
+pub use streams::{MessageWindow, Opener, SWITCHING_PROTOCOLS, SendWindow, Stream, StreamProgress, absent};
 pub use wait::{CallKind, FilesOf, ThenRequest, WaitRequest};

@@ -12,6 +12,9 @@ pub const DATA_BYTES_MAX: usize = 65_536;
 /// How far a sender of `DATA` may be ahead of its receiver, for each stream and direction. Beyond: the rule `window`.
 pub const WINDOW_BYTES: u32 = 262_144;
 
+/// What a `MESSAGE` takes from the window besides its bytes: what it costs its receiver to keep it. So many empty messages end somewhere, too.
+pub const MESSAGE_OVERHEAD_BYTES: u32 = 64;
+
 /// The first number of a branch, which the worker gives; the core numbers its streams below. The worker uses the number of a branch that is
 /// closed again.
 pub const BRANCH_STREAM_MIN: u32 = 1 << 31;

@@ -7,6 +7,7 @@
 //!  Held ─────────────────────────▶ Replying ──────────────▶ Closed
 //!   │ ▲                               └─────────ERROR──────▶ Closed
 //!   │ └──resume── Parked ──cancel──▶ Closed
+//!   ├──RESPONSE 101──▶ Socket ──CLOSE, ERROR──▶ Closed
 //!   ├──PARK await──▶ Parked
 //!   └──RESPONSE, RESULT, ERROR, any other PARK──▶ Closed
 //! ```
@@ -16,8 +17,11 @@
 use crate::error::{ProtocolRule, Violation};
 use crate::frame::FromWorker;
 use crate::kind::Kind;
-use crate::limits::{BRANCH_STREAM_MIN, WINDOW_BYTES};
+use crate::limits::{BRANCH_STREAM_MIN, MESSAGE_OVERHEAD_BYTES, WINDOW_BYTES};
 use crate::wait::ThenRequest;
+
+/// The status with which a worker accepts a WebSocket.
+pub const SWITCHING_PROTOCOLS: u16 = 101;
 
 /// The state of a stream after a step. When it is `Parked` or `Closed`, its credit is back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +39,8 @@ pub enum StreamProgress {
 pub enum Opener {
     /// `REQUEST`: no `RESULT`, no `PROGRESS`.
     Request,
+    /// `REQUEST` for a WebSocket: the same, and it may be accepted.
+    Socket,
     /// `RUN`: no `RESPONSE`.
     Run,
     /// `RESUME` with a function, which continues a request or a job. The wire does not know which, so it may end as either.
@@ -59,6 +65,10 @@ enum StreamState {
     Replying {
         window: u32,
     },
+    /// A WebSocket that was accepted.
+    Socket {
+        window: MessageWindow,
+    },
     Parked,
 }
 
@@ -81,11 +91,19 @@ impl Stream {
         self.cancelled
     }
 
+    /// Whether it is a WebSocket that was accepted.
+    #[must_use]
+    pub const fn is_socket(&self) -> bool {
+        matches!(self.phase, StreamState::Socket { .. })
+    }
+
     /// Its state.
     #[must_use]
     pub const fn progress(&self) -> StreamProgress {
         match self.phase {
-            StreamState::Given | StreamState::Held | StreamState::Replying { .. } => StreamProgress::Held,
+            StreamState::Given | StreamState::Held | StreamState::Replying { .. } | StreamState::Socket { .. } => {
+                StreamProgress::Held
+            }
             StreamState::Parked => StreamProgress::Parked,
         }
     }
@@ -93,10 +111,13 @@ impl Stream {
     /// Checks a frame of this stream. Frames that do not concern streams change nothing.
     pub fn hear(&mut self, frame: &FromWorker) -> Result<StreamProgress, Violation> {
         match frame {
+            FromWorker::Response { more, response, .. } if response.status == SWITCHING_PROTOCOLS => self.accept(*more),
             FromWorker::Response { more, .. } => self.response(*more),
             FromWorker::Result { .. } => self.result(),
             FromWorker::Progress { .. } => self.of_a_job(Kind::Progress).map(|()| self.progress()),
             FromWorker::Data { more, bytes, .. } => self.data(bytes.len(), *more),
+            FromWorker::Message { bytes, .. } => self.message(bytes.len()),
+            FromWorker::Close { .. } => self.close(),
             FromWorker::Error { .. } => self.error(),
             FromWorker::Began { .. } => self.begin(),
             FromWorker::Park { then, .. } => self.park(then),
@@ -110,9 +131,7 @@ impl Stream {
             | FromWorker::Enqueue { .. }
             | FromWorker::Credit { .. }
             | FromWorker::Pong { .. }
-            | FromWorker::Goodbye { .. }
-            | FromWorker::Message { .. }
-            | FromWorker::Close { .. } => Ok(self.progress()),
+            | FromWorker::Goodbye { .. } => Ok(self.progress()),
         }
     }
 
@@ -120,7 +139,9 @@ impl Stream {
     pub fn cancel(&mut self) -> StreamProgress {
         self.cancelled = true;
         match self.phase {
-            StreamState::Given | StreamState::Held | StreamState::Replying { .. } => StreamProgress::Held,
+            StreamState::Given | StreamState::Held | StreamState::Replying { .. } | StreamState::Socket { .. } => {
+                StreamProgress::Held
+            }
             StreamState::Parked => StreamProgress::Closed,
         }
     }
@@ -137,8 +158,10 @@ impl Stream {
 
     /// The core has written `WINDOW`: the worker may write this many bytes more.
     pub fn grant(&mut self, bytes: u32) {
-        if let StreamState::Replying { window } = &mut self.phase {
-            *window = window.saturating_add(bytes);
+        match &mut self.phase {
+            StreamState::Replying { window } => *window = window.saturating_add(bytes),
+            StreamState::Socket { window } => window.granted(bytes),
+            StreamState::Given | StreamState::Held | StreamState::Parked => {}
         }
     }
 
@@ -146,8 +169,8 @@ impl Stream {
     fn begin(&mut self) -> Result<StreamProgress, Violation> {
         match self.phase {
             StreamState::Given => self.phase = StreamState::Held,
-            StreamState::Held | StreamState::Replying { .. } if self.cancelled => (),
-            StreamState::Held | StreamState::Replying { .. } => {
+            StreamState::Held | StreamState::Replying { .. } | StreamState::Socket { .. } if self.cancelled => (),
+            StreamState::Held | StreamState::Replying { .. } | StreamState::Socket { .. } => {
                 return Err(self.refused(ProtocolRule::Second, Kind::Began));
             }
             StreamState::Parked => return Err(self.refused(ProtocolRule::Closed, Kind::Began)),
@@ -168,8 +191,50 @@ impl Stream {
                 Ok(StreamProgress::Held)
             }
             StreamState::Given | StreamState::Held => Ok(StreamProgress::Closed),
-            StreamState::Replying { .. } => Err(self.refused(ProtocolRule::Response, Kind::Response)),
+            StreamState::Replying { .. } | StreamState::Socket { .. } => {
+                Err(self.refused(ProtocolRule::Response, Kind::Response))
+            }
             StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Response)),
+        }
+    }
+
+    /// `RESPONSE` with 101.
+    fn accept(&mut self, more: bool) -> Result<StreamProgress, Violation> {
+        if self.opener != Opener::Socket || !more {
+            return Err(Violation {
+                why: "101 accepts a WebSocket, with MORE",
+                ..self.refused(ProtocolRule::Stream, Kind::Response)
+            });
+        }
+        self.response(more)?;
+        self.phase = StreamState::Socket { window: MessageWindow::new() };
+        Ok(StreamProgress::Held)
+    }
+
+    fn message(&mut self, bytes: usize) -> Result<StreamProgress, Violation> {
+        let refused = |rule| Violation::new(rule, Kind::Message, self.number);
+        match &mut self.phase {
+            StreamState::Socket { window } => {
+                if window.take(bytes) {
+                    Ok(StreamProgress::Held)
+                } else {
+                    Err(refused(ProtocolRule::Window))
+                }
+            }
+            StreamState::Parked => Err(refused(ProtocolRule::Closed)),
+            StreamState::Given | StreamState::Held | StreamState::Replying { .. } => {
+                Err(Violation { why: "only on a WebSocket", ..refused(ProtocolRule::Stream) })
+            }
+        }
+    }
+
+    fn close(&self) -> Result<StreamProgress, Violation> {
+        match self.phase {
+            StreamState::Socket { .. } => Ok(StreamProgress::Closed),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Close)),
+            StreamState::Given | StreamState::Held | StreamState::Replying { .. } => {
+                Err(Violation { why: "only on a WebSocket", ..self.refused(ProtocolRule::Stream, Kind::Close) })
+            }
         }
     }
 
@@ -177,7 +242,9 @@ impl Stream {
         self.of_a_job(Kind::Result)?;
         match self.phase {
             StreamState::Given | StreamState::Held => Ok(StreamProgress::Closed),
-            StreamState::Replying { .. } => Err(self.refused(ProtocolRule::Response, Kind::Result)),
+            StreamState::Replying { .. } | StreamState::Socket { .. } => {
+                Err(self.refused(ProtocolRule::Response, Kind::Result))
+            }
             StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Result)),
         }
     }
@@ -186,13 +253,17 @@ impl Stream {
     fn of_a_job(&self, kind: Kind) -> Result<(), Violation> {
         match self.opener {
             Opener::Run | Opener::Call => Ok(()),
-            Opener::Request => Err(Violation { why: "only on a job's", ..self.refused(ProtocolRule::Stream, kind) }),
+            Opener::Request | Opener::Socket => {
+                Err(Violation { why: "only on a job's", ..self.refused(ProtocolRule::Stream, kind) })
+            }
         }
     }
 
     fn data(&mut self, bytes: usize, more: bool) -> Result<StreamProgress, Violation> {
         match self.phase {
-            StreamState::Given | StreamState::Held => Err(self.refused(ProtocolRule::More, Kind::Data)),
+            StreamState::Given | StreamState::Held | StreamState::Socket { .. } => {
+                Err(self.refused(ProtocolRule::More, Kind::Data))
+            }
             StreamState::Replying { window } => {
                 let left = u32::try_from(bytes).ok().and_then(|bytes| window.checked_sub(bytes));
                 let window = left.ok_or_else(|| self.refused(ProtocolRule::Window, Kind::Data))?;
@@ -205,7 +276,9 @@ impl Stream {
 
     fn error(&self) -> Result<StreamProgress, Violation> {
         match self.phase {
-            StreamState::Given | StreamState::Held | StreamState::Replying { .. } => Ok(StreamProgress::Closed),
+            StreamState::Given | StreamState::Held | StreamState::Replying { .. } | StreamState::Socket { .. } => {
+                Ok(StreamProgress::Closed)
+            }
             StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Error)),
         }
     }
@@ -221,7 +294,9 @@ impl Stream {
                 StreamState::Given | StreamState::Held,
                 ThenRequest::Await | ThenRequest::Answer { .. } | ThenRequest::Call { .. } | ThenRequest::Branch { .. },
             ) => Ok(StreamProgress::Closed),
-            (StreamState::Replying { .. }, _) => Err(self.refused(ProtocolRule::Response, Kind::Park)),
+            (StreamState::Replying { .. } | StreamState::Socket { .. }, _) => {
+                Err(self.refused(ProtocolRule::Response, Kind::Park))
+            }
             (StreamState::Parked, _) => Err(self.refused(ProtocolRule::Closed, Kind::Park)),
         }
     }
@@ -244,6 +319,54 @@ pub fn absent(frame: &FromWorker, opened: u32) -> Result<(), Violation> {
         _ => ProtocolRule::Closed,
     };
     Err(Violation::new(rule, frame.kind(), frame.stream()))
+}
+
+/// How far a sender of `MESSAGE` may be ahead of its receiver. A message is never cut: while there is any window, it may have any size, and what it
+/// takes too much is owed.
+#[derive(Debug, Clone, Copy)]
+pub struct MessageWindow {
+    left: i64,
+}
+
+impl MessageWindow {
+    /// The window of a WebSocket that was just accepted.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { left: WINDOW_BYTES as i64 }
+    }
+
+    /// What a message takes from a window.
+    #[must_use]
+    pub fn cost(bytes: usize) -> usize {
+        bytes + MESSAGE_OVERHEAD_BYTES as usize
+    }
+
+    /// Whether a message may be sent.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.left > 0
+    }
+
+    /// Takes a message with so many bytes. `false`, and nothing happens, if it may not be sent.
+    #[must_use]
+    pub fn take(&mut self, bytes: usize) -> bool {
+        let is_open = self.is_open();
+        if is_open {
+            self.left -= i64::try_from(Self::cost(bytes)).unwrap_or(i64::MAX / 2);
+        }
+        is_open
+    }
+
+    /// The other end has written `WINDOW`.
+    pub fn granted(&mut self, bytes: u32) {
+        self.left = self.left.saturating_add(bytes.into());
+    }
+}
+
+impl Default for MessageWindow {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// How much of a request's body, or of rows that follow, may be sent before the worker has read some. Each body has its own window.

@@ -164,8 +164,9 @@ impl Link {
                 self.conversation = Some(Conversation::new(offer));
                 name("HELLO", 0, false)
             }
-            FromCore::Request { stream, more, .. } => {
-                self.open(*stream, Opener::Request, *more);
+            FromCore::Request { stream, more, request } => {
+                let is_socket = request.head.scheme.starts_with("ws");
+                self.open(*stream, if is_socket { Opener::Socket } else { Opener::Request }, *more);
                 name("REQUEST", *stream, *more)
             }
             FromCore::Run { stream, .. } => {
@@ -217,7 +218,11 @@ impl Link {
             FromCore::Drain { .. } => name("DRAIN", 0, false),
             FromCore::Ping { .. } => name("PING", 0, false),
             FromCore::Goodbye { .. } => return Ok((false, "GOODBYE".to_owned())),
-            FromCore::Message { stream, .. } => name("MESSAGE", *stream, false),
+            FromCore::Message { stream, .. } => {
+                let is_socket = self.streams.get(stream).is_some_and(|open| open.stream.is_socket());
+                self.broken_by_core |= *stream > self.opened || !is_socket;
+                name("MESSAGE", *stream, false)
+            }
             FromCore::Close { stream, .. } => name("CLOSE", *stream, false),
         };
         Ok((true, told))

@@ -16,6 +16,7 @@ my %OF_OTHER_WORKERS = ('rows beyond the window' => 1);
 
 if (Vectors::there()) {
     for my $vector (Vectors::sessions()) {
+        next if $vector->{feature};    # none that this worker has
         next if $vector->{ends} =~ /by worker/ || $OF_OTHER_WORKERS{ $vector->{name} };
         follows($vector, undef, 'whole');
         follows($vector, 1,     'a byte at a time');

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import vectors
-from parkade._limits import BRANCH_FIRST, INLINE_MAX, WINDOW
+from parkade._limits import BRANCH_FIRST, INLINE_MAX, SOCKET_MESSAGE_OVERHEAD, WINDOW
 from parkade._session.events import Called, Ended, Event, Opened, Pinged, Reply, Resumed
 from parkade._session.session import Session
 from parkade._wire import frames as f
@@ -80,8 +80,16 @@ def play(session: Session, data: bytes) -> None:
             case f.READY:
                 ready = msgspec.msgpack.decode(payload)
                 session.ready(ready[0], Application(interface="native", concurrent=ready[1].get("concurrent", False)))
+            case f.RESPONSE if flags & f.MORE and msgspec.msgpack.decode(payload)[0] == p.SWITCHING_PROTOCOLS:
+                assert session.accept(stream, payload) == f.frame(kind, stream, payload, flags)
             case f.RESPONSE if flags & f.MORE:
                 session.begin(stream, payload)
+            case f.MESSAGE:
+                wanted = session.held(stream) and stream not in session.cancelled
+                written = f.frame(kind, stream, payload, flags) if wanted else b""
+                assert session.sockets.message(stream, bool(flags & f.TEXT), payload) == written
+            case f.CLOSE if session.held(stream):
+                assert_written(session.close_socket(stream, *msgspec.msgpack.decode(payload)), kind, stream)
             case f.RESPONSE if session.held(stream):
                 assert_written(session.respond(stream, payload), kind, stream)
             case f.DATA if session.held(stream):
@@ -100,6 +108,10 @@ def play(session: Session, data: bytes) -> None:
                 (session.park_awaiting if awaiting else session.park)(stream, payload)
             case f.RESULT if session.held(stream):
                 assert_written(session.end(stream, kind, payload), kind, stream)
+            case f.WINDOW if stream in session.sockets:
+                (granted,) = msgspec.msgpack.decode(payload)
+                size = granted - SOCKET_MESSAGE_OVERHEAD
+                assert session.sockets.consumed(stream, size) == f.frame(kind, stream, payload)
             case f.WINDOW:
                 session.bodies.read(stream)  # one that opens early grants what is read
             case f.ENQUEUE:

@@ -11,7 +11,8 @@ use crate::wait::{ThenRequest, WaitRequest};
 
 pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFault> {
     let mut interface = None;
-    let (mut concurrent, mut threads, mut fallback, mut streams) = (false, 1, false, false);
+    let (mut concurrent, mut threads, mut fallback) = (false, 1, false);
+    let (mut streams, mut websocket) = (false, false);
     let (mut routes, mut channels) = (Vec::new(), Vec::new());
     let (mut told, mut queues, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
     let (mut added, mut cors, mut unmatched_cors) = (Headers::default(), Vec::new(), None);
@@ -22,6 +23,7 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
             "threads" => threads = self::threads(reader)?,
             "fallback" => fallback = reader.boolean("fallback is a boolean")?,
             "stream" => streams = reader.boolean("stream is a boolean")?,
+            "websocket" => websocket = reader.boolean("websocket is a boolean")?,
             "routes" => routes = reader.list(route)?,
             "channels" => channels = reader.list(channel)?,
             "jobs" => told = jobs(reader)?,
@@ -48,6 +50,7 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
         threads,
         fallback,
         fallback_body: if streams { RequestBody::Streamed { bytes_max: None } } else { RequestBody::Collected },
+        websocket,
         routes,
         channels,
         jobs: told,

@@ -10,7 +10,7 @@ use parkade_model::{Correlation, JobId};
 use super::outcome::{length, write as outcome};
 use super::write::{array, array_of, binary, map, optional, seconds, text, unsigned};
 use crate::frame::CancelReason;
-use crate::framing::frame;
+use crate::framing::{FLAGS_AT, TEXT, frame};
 use crate::kind::Kind;
 use crate::limits::{DATA_BYTES_MAX, FRAME_BYTES_MAX, RESUMED_COUNT_MAX};
 use crate::outcome::WaitOutcome;
@@ -35,7 +35,7 @@ pub struct RequestParts<'a, P, H> {
     pub headers: H,
     /// The client's address, or empty.
     pub client: &'a str,
-    /// `http` or `https`.
+    /// `http` or `https`; `ws` or `wss` for a WebSocket.
     pub scheme: &'a str,
     /// `1.0`, `1.1` or `2`.
     pub version: &'a str,
@@ -207,6 +207,24 @@ pub fn cancel(out: &mut BytesMut, stream: u32, reason: CancelReason) {
     frame(out, Kind::Cancel, false, stream, |out| {
         array(out, 1);
         text(out, reason.word());
+    });
+}
+
+/// `MESSAGE` of a client to its WebSocket's worker.
+pub fn message(out: &mut BytesMut, stream: u32, is_text: bool, bytes: &[u8]) {
+    let start = out.len();
+    frame(out, Kind::Message, false, stream, |out| out.put_slice(bytes));
+    if is_text {
+        out[start + FLAGS_AT] |= TEXT;
+    }
+}
+
+/// `CLOSE`: the client has closed its WebSocket.
+pub fn close(out: &mut BytesMut, stream: u32, code: u16, why: &str) {
+    frame(out, Kind::Close, false, stream, |out| {
+        array(out, 2);
+        unsigned(out, code.into());
+        text(out, why);
     });
 }
 

@@ -11,6 +11,7 @@ use crate::limits::{
     BRANCH_STREAM_MIN, CHANNEL_NAME_BYTES_MAX, GROUP_COUNT_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX,
     STATE_BYTES_MAX,
 };
+use crate::streams::SWITCHING_PROTOCOLS;
 use crate::wait::{CallKind, FilesOf, ThenRequest, WaitRequest};
 
 /// `[status, headers, body]`
@@ -19,8 +20,17 @@ pub(super) fn response(reader: &mut Reader) -> Result<Response, PayloadFault> {
 }
 
 pub(super) fn response_elements(reader: &mut Reader) -> Result<Response, PayloadFault> {
+    response_with(reader, |status| (200..=599).contains(&status))
+}
+
+/// The same, or the beginning of a WebSocket.
+pub(super) fn response_or_socket(reader: &mut Reader) -> Result<Response, PayloadFault> {
+    response_with(reader, |status| status == SWITCHING_PROTOCOLS || (200..=599).contains(&status))
+}
+
+fn response_with(reader: &mut Reader, fits: impl Fn(u16) -> bool) -> Result<Response, PayloadFault> {
     let status = reader.integer("status is an integer")?;
-    let status = u16::try_from(status).ok().filter(|status| (200..=599).contains(status));
+    let status = u16::try_from(status).ok().filter(|status| fits(*status));
     Ok(Response {
         status: status.ok_or(PayloadFault::payload("status is 200 to 599"))?,
         headers: reader.optional(headers)?.unwrap_or_default(),

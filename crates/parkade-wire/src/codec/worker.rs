@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parkade_model::{EventName, EventNameError};
 
 use super::job::{enqueued, progress, result};
-use super::park::{channel_name, name, response_elements, then, wait, wait_then};
+use super::park::{channel_name, name, response_or_socket, then, wait, wait_then};
 use super::read::{Reader, payload};
 use super::{Receive, application::application};
 use crate::error::{PayloadFault, ProtocolRule, Violation};
@@ -24,7 +24,7 @@ impl Receive for FromWorker {
             Kind::Ready => payload(bytes, 2, ready),
             Kind::Failed => payload(bytes, 1, |reader| Ok(FromWorker::Failed { text: text(reader)? })),
             Kind::Response => {
-                payload(bytes, 3, response_elements).map(|response| FromWorker::Response { stream, more, response })
+                payload(bytes, 3, response_or_socket).map(|response| FromWorker::Response { stream, more, response })
             }
             Kind::Data => data(raw).map(|bytes| FromWorker::Data { stream, more, bytes }),
             Kind::Window => payload(bytes, 1, window).map(|bytes| FromWorker::Window { stream, bytes }),

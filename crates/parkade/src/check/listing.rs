@@ -293,6 +293,7 @@ mod tests {
             threads: 1,
             fallback: false,
             fallback_body: parkade_wire::RequestBody::Collected,
+            websocket: false,
             routes: vec![
                 Route {
                     origin: told("show", "shop.orders:show", "shop/orders.py:12"),

@@ -245,7 +245,9 @@ fn play(vector: &Value, size: usize) {
 
 #[test]
 fn every_conversation_ends_as_its_vector_says() {
-    let played = vectors().into_iter().filter(|vector| !vector["ends"].as_str().unwrap().contains("by core"));
+    // This core offers no feature.
+    let played = vectors().into_iter().filter(|vector| vector["feature"].is_null());
+    let played = played.filter(|vector| !vector["ends"].as_str().unwrap().contains("by core"));
     let played = played.collect::<Vec<_>>();
     assert!(played.len() >= 60, "{} vectors", played.len());
     for vector in &played {

@@ -23,6 +23,12 @@ class InWindow:
         self._left -= size
         return self._left >= 0
 
+    def take(self, size: int) -> bool:
+        """The same for a message, which may take more than is left, unless nothing is."""
+        was_open = self._left > 0
+        self._left -= size
+        return was_open
+
     def consume(self, size: int) -> int:
         """How many bytes to grant now: not for every DATA, half as many frames as bytes allow."""
         self._consumed += size

@@ -84,6 +84,22 @@ class Writable(Struct, frozen=True, gc=False):
     stream: int
 
 
+class MessageArrived(Struct, frozen=True, gc=False):
+    """A message of the client of a WebSocket; text is UTF-8. `Session.consumed` makes room for others."""
+
+    stream: int
+    is_text: bool
+    data: bytes
+
+
+class SocketClosed(Struct, frozen=True, gc=False):
+    """The client has closed its WebSocket: nothing more comes of it, and `Session.close_socket` is due."""
+
+    stream: int
+    code: int
+    text: str
+
+
 class Pinged(Struct, frozen=True, gc=False):
     """Answer with `pong(token)` from the thread that runs the application."""
 
@@ -117,6 +133,8 @@ Event: TypeAlias = (
     | Resumed
     | Cancelled
     | Writable
+    | MessageArrived
+    | SocketClosed
     | Pinged
     | Draining
     | Ended

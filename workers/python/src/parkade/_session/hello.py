@@ -14,12 +14,15 @@ from .events import Ended, Event, Greeted, Reply
 VERSION = 1
 INCREMENTAL_BODIES = 1 << 0
 """Feature: requests may come before their bodies."""
+MESSAGES = 1 << 1
+"""Feature: this worker accepts MESSAGE and CLOSE."""
 
 
 def answer_to(hello: p.Hello) -> tuple[list[Event], bool]:
     """The events that follow the core's HELLO, and whether there is a version that both speak."""
     info = {"language": "python", "runtime": platform.python_version(), "pid": os.getpid()}
-    reply = Reply(frame(f.HELLO, 0, encode_payload(p.Hello(VERSION, VERSION, INCREMENTAL_BODIES, info))))
+    features = INCREMENTAL_BODIES | hello.features & MESSAGES
+    reply = Reply(frame(f.HELLO, 0, encode_payload(p.Hello(VERSION, VERSION, features, info))))
     if hello.version_min <= VERSION <= hello.version_max:
         return [reply, Greeted(hello.info)], True
     text = f"this end speaks {VERSION} to {VERSION}"

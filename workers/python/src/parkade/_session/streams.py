@@ -6,7 +6,9 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from .._limits import WINDOW
+from .._limits import INLINE_MAX, WINDOW
+from .._wire import frames as f
+from .._wire.frames import frame
 from .bodies import InWindow
 from .events import Called, Given, Opened, OpenedEarly, Resumed
 
@@ -48,9 +50,24 @@ class Responding:
         self.window = WINDOW
         self.rest = memoryview(b"")
 
+    def flush(self, stream: int) -> bytes:
+        """As much of the rest as there is window for."""
+        out = []
+        while self.rest and self.window:
+            size = min(len(self.rest), self.window, INLINE_MAX)
+            out.append(frame(f.DATA, stream, bytes(self.rest[:size]), f.MORE))
+            self.rest = self.rest[size:]
+            self.window -= size
+        return b"".join(out)
+
+
+class Socket:
+    """A WebSocket that was accepted: one of `Sockets` unless it is cancelled."""
+
 
 Opening: TypeAlias = Opened | OpenedEarly | Called | Given
-Stream: TypeAlias = Held | Awaiting | Collecting | Responding
+Stream: TypeAlias = Held | Awaiting | Collecting | Responding | Socket
 
 HELD = Held()
 AWAITING = Awaiting()
+SOCKET = Socket()

@@ -33,6 +33,17 @@ from .jobs import Stored as Stored
 from .jobs import UntilResult as UntilResult
 from .jobs import UntilStored as UntilStored
 from .jobs import fault_of_job as fault_of_job
+from .outcomes import Elapsed as Elapsed
+from .outcomes import Held as Held
+from .outcomes import HeldMessage as HeldMessage
+from .outcomes import Message as Message
+from .outcomes import Outcome as Outcome
+from .outcomes import Outcomes as Outcomes
+from .outcomes import Published as Published
+from .outcomes import Refused as Refused
+from .outcomes import Timeout as Timeout
+from .outcomes import Unparked as Unparked
+from .outcomes import read_outcomes as read_outcomes
 from .queries import ARRAY_DEPTH_MAX as ARRAY_DEPTH_MAX
 from .queries import Begin as Begin
 from .queries import BeginOptions as BeginOptions
@@ -43,10 +54,11 @@ from .queries import Query as Query
 from .queries import QueryOptions as QueryOptions
 from .queries import Rollback as Rollback
 from .queries import Rows as Rows
-from .values import Array, Count, FaultStatus, Map, Seconds, has_control_character
+from .values import Array, Count, Map, Seconds, has_control_character
 from .values import byte_length as byte_length
 
 StreamId: TypeAlias = Annotated[int, Meta(ge=1, le=0xFFFF_FFFF)]
+SWITCHING_PROTOCOLS = 101
 Status: TypeAlias = Annotated[int, Meta(ge=200, le=599)]
 State: TypeAlias = Annotated[bytes, Meta(max_length=INLINE_MAX)]
 
@@ -85,11 +97,15 @@ class RequestHead(Array, frozen=True):
 
 
 class Response(Array, frozen=True):
-    status: Status
+    """Status 101 accepts a WebSocket."""
+
+    status: Annotated[int, Meta(ge=SWITCHING_PROTOCOLS, le=599)]
     headers: list[Any] | None  # str, then str or bytes: msgspec has no such union, so they are checked below
     body: Any  # bytes, str or None
 
     def __post_init__(self) -> None:
+        if SWITCHING_PROTOCOLS < self.status < 200:
+            raise ValueError("status is 200 to 599")
         check_headers(self.headers or [])
         if self.body is not None and byte_length(self.body) > INLINE_MAX:
             raise ValueError("a longer body follows")
@@ -262,109 +278,6 @@ class Branch(Array, frozen=True, tag="branch"):
 
 
 Then: TypeAlias = Answer | Call | Await | Branch
-
-
-class Elapsed(Array, frozen=True, tag="elapsed"):
-    pass
-
-
-class Message(Array, frozen=True, tag="message"):
-    cursor: str
-    content_type: str
-    body: bytes
-    gap: bool
-    event: str | None = None
-
-
-class HeldMessage(Array, frozen=True):
-    cursor: str
-    content_type: str
-    body: bytes
-    event: str | None
-
-
-class Held(Array, frozen=True, tag="history"):
-    """What a channel holds, and its cursor after that."""
-
-    cursor: str
-    messages: list[HeldMessage]
-
-
-class Published(Array, frozen=True, tag="published"):
-    cursor: str
-
-
-class Timeout(Array, frozen=True, tag="timeout"):
-    cursor: str
-
-
-class Outcomes(Array, frozen=True, tag="outcomes"):
-    """Several waits are over. `first` is the number of the one that was first, and then the only one here. `body` is an
-    array of outcomes, encoded: see `read_outcomes`; None if it follows.
-    """
-
-    first: Count | None
-    body: Annotated[bytes, Meta(max_length=INLINE_MAX)] | None
-
-
-class Unparked(Array, frozen=True, tag="unparked"):
-    pass
-
-
-class Refused(Array, frozen=True, tag="refused"):
-    text: str
-    status: FaultStatus
-
-
-Outcome: TypeAlias = (
-    Elapsed
-    | Message
-    | Held
-    | Published
-    | Timeout
-    | Outcomes
-    | Unparked
-    | Refused
-    | Rows
-    | Failed
-    | Stored
-    | Completed
-    | Pending
-    | NoResult
-)
-
-
-class WholeRows(Rows, array_like=True, frozen=True, tag="rows"):
-    """As one of several outcomes: they never follow."""
-
-    columns: list[tuple[str, str]]
-    command: str
-    count: Count
-    body: bytes
-
-
-Single: TypeAlias = (
-    Elapsed
-    | Message
-    | Held
-    | Published
-    | Timeout
-    | Unparked
-    | Refused
-    | WholeRows
-    | Failed
-    | Stored
-    | Completed
-    | Pending
-    | NoResult
-)
-
-_read_outcomes = msgspec.msgpack.Decoder(list[Single]).decode
-
-
-def read_outcomes(body: bytes) -> list[Any]:
-    """Those of several waits, in their order. Raises `ValueError` for what is none."""
-    return _read_outcomes(body)
 
 
 class Resume(Array, frozen=True):

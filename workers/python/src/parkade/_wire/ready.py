@@ -117,6 +117,7 @@ class Application(Struct, frozen=True, omit_defaults=True, kw_only=True):
     threads: Annotated[int, Meta(ge=1, le=THREADS_MAX)] = 1
     fallback: bool = False
     stream: bool = False  # requests that match no route may come before their bodies
+    websocket: bool = False
     routes: list[Route] = []
     channels: list[ChannelPattern] = []
     jobs: list[Job] = []
