@@ -14,7 +14,7 @@ from pathlib import Path
 
 SCENARIOS = ["hola", "delayed", "release", "select_one", "log", "jobs"]
 BUILDS = ["old", "new"]
-HIGHER_IS_BETTER = {"per_second", "enqueued_per_second"}
+HIGHER_IS_BETTER = {"per_second", "enqueued_per_second", "done_per_second"}
 NOT_A_SPEED = {"failed", "requests"}
 
 Key = tuple[str, str, str]  # the comparison, the server, the figure
