@@ -223,7 +223,7 @@ def test_a_body_is_read_as_it_arrives_and_its_window_granted_as_it_is_read(concu
     assert [session.bodies.read(1) for _ in range(3)] == [(b"end", b""), (b"", b""), (b"", b"")]
     session.respond(1, HEAD)
     assert session.bodies.read(1) == (b"", b"")
-    assert not session.bodies
+    assert session.bodies.is_empty
 
 
 def test_what_is_not_read_is_not_granted_again() -> None:
@@ -252,7 +252,7 @@ def test_a_body_that_crosses_the_closing_frame_is_dropped(how: str) -> None:
             session.begin(1, HEAD)
             session.finish(1)
     assert session.receive(data(1, b"b") + data(1, b"", False)) == []
-    assert not session.bodies
+    assert session.bodies.is_empty
 
 
 def test_a_cancelled_body_never_ends() -> None:
@@ -261,7 +261,7 @@ def test_a_cancelled_body_never_ends() -> None:
     assert session.bodies.read(1) == (b"a", window(1, 0))
     assert session.bodies.read(1) == (None, b"")
     session.error(1, "cancelled")
-    assert not session.bodies
+    assert session.bodies.is_empty
 
 
 def test_an_answer_is_kept_back_at_its_window_and_goes_on_with_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 V = TypeVar("V")
 
@@ -58,15 +58,25 @@ class Headers(MutableMapping[str, str]):
             self.add(name, value)
 
     @classmethod
-    def _of_request(cls, flat: list[str | bytes]) -> Headers:
-        """Headers as the protocol has them: name, value in bytes, name…; they were checked by the core.
+    def _of_request(cls, flat: list[Any]) -> Headers:
+        """Headers as the protocol has them: name, value (bytes or text), name…; they were checked by the core.
 
         Values are read as Latin-1.
         """
         headers = cls()
         values = iter(flat)
-        headers._pairs = [(_text(name), _text(value)) for name, value in zip(values, values, strict=True)]
+        headers._pairs = [
+            (name, value.decode("latin-1") if type(value) is bytes else value)
+            for name, value in zip(values, values, strict=True)
+        ]
         return headers
+
+    def _first(self, name: str) -> str:
+        """The first value of a name in lower case, or empty: for what is read of every request."""
+        for known, value in self._pairs:
+            if known == name:
+                return value
+        return ""
 
     def add(self, name: str, value: str) -> None:
         """Adds a value, keeping those there are: for `Set-Cookie`, `Link` and the like."""
@@ -132,7 +142,3 @@ def _checked(name: str) -> str:
 
 
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")  # RFC 9110, section 5.6.2, in lower case
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else value

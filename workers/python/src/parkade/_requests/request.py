@@ -148,7 +148,10 @@ class Request:
         Raises `HTTPError`: 415 for a charset other than UTF-8, US-ASCII, ISO-8859-1, Windows-1252 and UTF-16, 400 when
         the body is not text in its charset.
         """
-        _, parameters = parse_content_type(self.content_type)
+        content_type = self.content_type
+        if ";" not in content_type:
+            return decode_text(self.body, "utf-8")
+        _, parameters = parse_content_type(content_type)
         return decode_text(self.body, parameters.get("charset") or "utf-8")
 
     @overload
@@ -176,7 +179,7 @@ class Request:
     @property
     def content_type(self) -> str:
         """The header's value, or empty."""
-        return self.headers.get("content-type", "")
+        return self.headers._first("content-type")
 
     @once
     def cursor(self) -> str | None:

@@ -57,17 +57,17 @@ def window(stream: int, granted: int) -> bytes:
 class Bodies:
     """Those of streams that are open. At most a window of each is kept."""
 
-    __slots__ = ("_of",)
+    __slots__ = ("_of", "is_empty")
 
     def __init__(self) -> None:
         self._of: dict[int, _Body] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._of)
+        self.is_empty = True
+        """Read for every request: a method would cost more than what it saves."""
 
     def open(self, stream: int) -> None:
         """The body of a request follows."""
         self._of[stream] = _Body()
+        self.is_empty = False
 
     def receive(self, stream: int, data: bytes, is_last: bool) -> bool:
         """DATA. Returns whether it belongs to a body. Raises `Violation` if the core sends more than it may."""
@@ -101,3 +101,4 @@ class Bodies:
     def close(self, stream: int) -> None:
         """The stream is closed: what comes of the body has crossed that."""
         self._of.pop(stream, None)
+        self.is_empty = not self._of

@@ -244,7 +244,7 @@ class Session:
 
     def _data(self, flags: int, stream: int, data: bytes, events: list[Event]) -> None:
         self._known(stream, "DATA")
-        if self.bodies and self.bodies.receive(stream, data, is_last=not flags & f.MORE):
+        if self.bodies.receive(stream, data, is_last=not flags & f.MORE):
             events.append(BodyArrived(stream))
             return
         collecting = self._streams.get(stream)
@@ -340,7 +340,7 @@ class Session:
         if self.cancelled and stream in self.cancelled:
             return self.error(stream, "cancelled")
         del self._streams[stream]
-        if self.bodies:
+        if not self.bodies.is_empty:
             self.bodies.close(stream)
         return _pack_plain(len(response), _PLAIN_RESPONSE, stream) + response
 
@@ -433,7 +433,7 @@ class Session:
         if stream in self.cancelled:
             return self.error(stream, "cancelled")
         del self._streams[stream]
-        if self.bodies:
+        if not self.bodies.is_empty:
             self.bodies.close(stream)
         return frame(kind, stream, payload)
 
@@ -445,6 +445,8 @@ class Session:
 
     def enqueue(self, stream: int, job: bytes) -> bytes:
         """ENQUEUE, encoded, for that stream (0 for none); nothing while it is parked: it is said when that is over."""
+        if self._streams.get(stream) is HELD and not self.cancelled:  # nearly always
+            return frame(f.ENQUEUE, stream, job)
         if not self.takes_jobs(stream):
             return self.enqueue_alone(job)
         if self.awaiting(stream):
