@@ -106,7 +106,7 @@ def test_a_django_project_of_uwsgi(project: Path) -> None:
 FLASK_UWSGI = """\
 [uwsgi]
 http = :9090
-wsgi_file = app.py
+wsgi-file = app.py
 callable = create_app()
 threads = 2
 workers = %k
@@ -138,6 +138,79 @@ def test_a_flask_application_of_uwsgi(project: Path) -> None:
     }
     for left in ("threads = 2", "py-autoreload = 1", "no-such-option = 7", "logto = /var/log/uwsgi/%n.log", "if-env"):
         assert f": {left}" in printed
+
+
+PLACEHOLDERS_UWSGI = """\
+[uwsgi]
+project_name = shop
+base = {project}
+chdir = %(base)
+module = mysite.wsgi
+chdir2 = /tmp
+uid = www-data
+socket = %(base)/%(project_name).sock
+protocol = http
+chown-socket = %(uid):%(uid)
+stats = /run/%(project_name)/stats.sock
+stats-http = true
+add-header = Connection: Keep-Alive
+log-x-forwarded-for = true
+log-format = %(addr) - %(user)
+cheaper-algo = busyness
+emperor-tyrant = true
+route-run = header:Vary: Origin
+hook-pre-app = exec:./migrate
+php-index = index.php
+import = mysite.tasks
+set-placeholder = timeout=15
+harakiri = %(timeout)
+"""
+
+
+def test_options_are_those_of_uwsgi(project: Path) -> None:
+    """Names with underscores are placeholders, or nothing; families are known by their prefix."""
+    printed = imported(project, "uwsgi.ini", PLACEHOLDERS_UWSGI)
+    assert settings(project, printed) == {
+        "directory": str(project),
+        "bind": [f"unix:{project}/shop.sock"],
+        "socket-group": "www-data",
+        "admin": ["unix:/run/shop/stats.sock"],
+        "deadline": "15s",
+        "target": "mysite.wsgi:application",
+    }
+    assert "proxy_pass" not in printed, "this socket has spoken HTTP"
+    for line, why in (
+        ("chdir2 = /tmp", "after loading"),
+        ("uid = www-data", "systemd"),
+        ("stats-http = true", "/metrics"),
+        ("add-header = Connection: Keep-Alive", "a middleware"),
+        ("log-x-forwarded-for = true", "`trust`"),
+        ("log-format = %(addr) - %(user)", "standard error"),
+        ("cheaper-algo = busyness", "fixed"),
+        ("emperor-tyrant = true", "systemd"),
+        ("route-run = header:Vary: Origin", "a proxy in front"),
+        ("hook-pre-app = exec:./migrate", "ExecStartPre="),
+        ("php-index = index.php", "only Python and Perl"),
+        ("import = mysite.tasks", "import it in the module"),
+    ):
+        [after] = [part for part in printed.split("# line ")[1:] if part.partition(": ")[2].startswith(line)]
+        assert why in after, after
+    assert "project_name = shop\n" not in printed
+
+
+def test_an_option_of_uwsgi_with_underscores_is_not_carried_over(project: Path) -> None:
+    printed = imported(project, "uwsgi.ini", "[uwsgi]\nmodule = mysite.wsgi\nmax_requests = 7\n")
+    assert settings(project, printed) == {"target": "mysite.wsgi:application"}
+    assert "max_requests = 7\n#     uwsgi ignores it: the option is called max-requests" in printed
+
+
+def test_an_application_in_perl(project: Path) -> None:
+    printed = imported(project, "uwsgi.ini", "[uwsgi]\npsgi = app.psgi\nworkers = 2\nperl-arg = x\n")
+    assert tomllib.loads(printed) == {"workers": 2, "target": "app.psgi"}
+    assert "perl-arg = x\n#     docs/perl.md" in printed
+    text = '{"applications": {"shop": {"type": "perl 5.36", "script": "/www/shop/app.psgi", "processes": 3}}}'
+    printed = imported(project, "unit.json", text)
+    assert tomllib.loads(printed) == {"workers": 3, "target": "/www/shop/app.psgi"}
 
 
 UNIT = """\
@@ -195,6 +268,52 @@ def test_a_configuration_of_unit(project: Path) -> None:
     }
     for left in ("threads = 8", "environment", "user", "# routes", "applications.other, of type php", "127.0.0.1:8081"):
         assert left in printed
+
+
+SETTINGS_OF_UNIT = """\
+{
+    "config": {
+        "listeners": {"*:8080": {
+            "pass": "applications/shop",
+            "backlog": 1024,
+            "client_ip": {"header": "X-Forwarded-For", "source": ["unix", "10.0.0.0/8"]}
+        }},
+        "applications": {"shop": {
+            "type": "python", "path": ["{project}", "/srv/lib"],
+            "targets": {"web": {"module": "app", "callable": "create_app", "factory": true, "prefix": "/shop"}}
+        }},
+        "settings": {
+            "listen_threads": 4,
+            "telemetry": {"endpoint": "http://127.0.0.1:4318/v1/traces", "protocol": "http", "sampling_ratio": 0.5},
+            "http": {"discard_unsafe_fields": false, "compression": {}, "large_header_buffers": 8, "unheard_of": 1}
+        },
+        "access_log": {"path": "/var/log/access.log", "format": "$remote_addr"}
+    },
+    "status": {}
+}
+"""
+
+
+def test_settings_of_unit(project: Path) -> None:
+    printed = imported(project, "unit.json", SETTINGS_OF_UNIT)
+    found = tomllib.loads(printed)
+    assert found == {
+        "target": "app:create_app",
+        "factory": True,
+        "root-path": "/shop",
+        "directory": str(project),
+        "bind": [":8080"],
+        "trust": ["unix", "10.0.0.0/8"],
+        "otlp-endpoint": "http://127.0.0.1:4318",
+        "trace-ratio": "0.5",
+        "access-log": "combined",
+        "access-log-file": "/var/log/access.log",
+    }
+    settings(project, printed.replace("/var/log", str(project)))
+    for left in ("backlog", "path = /srv/lib", "listen_threads", "compression", "large_header_buffers", "log.format"):
+        assert left in printed
+    assert "unheard_of = 1\n#     parkade import does not know it" in printed
+    assert "# status" not in printed
 
 
 GUNICORN = '''\
@@ -257,7 +376,23 @@ def test_the_application_of_gunicorn_may_be_a_factory(project: Path) -> None:
         project, "gunicorn.conf.py", 'wsgi_app = "app:create_app()"\nbind = ["[::1]:80", "unix:/run/a"]\n'
     )
     found = settings(project, printed)
-    assert found == {"target": "app:create_app", "factory": True, "bind": ["[::1]:80", "unix:/run/a"]}
+    assert found == {
+        "target": "app:create_app",
+        "factory": True,
+        "bind": ["[::1]:80", "unix:/run/a"],
+        "trust": ["127.0.0.1", "::1", "unix"],
+    }
+
+
+def test_proxies_that_gunicorn_trusts_by_default_are_named(project: Path) -> None:
+    printed = imported(project, "gunicorn.conf.py", 'root_path = "/shop"\n')
+    assert settings(project, printed) == {"root-path": "/shop", "trust": ["127.0.0.1", "::1"]}
+    assert "here nobody is trusted by default" in printed
+    for told in ("", "10.0.0.1", "*"):
+        printed = imported(project, "gunicorn.conf.py", f'forwarded_allow_ips = "{told}"\n')
+        assert settings(project, printed).get("trust", []) == ([told] if told else [])
+    unclear = "if x:\n    forwarded_allow_ips = '10.0.0.1'\n"
+    assert "trust" not in settings(project, imported(project, "gunicorn.conf.py", unclear))
 
 
 def test_nothing_of_the_file_is_run(project: Path) -> None:
@@ -269,7 +404,7 @@ def test_what_has_no_meaning_here_is_left_with_a_reason(project: Path) -> None:
     text = 'workers = 0\ntimeout = -1\nkeepalive = "a\\nb = 1"\nbind = "fd://3"\nloglevel = "loud"\n'
     text += "limit_request_fields = 32768\n"
     printed = imported(project, "gunicorn.conf.py", text)
-    assert settings(project, printed) == {"header-count": 256}
+    assert settings(project, printed) == {"header-count": 256, "trust": ["127.0.0.1", "::1"]}
     for number in range(1, 6):
         assert f"# line {number}: " in printed
 

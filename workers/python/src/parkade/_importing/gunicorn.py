@@ -27,23 +27,28 @@ REASONS = {
     NOT_NEEDED: "backlog worker_connections proc_name default_proc_name worker_tmp_dir tmp_upload_dir "
     "strip_header_spaces reuse_port check_config print_config sendfile capture_output enable_stdio_inheritance "
     "casefold_http_method permit_unconventional_http_method permit_unconventional_http_version permit_obsolete_folding "
-    "header_map forwarder_headers spew dont_prefetch_headers secure_scheme_headers dirty_apps dirty_workers "
-    "dirty_timeout dirty_threads dirty_graceful_timeout control_socket control_socket_disable http_protocols asgi_loop "
-    "asgi_lifespan",
+    "header_map forwarder_headers spew secure_scheme_headers control_socket control_socket_mode control_socket_disable "
+    "http_protocols http_parser http2_cleartext http2_initial_window_size http2_max_concurrent_streams "
+    "http2_max_frame_size http2_max_header_list_size asgi_loop asgi_lifespan config",
     NO_THREADS: "threads",
     "each worker loads the application": "preload_app",
     BY_SYSTEMD: "daemon pidfile user group umask initgroups",
     IN_THE_ENVIRONMENT: "raw_env",
     IN_A_PROXY: "keyfile certfile ssl_version cert_reqs ca_certs suppress_ragged_eofs do_handshake_on_connect ciphers "
-    "proxy_protocol proxy_allow_ips root_path",
+    "proxy_protocol proxy_allow_ips",
+    "all addresses speak HTTP: in nginx, proxy_pass instead of uwsgi_pass": "protocol uwsgi_allow_ips",
+    "a job does it: docs/jobs.md": "dirty_apps dirty_workers dirty_timeout dirty_threads dirty_graceful_timeout",
+    "docs/asgi.md says what there is of WebSocket": "websocket_max_message_size",
+    "on-disconnect says what happens to code whose client has left: docs/asgi.md": "asgi_disconnect_grace_period",
     "parkade dev reloads on change": "reload reload_engine reload_extra_files",
     LOGS: "errorlog logger_class logconfig logconfig_dict logconfig_json syslog syslog_addr syslog_prefix "
     "syslog_facility disable_redirect_access_to_syslog",
     "set access-log to text, json or combined": "access_log_format",
     "admin has /metrics for Prometheus": "statsd_host statsd_prefix dogstatsd_tags enable_backlog_metric",
-    "paste is not supported": "paste",
+    "paste is not supported": "paste raw_paste_global_conf",
     HOOK: "on_starting on_reload when_ready pre_fork post_fork post_worker_init worker_int worker_abort pre_exec "
-    "pre_request post_request child_exit worker_exit nworkers_changed on_exit ssl_context",
+    "pre_request post_request child_exit worker_exit nworkers_changed on_exit ssl_context "
+    "on_dirty_starting dirty_post_fork dirty_worker_init dirty_worker_exit",
 }
 WHY = {name: why for why, names in REASONS.items() for name in names.split()}
 
@@ -70,12 +75,13 @@ class Unclear(Exception):
 
 
 class Reading:
-    """The names that have been assigned so far."""
+    """The names that have been assigned so far, and those of them whose values are known."""
 
-    __slots__ = ("_known", "notes")
+    __slots__ = ("_known", "mentioned", "notes")
 
     def __init__(self) -> None:
         self._known: dict[str, object] = {}
+        self.mentioned: set[str] = set()
         self.notes: list[str] = []
 
     def assign(self, name: str, value: object) -> None:
@@ -163,7 +169,18 @@ def read(text: str, draft: Draft) -> None:
             case ast.If() | ast.For() | ast.While() | ast.With() | ast.Try() | ast.AugAssign():
                 _conditional(draft, reading, statement, text)
             case _:
-                pass  # imports, and functions that are no hooks
+                pass  # imports, and functions that are not hooks
+    _trusted_by_default(draft, reading)
+
+
+def _trusted_by_default(draft: Draft, reading: Reading) -> None:
+    """Gunicorn believes proxies on this machine, and everyone at a Unix socket. Here nobody is trusted by default."""
+    addresses = draft.value("bind")
+    is_unix = isinstance(addresses, list) and any(address.startswith("unix:") for address in addresses)
+    if "forwarded_allow_ips" not in reading.mentioned:
+        draft.carry("trust", ["127.0.0.1", "::1"], "the default of Gunicorn; here nobody is trusted by default")
+    if is_unix:
+        draft.carry("trust", ["unix"])
 
 
 def _conditional(draft: Draft, reading: Reading, statement: ast.stmt, text: str) -> None:
@@ -172,6 +189,7 @@ def _conditional(draft: Draft, reading: Reading, statement: ast.stmt, text: str)
     for inner in ast.walk(statement):
         if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
             reading.forget(inner.id)
+            reading.mentioned.add(inner.id)
             if inner.id in KNOWN:
                 line = f"line {inner.lineno}: {lines[inner.lineno - 1].strip()}"
                 draft.leave(line, "it depends on what is above: write down which value it has")
@@ -179,6 +197,7 @@ def _conditional(draft: Draft, reading: Reading, statement: ast.stmt, text: str)
 
 def _assigned(draft: Draft, reading: Reading, name: str, node: ast.expr, line: str) -> None:
     reading.notes.clear()
+    reading.mentioned.add(name)
     if name == "workers" and _counts_cores(node):
         draft.carry("workers", "auto", "one for each core: slow clients occupy no worker")
         return
@@ -277,6 +296,7 @@ CARRIED: dict[str, Callable[[Draft, Setting], None]] = {
     "chdir": lambda d, s: d.carry("directory", str(s.value)),
     "pythonpath": _path,
     "forwarded_allow_ips": _trust,
+    "root_path": lambda d, s: d.carry("root-path", str(s.value)),
     "accesslog": _access_log,
     "loglevel": _log_level,
 }

@@ -1,4 +1,4 @@
-"""The configuration of NGINX Unit: JSON, which may have comments."""
+"""The configuration of NGINX Unit: JSON, which may have comments. The names are those of `nxt_conf_validation.c`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .draft import BY_SYSTEMD, IN_A_PROXY, IN_THE_ENVIRONMENT, NO_THREADS, Draft, Unreadable
+from .draft import (
+    BY_SYSTEMD,
+    IN_A_PROXY,
+    IN_THE_ENVIRONMENT,
+    NO_THREADS,
+    NOT_NEEDED,
+    UNKNOWN,
+    Draft,
+    Unreadable,
+    as_number,
+)
 
 Table = dict[str, Any]
 
@@ -29,29 +39,33 @@ def read(text: str, draft: Draft) -> None:
     applications = table(configuration, "applications")
     if not applications:
         raise Unreadable("line 1: there are no applications in it")
-    draft.unclear_target = "there is no application of type python in it"
-    python = [name for name, one in applications.items() if isinstance(one, dict) and is_python(one)]
-    chosen = python[0] if python else None
+    draft.unclear_target = "there is no application of type python or perl in it"
+    served = [name for name, one in applications.items() if language(one) in {"python", "perl"}]
+    chosen = served[0] if served else None
     if chosen is not None:
         application(draft, f"applications.{chosen}", applications[chosen])
     for name, one in applications.items():
-        if name in python[1:]:
+        if name in served[1:]:
             draft.leave(f"applications.{name}", ONE_SERVER_EACH)
         elif name != chosen:
-            kind = str(one.get("type")) if isinstance(one, dict) else "?"
-            why = "docs/perl.md shows how Perl is served" if kind.startswith("perl") else "only Python is carried over"
-            draft.leave(f"applications.{name}, of type {kind}", why)
+            draft.leave(f"applications.{name}, of type {language(one)}", "only Python and Perl are served")
     listeners(draft, configuration, chosen, is_only=len(applications) == 1)
-    http(draft, table(table(configuration, "settings"), "http"))
+    for key, value in table(configuration, "settings").items():
+        if key == "http" and isinstance(value, dict):
+            http(draft, value)
+        elif key == "telemetry" and isinstance(value, dict):
+            telemetry(draft, value)
+        else:
+            draft.leave(f"settings.{key}", SETTINGS.get(key, UNKNOWN))
     for key, value in configuration.items():
         if key == "access_log":
             access_log(draft, value)
         elif key in {"routes", "upstreams"}:
             draft.leave(key, IN_A_PROXY)
         elif key not in {"applications", "listeners", "settings"}:
-            draft.leave(key, "parkade import does not know it")
-    for key in whole if configuration is not whole else ():
-        if key != "config":
+            draft.leave(key, UNKNOWN)
+    for key in whole if configuration is not whole else ():  # what the control API answers
+        if key not in {"config", "status"}:
             draft.leave(key, IN_A_PROXY)
 
 
@@ -66,8 +80,10 @@ def table(parent: Table, key: str) -> Table:
     return found if isinstance(found, dict) else {}
 
 
-def is_python(one: Table) -> bool:
-    return str(one.get("type", "")).split(" ")[0] == "python"
+def language(one: object) -> str:
+    """`python` of the type `python 3.11`."""
+    kind = one.get("type") if isinstance(one, dict) else None
+    return str(kind).split(" ")[0] if kind else "?"
 
 
 def application(draft: Draft, where: str, one: Table) -> None:
@@ -83,8 +99,10 @@ def application(draft: Draft, where: str, one: Table) -> None:
         draft.carry("target", name)
         if target.get("factory") is True:
             draft.carry("factory", True)
-        if target.get("prefix") is not None:
-            draft.leave(f"{where} prefix {target['prefix']}", "the application is at /: a proxy in front takes it off")
+        if isinstance(target.get("prefix"), str):
+            draft.carry("root-path", target["prefix"])
+    elif isinstance(one.get("script"), str):
+        draft.carry("target", one["script"])
     folders(draft, where, target)
     for key, value in one.items():
         line = f"{where}.{key} = {json.dumps(value)}"
@@ -92,8 +110,11 @@ def application(draft: Draft, where: str, one: Table) -> None:
             CARRIED[key](draft, line, value)
         elif key in WHY:
             draft.leave(line, WHY[key])
-        elif key not in {"type", "module", "callable", "factory", "targets", "path", "working_directory", "prefix"}:
-            draft.leave(line, "parkade import does not know it: docs/migrate.md may")
+        elif key not in OF_THE_TARGET:
+            draft.leave(line, UNKNOWN)
+
+
+OF_THE_TARGET = {"type", "module", "callable", "factory", "targets", "path", "working_directory", "prefix", "script"}
 
 
 def folders(draft: Draft, where: str, one: Table) -> None:
@@ -105,6 +126,12 @@ def folders(draft: Draft, where: str, one: Table) -> None:
     for path in paths:
         if path != chosen:
             draft.leave(f"{where}.path = {path}", "set PYTHONPATH in the environment of the command")
+
+
+SETTINGS = {
+    "listen_threads": NOT_NEEDED,
+    "js_module": "there are no scripts in the settings here",
+}
 
 
 def processes(draft: Draft, line: str, value: object) -> None:
@@ -166,16 +193,20 @@ def listeners(draft: Draft, configuration: Table, chosen: str | None, *, is_only
             draft.leave(f"listeners.{address}.pass = {passed}", "every path is the application's here")
         for key, value in listener.items():
             line = f"listeners.{address}.{key} = {json.dumps(value)}"
-            if key == "forwarded" and isinstance(value, dict):
+            if key in {"forwarded", "client_ip"} and isinstance(value, dict):
                 forwarded(draft, line, value)
             elif key == "tls":
                 draft.leave(line, IN_A_PROXY)
-            elif key != "pass":
-                draft.leave(line, "parkade import does not know it")
+            elif key == "backlog":
+                draft.leave(line, NOT_NEEDED)
+            elif key not in {"pass", "application"}:
+                draft.leave(line, UNKNOWN)
 
 
 def forwarded(draft: Draft, line: str, value: Table) -> None:
-    if str(value.get("client_ip", "X-Forwarded-For")).lower() != "x-forwarded-for":
+    """Before Unit 1.28 it was `client_ip`, with the name of the field in `header`."""
+    names = (str(value.get(key, "x-forwarded-for")).lower() for key in ("client_ip", "header"))
+    if any(name != "x-forwarded-for" for name in names):
         draft.leave(line, "`forwarded` is x-forwarded (X-Forwarded-For and -Proto) or forwarded")
         return
     sources = value.get("source", [])
@@ -187,6 +218,8 @@ def forwarded(draft: Draft, line: str, value: Table) -> None:
 
 
 def is_network(source: object) -> bool:
+    if source == "unix":
+        return True
     try:
         ipaddress.ip_network(str(source), strict=False)
     except ValueError:
@@ -207,10 +240,40 @@ def http(draft: Draft, settings: Table) -> None:
             draft.seconds(times[key], line, value)
         elif key == "max_body_size":
             draft.size("body-limit", line, value)
-        elif key in {"server_version", "log_route"}:
-            draft.leave(line, "not needed")
         else:
-            draft.leave(line, "a proxy in front does it" if key == "static" else "there is no such setting here")
+            draft.leave(line, HTTP.get(key, UNKNOWN))
+
+
+HEAD = "`header-limit` is for the whole head of a request"
+HTTP = {
+    "server_version": NOT_NEEDED,
+    "log_route": NOT_NEEDED,
+    "discard_unsafe_fields": f"{NOT_NEEDED}: fields whose names have an underscore do not reach the application",
+    "chunked_transform": f"{NOT_NEEDED}: bodies may come in chunks",
+    "large_header_buffer_size": HEAD,
+    "large_header_buffers": HEAD,
+    "body_buffer_size": f"{NOT_NEEDED}: requests-limit is for the memory of all requests",
+    "body_temp_path": f"{NOT_NEEDED}: bodies are not kept in files",
+    "websocket": "docs/asgi.md says what there is of WebSocket",
+    "static": IN_A_PROXY,
+    "compression": IN_A_PROXY,
+}
+
+
+def telemetry(draft: Draft, settings: Table) -> None:
+    for key, value in settings.items():
+        line = f"settings.telemetry.{key} = {json.dumps(value)}"
+        ratio = as_number(value)
+        if key == "endpoint" and settings.get("protocol") == "http" and isinstance(value, str):
+            draft.carry("otlp-endpoint", value.removesuffix("/").removesuffix("/v1/traces"))
+        elif key == "endpoint":
+            draft.leave(line, "traces are sent over HTTP, usually to port 4318: docs/tracing.md")
+        elif key == "sampling_ratio" and ratio is not None and ratio <= 1:
+            draft.carry("trace-ratio", f"{ratio:g}")
+        elif key == "protocol":
+            draft.leave(line, f"{NOT_NEEDED}: traces are sent over HTTP")
+        else:
+            draft.leave(line, NOT_NEEDED)
 
 
 def access_log(draft: Draft, value: object) -> None:

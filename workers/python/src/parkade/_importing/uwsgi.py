@@ -1,5 +1,5 @@
 """The settings of uWSGI: an `.ini` in its own dialect. Keys repeat, keys without a value are switches, and `%(name)`
-stands for the value of an earlier key.
+stands for the value of an earlier key. Names have dashes; uWSGI ignores an option that is written with underscores.
 """
 
 from __future__ import annotations
@@ -8,49 +8,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .draft import (
-    BY_SYSTEMD,
-    HEAD_BYTES_MAX,
-    IN_A_PROXY,
-    IN_THE_ENVIRONMENT,
-    NO_THREADS,
-    NOT_NEEDED,
-    UNKNOWN,
-    Draft,
-    Unreadable,
-)
-
-LOOPS = "a view that waits is parked instead: docs/hosted.md"
-LOGS = "the log goes to standard error; set access-log for lines of requests"
-JOBS = "jobs do it: docs/jobs.md"
-
-REASONS = {
-    NOT_NEEDED: "master vacuum need-app single-interpreter enable-threads thunder-lock lazy lazy-apps strict plugin "
-    "plugins http-keepalive http-auto-chunked http-chunked-input add-header auto-procname procname procname-prefix "
-    "procname-prefix-spaced listen ignore-sigpipe ignore-write-errors disable-write-exception post-buffering "
-    "post-buffering-bufsize no-orphans py-call-osafterfork close-on-exec memory-report harakiri-verbose "
-    "log-master log-x-forwarded-for disable-logging py-tracebacker wsgi-disable-file-wrapper show-config "
-    "so-keepalive tcp-nodelay so-reuseport reuse-port log-4xx log-5xx log-reopen master-fifo safe-pidfile die-on-term "
-    "optimize manage-script-name http-websockets",
-    BY_SYSTEMD: "uid gid daemonize daemonize2 pidfile pidfile2 attach-daemon attach-daemon2 smart-attach-daemon "
-    "umask cap emperor vassals vassal chroot limit-as limit-nproc",
-    NO_THREADS: "threads threads-stacksize",
-    "the number of workers is fixed": "cheaper cheaper-algo cheaper-initial cheaper-step cheaper-overload "
-    "cheaper-busyness-multiplier cheaper-busyness-min cheaper-busyness-max cheap idle",
-    LOOPS: "gevent gevent-monkey-patch gevent-early-monkey-patch asyncio async ugreen greenlet loop",
-    LOGS: "logto logto2 logger req-logger log-format logformat log-date log-maxsize log-encoder log-req-encoder "
-    "log-slow",
-    IN_A_PROXY: "https https-socket static-map static-map2 static-index check-static static-expires offload-threads "
-    "route route-uri route-host http-to https2 fastcgi-socket scgi-socket cache2 static-gzip-all",
-    JOBS: "mule mules spooler spooler-processes cron cron2 unique-cron timer farm import",
-    "several applications in one server are on docs/migrate.md": "mount",
-    "parkade reload, or SIGHUP": "touch-reload touch-chain-reload fs-reload touch-workers-reload",
-    "parkade dev reloads on change": "py-autoreload python-autoreload py-auto-reload",
-    "write its settings here, too": "ini include inherit json yaml xml",
-    "uwsgi evaluates it; write down what comes out": "if-env if-not-env if-exists if-not-exists if-file endif for "
-    "endfor for-glob if-opt if-not-opt if-dir end-if end-for exec-asap exec-pre-app hook-post-app hook-pre-app",
-}
-WHY = {name: why for why, names in REASONS.items() for name in names.split()}
+from .draft import HEAD_BYTES_MAX, NOT_NEEDED, UNKNOWN, Draft, Unreadable
+from .uwsgi_reasons import WHY, reason
 
 PLACEHOLDERS_MAX = 100  # substitutions in one line, so that keys that name each other end. Then: left
 EXPANDED_CHARACTERS_MAX = 4_096  # of a value. Then: left
@@ -76,11 +35,12 @@ def read(text: str, draft: Draft) -> None:
     used = set(re.findall(r"%\(([^)]+)\)", text))
     known: dict[str, str] = {}
     found: dict[str, Option] = {}
-    sockets = False
+    sockets, speaks_http = False, False
     for option in options:
         value = expanded(option.value, known)
         if value is None:
-            draft.leave(option.line, "uwsgi computes it when it starts: write what comes out")
+            computed = "uwsgi computes it when it starts: write what comes out"
+            draft.leave(option.line, reason(option.name) or computed)
             continue
         known[option.name] = value
         option = Option(option.number, option.name, value, option.written)
@@ -92,15 +52,23 @@ def read(text: str, draft: Draft) -> None:
         elif option.name in CARRIED:
             CARRIED[option.name](draft, option)
             sockets |= option.name in {"socket", "uwsgi-socket"}
-        elif option.name in {"env", "setenv"}:
-            draft.leave(option.line, IN_THE_ENVIRONMENT)
+        elif option.name in {"protocol", "socket-protocol"}:
+            speaks_http = value == "http"
+            draft.leave(option.line, f"{NOT_NEEDED}: all addresses speak HTTP")
         elif option.name in WHY:
             draft.leave(option.line, WHY[option.name])
         elif option.name not in used:
-            draft.leave(option.line, UNKNOWN)
-    if sockets:
+            draft.leave(option.line, reason(option.name) or _misspelt(option.name) or UNKNOWN)
+    if sockets and not speaks_http:
         draft.leave("the protocol uwsgi", "it is HTTP now: in nginx, proxy_pass instead of uwsgi_pass")
     _target(draft, found)
+
+
+def _misspelt(name: str) -> str | None:
+    dashed = name.replace("_", "-")
+    if dashed != name and (dashed in CARRIED or dashed in TARGET or reason(dashed)):
+        return f"uwsgi ignores it: the option is called {dashed}"
+    return None
 
 
 def lines(text: str, draft: Draft) -> Iterator[Option]:
@@ -125,7 +93,7 @@ def lines(text: str, draft: Draft) -> Iterator[Option]:
         name = name.strip()
         if not name:
             raise Unreadable(f"line {number}: there is no name before =")
-        yield Option(number, name.replace("_", "-"), value.strip() if has_value else "true", line)
+        yield Option(number, name, value.strip() if has_value else "true", line)
     if not sections:
         raise Unreadable("line 1: there is no section [uwsgi]")
 
@@ -200,36 +168,38 @@ def _path(draft: Draft, option: Option) -> None:
 
 
 CARRIED: dict[str, Callable[[Draft, Option], None]] = {
-    **dict.fromkeys(["socket", "uwsgi-socket", "http", "http-socket"], lambda d, o: d.bind(o.line, o.value)),
-    **dict.fromkeys(["processes", "workers", "p"], _workers),
-    **dict.fromkeys(["chdir", "chdir2"], _directory),
+    **dict.fromkeys(
+        ["socket", "uwsgi-socket", "http", "http-socket", "http11-socket", "httprouter"],
+        lambda d, o: d.bind(o.line, o.value),
+    ),
+    **dict.fromkeys(["processes", "workers"], _workers),
+    "chdir": _directory,
     **dict.fromkeys(["pythonpath", "python-path", "pp"], _path),
-    **dict.fromkeys(["home", "virtualenv", "venv", "pyhome", "H"], _python),
+    **dict.fromkeys(["home", "virtualenv", "venv", "pyhome"], _python),
     **dict.fromkeys(["chmod-socket", "chmod"], _socket_mode),
     "chown-socket": _socket_group,
     "harakiri": lambda d, o: d.seconds("deadline", o.line, o.value, zero="0"),
-    "http-timeout": lambda d, o: d.leave(o.line, "deadline, body-timeout and stall-timeout are the limits here"),
-    "socket-timeout": lambda d, o: d.leave(o.line, "deadline, body-timeout and stall-timeout are the limits here"),
     "max-requests": lambda d, o: d.whole("max-requests", o.line, o.value),
     "max-requests-delta": _jitter,
     "max-worker-lifetime": lambda d, o: d.seconds("max-age", o.line, o.value, zero="0"),
     **dict.fromkeys(
         ["reload-on-rss", "evil-reload-on-rss"], lambda d, o: d.size("max-memory", o.line, o.value, unit="MiB")
     ),
-    **dict.fromkeys(["buffer-size", "b"], lambda d, o: d.size("header-limit", o.line, o.value, most=HEAD_BYTES_MAX)),
+    "buffer-size": lambda d, o: d.size("header-limit", o.line, o.value, most=HEAD_BYTES_MAX),
     "limit-post": lambda d, o: d.size("body-limit", o.line, o.value),
     **dict.fromkeys(["worker-reload-mercy", "reload-mercy"], lambda d, o: d.seconds("grace", o.line, o.value)),
-    **dict.fromkeys(["stats", "stats-server", "stats-http"], _admin),
+    **dict.fromkeys(["stats", "stats-server"], _admin),
 }
 
-MODULE = ("module", "wsgi", "w")
+MODULE = ("module", "wsgi")
 FILE = ("wsgi-file", "file")
-TARGET = {*MODULE, *FILE, "callable"}
+PERL = ("psgi",)
+TARGET = {*MODULE, *FILE, *PERL, "callable"}
 
 
 def _target(draft: Draft, found: dict[str, Option]) -> None:
     callable_ = found["callable"].value if "callable" in found else "application"
-    chosen = next((found[name] for name in (*MODULE, *FILE) if name in found), None)
+    chosen = next((found[name] for name in (*MODULE, *FILE, *PERL) if name in found), None)
     if chosen is None:
         if "callable" in found:
             draft.leave(found["callable"].line, "it belongs to `target`, as in module:callable")
@@ -237,6 +207,9 @@ def _target(draft: Draft, found: dict[str, Option]) -> None:
     for other in found.values():
         if other is not chosen and other.name != "callable":
             draft.leave(other.line, f"line {chosen.number} says what is served")
+    if chosen.name in PERL:
+        draft.carry("target", chosen.value)
+        return
     name, _, attribute = chosen.value.partition(":")
     note = "" if "callable" in found or attribute else "uwsgi takes the name `application`"
     draft.target(chosen.line, f"{name}:{attribute or callable_}", note)
