@@ -21,6 +21,8 @@ GUIDE = ROOT / "docs" / "guide.md"
 README = ROOT / "README.md"
 
 COLUMNS_MAX = 100
+FRAMEWORKS = ("django.md", "fastapi.md", "flask.md", "litestar.md", "quart.md", "starlette.md")
+FLAGS_SHOWN = ("README.md", "operations.md", "guide.md", "wsgi.md", "asgi.md", "hosted.md", "perl.md", *FRAMEWORKS)
 
 
 def documents() -> list[Path]:
@@ -48,7 +50,7 @@ def test_every_flag_that_a_document_names_exists() -> None:
     told = {
         (path.name, flag)
         for path in documents()
-        if path.name in ("README.md", "operations.md", "guide.md")
+        if path.name in FLAGS_SHOWN
         for line in re.findall(
             r"parkade (?:serve|dev|status|publish|cancel|routes|reload|stop)[^`\n|]*", path.read_text()
         )
