@@ -75,7 +75,10 @@ class Reader:
             client = self._begin(f"exec {command.removesuffix('&')}", printed)
         self._stack.callback(self._end, client)
         self._waiting.append((client, self._stack.enter_context(path.open("rb"))))
-        self._server.until_parked(sum(client.poll() is None for client, _ in self._waiting))
+        # Counted each time: a client that was answered may take a moment to end.
+        self._server.until(
+            lambda status: status["lives"]["parked"] == sum(client.poll() is None for client, _ in self._waiting)
+        )
 
     def _run(self, command: str, expected: str) -> None:
         """What a terminal would show: what the command prints, and what it makes the waiting clients print."""
