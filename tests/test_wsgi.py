@@ -118,6 +118,11 @@ def test_text_of_fields_is_their_bytes(server: Server) -> None:
     assert server.get("/named")["x-name"] == "J\xfcrgen"
 
 
+def test_fields_may_be_text_of_a_class_of_their_own(server: Server) -> None:
+    answer = server.get("/own-text")
+    assert (answer.status, answer["x-name"]) == (200, "safe")
+
+
 @pytest.mark.parametrize(
     ("target", "status", "body"),
     [
@@ -183,6 +188,7 @@ def test_what_is_broken_off_is_seen_by_its_client(server: Server) -> None:
         ("/text", "a piece of the body is str, not bytes"),
         ("/twice", "start_response was called a second time, without exc_info"),
         ("/status", "the status is a number and a reason, such as '200 OK', not 'fine'"),
+        ("/informational", "the status is a number from 200 to 599, not 101"),
     ],
 )
 def test_a_mistake_is_500_and_logged(ask: Ask, server: Server, target: str, why: str) -> None:

@@ -15,6 +15,10 @@ Start = Callable[..., Callable[[bytes], object]]
 TEXT = [("Content-Type", "text/plain")]
 
 
+class Text(str):
+    """Text of a class of its own, such as Django has for safe HTML."""
+
+
 class Body:
     """Says that it was closed."""
 
@@ -128,6 +132,9 @@ def unchecked(environ: Environ, start: Start) -> Iterable[bytes]:
     if path == "/status":
         start("fine", TEXT)
         return [b""]
+    if path == "/informational":
+        start("101 Switching Protocols", TEXT)
+        return [b""]
     if path == "/lazy":
         return lazy(start)
     if path.startswith("/length/"):
@@ -137,6 +144,9 @@ def unchecked(environ: Environ, start: Start) -> Iterable[bytes]:
     if path == "/split":
         start("200 OK", [*TEXT, ("X-Name", "a\r\nSet-Cookie: forged=1")])
         return [b"split"]
+    if path == "/own-text":
+        start("200 OK", [*TEXT, (Text("X-Name"), Text("safe"))])
+        return [b"own"]
     if path == "/tab":
         start("200 OK", [*TEXT, ("X-Name", "a\tb")])
         return [b"tab"]

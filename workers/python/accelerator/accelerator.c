@@ -305,7 +305,7 @@ static long status_of(PyObject *line) {
             return 0;
         status = status * 10 + (text[i] - '0');
     }
-    return status;
+    return status < 200 || status > 599 ? 0 : status;
 }
 
 /* `(status, flat)`. Takes the reference to `flat`. */

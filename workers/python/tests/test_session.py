@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -32,8 +33,10 @@ ANSWERS_EARLY = "both bodies at the same time"
 
 @pytest.mark.parametrize("vector", CONVERSATIONS)
 @pytest.mark.parametrize("size", [None, 1], ids=["whole", "a byte at a time"])
-@pytest.mark.parametrize("opens_early", [False, True], ids=["bodies whole", "bodies in pieces"])
-def test_the_session_follows_the_conversation(vector: dict[str, Any], size: int | None, opens_early: bool) -> None:
+@pytest.mark.parametrize("opens_early", [(), (None, 0)], ids=["bodies whole", "bodies in pieces"])
+def test_the_session_follows_the_conversation(
+    vector: dict[str, Any], size: int | None, opens_early: Container[int | None]
+) -> None:
     if vector["name"] == ANSWERS_EARLY and not opens_early:
         pytest.skip("such a worker has a body whole before it answers")
     session = Session(opens_early)
@@ -144,9 +147,9 @@ def ready(concurrent: bool = False) -> Session:
     return session
 
 
-def request(stream: int, more: bool = False) -> bytes:
+def request(stream: int, more: bool = False, route: int | None = None) -> bytes:
     body = None if more else b""
-    payload = msgspec.msgpack.encode([0, [], None, body, ["GET", "/", "", [], "", "http", "1.1"]])
+    payload = msgspec.msgpack.encode([route, [], None, body, ["GET", "/", "", [], "", "http", "1.1"]])
     return f.frame(f.REQUEST, stream, payload, f.MORE if more else 0)
 
 
@@ -204,7 +207,7 @@ def test_a_body_is_put_together_and_its_window_granted_again() -> None:
 
 def early(concurrent: bool = False) -> Session:
     session = ready(concurrent)
-    session.opens_early = True
+    session.opens_early = (None,)
     return session
 
 
@@ -224,6 +227,14 @@ def test_a_body_is_read_as_it_arrives_and_its_window_granted_as_it_is_read(concu
     session.respond(1, HEAD)
     assert session.bodies.read(1) == (b"", b"")
     assert session.bodies.is_empty
+
+
+def test_a_request_of_another_route_has_its_body_whole() -> None:
+    session = early()
+    assert told(session.receive(request(1, True, route=0) + data(1, b"arguments of "))) == []
+    (event,) = session.receive(data(1, b"a job", False))
+    assert isinstance(event, Opened)
+    assert event.request.body == b"arguments of a job"
 
 
 def test_what_is_not_read_is_not_granted_again() -> None:

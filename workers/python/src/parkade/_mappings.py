@@ -66,7 +66,7 @@ class Headers(MutableMapping[str, str]):
         headers = cls()
         values = iter(flat)
         headers._pairs = [
-            (name, value.decode("latin-1") if type(value) is bytes else value)
+            (name, value.decode("latin-1") if isinstance(value, bytes) else value)
             for name, value in zip(values, values, strict=True)
         ]
         return headers

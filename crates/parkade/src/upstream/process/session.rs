@@ -242,10 +242,9 @@ impl Session {
             && self.conversation.agreed().is_some_and(|agreed| agreed.features & INCREMENTAL_BODIES != 0)
     }
 
-    /// Whether a request that it holds has a body that is still arriving.
+    /// Whether a request that it holds has a body of which something is still to arrive or to be sent.
     pub fn has_arriving_body(&self, stream: u32) -> bool {
-        let body = self.streams.get(&stream).and_then(|open| open.body.as_ref());
-        body.is_some_and(|body| body.source != BodySource::Nowhere)
+        self.streams.get(&stream).is_some_and(|open| open.body.is_some())
     }
 
     /// Opens a stream with an attempt of a job.

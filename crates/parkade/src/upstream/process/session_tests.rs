@@ -382,12 +382,14 @@ fn a_body_goes_out_as_its_window_allows() {
     assert_eq!(link.writes_body(), (window, false));
     link.session.pump(&mut link.out);
     assert_eq!(link.writes_body(), (0, false));
+    assert!(link.session.has_arriving_body(1), "a part of it is here, and not there");
     for (granted, written) in [(1, (1, false)), (WINDOW_BYTES, (window, false)), (1_000, (9, true))] {
         link.hears_window(1, granted);
         link.session.pump(&mut link.out);
         assert_eq!(link.writes_body(), written);
     }
     assert!(!link.session.has_more_to_send());
+    assert!(!link.session.has_arriving_body(1));
 }
 
 fn wanting(link: &mut Link) -> usize {

@@ -52,7 +52,7 @@ class Handling:
         self.start, self.stop = lifespan.start, lifespan.stop
         self.start_concurrent, self.stop_concurrent = lifespan.start_concurrent, lifespan.stop_concurrent
 
-    opens_early = False
+    opens_early: tuple[int | None, ...] = ()
 
     def ready(self) -> ReadyApplication:
         """The application, for READY. A developer's requests that match no route come here, for a hint."""

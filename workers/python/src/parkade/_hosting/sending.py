@@ -109,7 +109,10 @@ def _status_of(status: str) -> int:
         raise InvalidResult(f"the status is a str such as '200 OK', not {type(status).__name__}")
     if not (status[:3].isdecimal() and status[3:4] in ("", " ")):
         raise InvalidResult(f"the status is a number and a reason, such as '200 OK', not {status!r}")
-    return int(status[:3])
+    number = int(status[:3])
+    if not 200 <= number <= 599:
+        raise InvalidResult(f"the status is a number from 200 to 599, not {number}")
+    return number
 
 
 def _flat(headers: list[tuple[str, str]]) -> list[Any]:
@@ -118,10 +121,15 @@ def _flat(headers: list[tuple[str, str]]) -> list[Any]:
         if not (isinstance(name, str) and isinstance(value, str)):
             raise InvalidResult(f"a header is two texts, not {name!r}: {value!r}")
         try:
-            flat += name, value if value.isascii() else value.encode("latin-1")
+            flat += _plain(name), _plain(value) if value.isascii() else value.encode("latin-1")
         except UnicodeEncodeError as error:
             raise InvalidResult(f"header {name}: {value!r} has characters beyond ISO-8859-1") from error
     return flat
+
+
+def _plain(text: str) -> str:
+    """The text, of which an application may have a class of its own, as Django has for safe HTML."""
+    return text if type(text) is str else str.__str__(text)
 
 
 def _bytes_of(piece: object) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -100,8 +100,8 @@ class Application(Protocol):
         """Whether it needs an event loop."""
 
     @property
-    def opens_early(self) -> bool:
-        """Whether its requests begin before their bodies are complete, and read them by the link."""
+    def opens_early(self) -> Container[int | None]:
+        """The routes whose requests begin before their bodies are complete, and read them by the link."""
 
     def ready(self) -> ReadyApplication:
         """For READY."""

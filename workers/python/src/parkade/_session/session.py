@@ -5,6 +5,7 @@ sections 2 to 4).
 from __future__ import annotations
 
 import enum
+from collections.abc import Container
 from typing import Any
 
 from .._limits import BRANCH_FIRST, LOG_TEXT_MAX
@@ -62,11 +63,12 @@ _pack_plain = f.pack_plain
 class Session:
     """One link's state.
 
-    `concurrent` workers may hold answers back and await; others are given what they run in the order of arrival. If
-    `opens_early`, a request whose body follows is given at once (`OpenedEarly`), otherwise when the body is whole.
+    `concurrent` workers may hold answers back and await; others are given what they run in the order of arrival. A
+    request whose body follows is given at once (`OpenedEarly`) if its route is in `opens_early`, otherwise when the
+    body is whole.
     """
 
-    def __init__(self, opens_early: bool = False) -> None:
+    def __init__(self, opens_early: Container[int | None] = ()) -> None:
         self.opens_early = opens_early
         self._decoder = f.Decoder()
         self._phase = _Phase.NEW
@@ -177,7 +179,7 @@ class Session:
         events += told
 
     def _request(self, flags: int, stream: int, request: p.Request, events: list[Event]) -> None:
-        if flags & f.MORE and self.opens_early:
+        if flags & f.MORE and request.route in self.opens_early:
             self.bodies.open(stream)
             self._begin(stream, OpenedEarly(stream, request), events)
             return

@@ -79,8 +79,7 @@ class Signature:
         """The arguments, encoded. Raises `TypeError` for those that the function does not take, also by their types;
         otherwise as `encode_arguments`.
         """
-        if not self._direct.takes(len(args), kwargs):
-            self._bind(name, args, kwargs)
+        self.check(name, args, kwargs)
         encoded = encode_arguments(name, args, kwargs)
         if not self._direct.fits(args, kwargs):
             self._check_types(name, encoded)

@@ -40,14 +40,13 @@ class JobFunction(Generic[P, R]):
         self._function = function
         self._signature = Signature(function)
         self._policy = policy
-        self._name = policy.name if policy.name is not None else function.__name__
         self._convert = result_conversion(self.name, self._signature.returned)
         self._asynchronous = inspect.iscoroutinefunction(function)
 
     @property
     def name(self) -> str:
         """The job's name: that of its function, unless `App.job` was given another."""
-        return self._name
+        return self._policy.name if self._policy.name is not None else self._function.__name__
 
     def _fault(self) -> str | None:
         """Why its name cannot be a job's, or None."""
@@ -111,7 +110,7 @@ class JobFunction(Generic[P, R]):
         return JobWithOptions(self, options(delay, at, priority, key, queue, self._policy.usual))
 
     def _enqueue(self, told: p.EnqueueOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[R]:
-        name, policy = self._name, self._policy
+        name, policy = self.name, self._policy
         arguments = self._signature.encode(name, args, kwargs)
         transaction = open_transaction()
         if policy.unique and told.key is None:
@@ -129,7 +128,7 @@ class JobFunction(Generic[P, R]):
     def _hand_over(self, id: bytes, arguments: bytes, told: p.EnqueueOptions) -> None:
         policy = self._policy
         encoded = policy.encoded if told is policy.usual else told
-        port.port().enqueue(id, encode_payload((id, self._name, arguments, encoded)), told.within)
+        port.port().enqueue(id, encode_payload((id, self.name, arguments, encoded)), told.within)
 
     def _ready(self) -> ReadyJob:
         """For READY."""
