@@ -117,6 +117,13 @@ def test_the_architecture_is_a_map() -> None:
     assert len(lines) <= 200, "it says where things are: details have a place in docs/ or beside the code"
 
 
+def test_the_answers_about_the_code_are_right() -> None:
+    rows = re.findall(r"^\| .*\? \| `(.*)` \| `(.*)` \|$", (ROOT / "docs" / "where.md").read_text(), re.MULTILINE)
+    assert len(rows) == 20
+    for file, name in rows:
+        assert name in (ROOT / file).read_text(), f"{file} has no {name}"
+
+
 def test_the_glossary_has_the_states_of_jobs_slots_and_workers() -> None:
     rows = (ROOT / "docs" / "glossary.md").read_text().splitlines()
     words = {word for row in rows if row.startswith("|") for word in re.split(r",\s*", row.split("|")[1].strip())}
