@@ -124,6 +124,21 @@ def test_the_answers_about_the_code_are_right() -> None:
         assert name in (ROOT / file).read_text(), f"{file} has no {name}"
 
 
+def test_larger_folders_begin_with_a_table_of_their_files() -> None:
+    """As the map says. Each file that a table names is in the folder, or next to it."""
+    tables = 0
+    for module in sorted((ROOT / "crates").glob("*/src/**/*.rs")):
+        columns = re.findall(r"^//! \| .* \| (.*) \|$", module.read_text(), re.MULTILINE)
+        if columns[:1] != ["where"]:
+            continue
+        tables += 1
+        folder = module.parent if module.name in ("mod.rs", "lib.rs") else module.with_suffix("")
+        for name in re.findall(r"`([a-z_/0-9]+)`", "".join(columns)):
+            places = [folder / name, folder / f"{name}.rs", folder.parent / name, folder.parent / f"{name}.rs"]
+            assert any(place.exists() for place in places), f"{module.relative_to(ROOT)}: {name}"
+    assert tables > 20
+
+
 def test_the_glossary_has_the_states_of_jobs_slots_and_workers() -> None:
     rows = (ROOT / "docs" / "glossary.md").read_text().splitlines()
     words = {word for row in rows if row.startswith("|") for word in re.split(r",\s*", row.split("|")[1].strip())}

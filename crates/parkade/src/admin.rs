@@ -1,6 +1,16 @@
 //! Health, status, metrics, publishing and jobs: answered by the core itself, even when every worker is stuck.
 //!
 //! Nothing here knows the server; it asks through a door.
+//!
+//! | question | where |
+//! |---|---|
+//! | where it listens; the private socket | `listen`, `private` |
+//! | paths, and who may use them | `site`, `endpoints`, `access`, `host` |
+//! | questions to the server | `door` |
+//! | `/status`, `/metrics` | `report`, `metrics` |
+//! | `/jobs` | `jobs` |
+//! | `/publish`, `/reload` | `publish`, `reloading` |
+//! | the admin page | `page`, `snapshot` |
 
 pub mod access;
 mod answers;

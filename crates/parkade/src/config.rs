@@ -1,4 +1,11 @@
 //! Every setting, declared once: its flag, its environment variable and its key in `parkade.toml` have one name and one parser.
+//!
+//! | question | where |
+//! |---|---|
+//! | reading a value: durations, sizes, counts, addresses | `values`, `address`, `permissions` |
+//! | the file and the environment; unknown names | `layers`, `nearest` |
+//! | the table in the documentation; the settings in force | `table`, `in_force` |
+//! | the token of the admin address | `token` |
 
 mod address;
 mod in_force;

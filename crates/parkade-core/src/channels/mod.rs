@@ -1,6 +1,15 @@
 //! Channels: named streams of messages that requests wait for.
 //!
 //! A waiter is put on its channel and what it missed is looked up in one call, so no message can fall between the two.
+//!
+//! | question | where |
+//! |---|---|
+//! | one channel: who waits, where a cursor stands, what a subscriber that comes back has missed | `channel` |
+//! | the messages that a channel still holds, and how many it may hold | `history`, `rules` |
+//! | all channels; which one is forgotten when there is no room | `table` |
+//! | what a request has published, and the cursors that it may ask for | `publications` |
+//! | what `history()` gives | `snapshots` |
+//! | when clients of streams reconnect | `reconnect` |
 
 mod channel;
 mod history;

@@ -2,6 +2,18 @@
 //!
 //! A job's run is a request that no client sent: it has a life like the others, so its waits, its deadline and its cancelling are theirs. What
 //! becomes of the job when that life ends is its [`Verdict`](parkade_model::Verdict).
+//!
+//! | question | where |
+//! |---|---|
+//! | a run, how it ended, and what becomes of the job: retried, dead, handed back | `run` |
+//! | how many jobs are claimed, and when | `pull` |
+//! | `concurrency` and `rate` of a queue | `queues` |
+//! | recurring jobs: which times are due | `recurring` |
+//! | cancelling a job, wherever it is | `cancels`; its events and effects: `cancel` |
+//! | runs that have ended, until the store has recorded it | `run_ends` |
+//! | requests that wait for a job, or ask about it | `job_waits`, `watchers` |
+//! | clients that may not see a job before the application has decided | `visitors` |
+//! | workers that enqueue or publish too fast | `pressure` |
 
 mod cancel;
 mod cancels;

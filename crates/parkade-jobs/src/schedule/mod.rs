@@ -2,7 +2,7 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | the next time, the last one | [`Timetable`]: `every`, `cron` |
+//! | the next time, the last one | [`Timetable`], and `cron` |
 //! | the meaning of the five fields | `fields` |
 
 mod cron;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | which part handles a call of the owner, or an event of a connection | here |
 //! | where a query is, what its transaction waits for, the events for the owner | `queries` |
-//! | which connections exist, which of them are idle | `slots`; what happens to one of them: `slot` and its `session` |
+//! | which connections exist, which of them are idle | `slots`; what happens to one of them: `slot/session` |
 //! | how cancels reach the server; the processes of closed connections | `signals` |
 //! | who owns a connection, the actions for its socket | `lines` |
 //! | what is known about the server | `server_facts` |

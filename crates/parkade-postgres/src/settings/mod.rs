@@ -1,4 +1,11 @@
 //! How a database is reached, in libpq's terms: an address or `key=value`, the environment, the password file.
+//!
+//! | question | where |
+//! |---|---|
+//! | the forms of an address | `uri`, `conninfo` |
+//! | the known keywords; the value of each | `keywords`, `given` |
+//! | hosts and ports; TLS; the password file | `hosts`, `tls`, `passfile` |
+//! | texts of errors | `error` |
 
 mod account;
 mod conninfo;

@@ -3,6 +3,14 @@
 //! `docs/queries.md` has the diagram.
 //!
 //! It never touches another slot: what they share is in the [`PoolContext`].
+//!
+//! | question | where |
+//! |---|---|
+//! | opening a connection | `connecting` |
+//! | running statements; its phases | `session`, `phase`, `busy` |
+//! | a cancelled statement, until nothing can hit the next one | `cancelling`, `cancels` |
+//! | closing, until the server process is gone | `retiring` |
+//! | the server process, and what it has prepared | `backend` |
 
 mod backend;
 mod busy;

@@ -1,6 +1,17 @@
 //! Clients and their requests: the data kept for each request while the core keeps its life, and the responses that the core asks for.
 //!
 //! The contents of a response (a message, rows, a worker's response) are arguments; nothing is decided here.
+//!
+//! | question | where |
+//! |---|---|
+//! | what is kept for a request | `exchange` |
+//! | its id | `request_id` |
+//! | its response; header fields that are added to it | `response`, `added` |
+//! | status and text of each refusal of the core | `refusal` |
+//! | messages as bytes: long polls and event streams; histories | `messages`, `histories` |
+//! | checks before a message is published | `publishing` |
+//! | responses to thousands of clients, a part in each turn | `put_off` |
+//! | the access log, and sums of ended requests | `request_log` |
 
 pub mod added;
 mod client_text;

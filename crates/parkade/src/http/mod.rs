@@ -1,4 +1,18 @@
 //! HTTP: turns sockets into requests, and responses into bytes. It decides nothing about a request's life.
+//!
+//! | question | where |
+//! |---|---|
+//! | listening and accepting | `listen`, `acceptor` |
+//! | all HTTP/1 connections; one of them | `lot`, `connection` |
+//! | HTTP/2 | `h2` |
+//! | the request line and the header fields; the target; the body | `head`, `target`, `body` |
+//! | a request that cannot be read: status and text | `fault` |
+//! | the forms of an error: JSON, a page, text | `problem`, `page` |
+//! | the client behind a trusted proxy | `forwarded` |
+//! | which connection a response goes to | `request_table` |
+//! | the head of a response | `answer` |
+//! | bodies that an application reads while they arrive | `streamed_bodies` |
+//! | memory for requests, and all other limits | `budget`, `limits` |
 
 mod acceptor;
 pub mod answer;

@@ -1,5 +1,15 @@
 //! Jobs between the application, the store and the core. What is enqueued goes to the store; what the store gives goes
 //! to workers; clients and operators are told what becomes of jobs. The core decides all of it.
+//!
+//! | question | where |
+//! |---|---|
+//! | what an application declares; recurring jobs | `declarations`, `recurring`, `timetable` |
+//! | opening the store, also later; commands and replies | `opening`, `store_link`, `questions` |
+//! | runs on workers, and how they end | `runs` |
+//! | `/jobs/<id>` for clients | `address`, `answers`, `response` |
+//! | clients and functions that wait for a job, or follow it | `observers`, `results`, `followers` |
+//! | operators | `operators`, `cancelling` |
+//! | jobs of transactions | `transaction_jobs` |
 
 mod address;
 mod answers;

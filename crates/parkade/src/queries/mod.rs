@@ -1,5 +1,13 @@
 //! Queries between applications and databases: their rows on the way to a client or a worker, and the outcomes if there
 //! are no rows.
+//!
+//! | question | where |
+//! |---|---|
+//! | what a request asks of a database | `request` |
+//! | rows on their way; the outcome for a client or a worker | `running`, `result` |
+//! | status and text of a query that failed | `failure` |
+//! | when two requests share an execution | `shared_key` |
+//! | the comment that names the route | `sql_comment` |
 
 mod failure;
 mod request;

@@ -1,4 +1,16 @@
 //! The server: owns all mutable state. It passes events to the core, and effects to the parts that carry them out.
+//!
+//! | question | where |
+//! |---|---|
+//! | waiting for input; turns; stopping | `event_loop` |
+//! | how long turns take | `turns`, `cpu` |
+//! | input, as events of the core | `events` |
+//! | effects of the core, carried out | `effects`; files: `file_answers` |
+//! | what an event carries while the core decides | `payloads` |
+//! | frames of workers that are put off, or wait for a durable write | `backlog`, `held_output` |
+//! | bytes for a client, as fast as it reads | `flow` |
+//! | the log of a worker's death | `casualties` |
+//! | what `/status` and the admin page show | `report`, `snapshot` |
 
 mod backlog;
 mod casualties;

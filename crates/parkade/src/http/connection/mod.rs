@@ -2,6 +2,15 @@
 //! both start again.
 //!
 //! A connection that is idle, or whose request is parked, is just these few fields: see the assertion at the end of this file.
+//!
+//! | question | where |
+//! |---|---|
+//! | reading a request; a head, then a body | `inbound`, `partial_request` |
+//! | a body that the application reads while it arrives | `streamed_body` |
+//! | writing a response, and whether the connection closes after it | `outbound` |
+//! | timeouts, and clients that do not read | here: `Connection::expire` |
+//! | closing without losing the response | `linger` |
+//! | the socket, and what the poll set reports about it | `transport`, `readiness` |
 
 mod context;
 mod inbound;

@@ -1,4 +1,12 @@
 //! Worker processes: how they start, their links and the frames on them, how they end.
+//!
+//! | question | where |
+//! |---|---|
+//! | starting a process; signals; its exit | `starter`, `child` |
+//! | one worker: its process and its link | `worker` |
+//! | bytes on the link; frames | `link`, `session` |
+//! | what it logs and prints | `output` |
+//! | which worker and stream a request is on | `places` |
 
 mod child;
 mod limits;
