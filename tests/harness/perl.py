@@ -12,6 +12,9 @@ from .server import APPS, ROOT
 WORKER = ROOT / "workers" / "perl" / "script" / "parkade-perl-worker"
 """What the core starts."""
 
+MODULES = ROOT / "workers" / "perl" / "lib"
+"""The distribution, not installed."""
+
 PERL_APPS = APPS / "perl"
 
 

@@ -88,15 +88,21 @@ class Server:
         stdout: int | None = None,
         stderr: int | None = None,
         folder: Path | None = None,
+        language: str = "python",
+        program: Sequence[str | Path] = (),
         **settings: object,
     ) -> None:
+        """`program` is what runs instead of `parkade serve TARGET`, and becomes it."""
         self.folder = Path(tempfile.mkdtemp(prefix="pk-"))
         self.gates = self.folder / "gates"
         self.gates.mkdir()
         self.mark = secrets.token_hex(8)
-        self.target = str(target) if "/" in str(target) or ":" in str(target) else str(APPS / f"{target}.py")
+        language = (environment or {}).get("LANGUAGE", language)
+        app = APPS / f"{target}.py" if language == "python" else APPS / language / f"{target}.pl"
+        self.target = str(target) if "/" in str(target) or ":" in str(target) else str(app)
         self._log = self.folder / "log"
         self._printed = self.folder / "printed"
+        self._working_in = folder or self.folder
         self._kept: list[Client | Http2 | Events] = []
         # Unix sockets need short paths, so the private one gets a folder of its own.
         environment = clean_environment(
@@ -105,12 +111,12 @@ class Server:
         settings = {name: value for name, value in (USUAL | settings).items() if value is not None}
         with self._log.open("wb") as log, self._printed.open("wb") as printed:
             self.process = subprocess.Popen(
-                [*prefix, PARKADE, command, self.target, *arguments(settings)],
+                [*prefix, *(program or (PARKADE, command, self.target)), *arguments(settings)],
                 stdin=subprocess.DEVNULL,
                 stdout=printed if stdout is None else stdout,
                 stderr=log if stderr is None else stderr,
                 env=environment,
-                cwd=folder or self.folder,
+                cwd=self._working_in,
                 pass_fds=tuple(pass_fds),
             )
 
@@ -366,7 +372,8 @@ class Server:
 
     def belongings(self) -> list[int]:
         """The living processes that it has started, including the core."""
-        return processes.with_variable(MARK, self.mark)
+        titled = processes.titled(self.target, self._working_in) if self.target.endswith((".pl", ".psgi")) else []
+        return sorted({*processes.with_variable(MARK, self.mark), *titled})
 
     def _check_remains(self) -> None:
         until(

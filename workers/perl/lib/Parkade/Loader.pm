@@ -35,13 +35,18 @@ sub _file {
     my ($target) = @_;
     my $path = Cwd::abs_path($target);
     die "there is no file $target\n" if !defined $path || !-f $path;
-    # A script finds its own folder by these, as when it is started by hand.
+    local @ARGV;
+    return run_file($path);
+}
+
+# The last value of a script, which finds its own folder as when it is started by hand.
+sub run_file {
+    my ($path) = @_;
     $0 = $path;
     require FindBin;
     FindBin->again;
     my ($loaded, $error);
     {
-        local @ARGV;
         local ($@, $!);
         $loaded = _done($path);
         $error  = $@ || (defined $loaded ? '' : $!);
@@ -92,5 +97,9 @@ Parkade::Loader - loads an application
 The application that a link runs: one of PSGI, or, if there are routes of Parkade, L<Parkade::Native>. C<$target> is the path of a file, whose last value is a code reference or an object with
 C<to_app>, or the name of a module with one of the methods C<to_app>, C<to_psgi_app>, C<psgi_app>. C<PLACK_ENV> is
 C<deployment>, or C<development> under C<parkade dev>, unless it is set. Dies with a text for the log.
+
+=head2 run_file($path)
+
+The last value of a script that runs as if it had been started by hand.
 
 =cut

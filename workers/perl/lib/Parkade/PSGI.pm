@@ -15,7 +15,9 @@ use Scalar::Util                qw(weaken);
 sub new {
     my ($class, $application, %settings) = @_;
     die "an application of PSGI is a code reference\n" if !_is_code($application);
-    return bless { application => $application, is_dev => $settings{dev} }, $class;
+    # In bytes, as PSGI has paths.
+    utf8::encode(my $root = $settings{root_path} // '');
+    return bless { application => $application, is_dev => $settings{dev}, root => $root }, $class;
 }
 
 sub _is_code {
@@ -68,6 +70,7 @@ sub _environment {
       ? Parkade::PSGI::Input::of_body($body)
       : Parkade::PSGI::Input::of_link($link, $stream);
     return if !$input;
+    _below($env, $self->{root}) if length $self->{root};
     $env->{CONTENT_LENGTH} = $size if $size || exists $env->{CONTENT_LENGTH};
     @$env{ keys %SAME } = values %SAME;
     $env->{'psgi.input'}             = $input;
@@ -80,6 +83,14 @@ sub _environment {
     $env->{'parkade.publish'}        = sub { $link->publish($stream, @_) };
     $env->{'parkade.park'}           = \&Parkade::Parked::response;
     return $env;
+}
+
+# Some proxies leave the prefix in the path and some remove it.
+sub _below {
+    my ($env, $root) = @_;
+    $env->{SCRIPT_NAME} = $root;
+    $env->{PATH_INFO} =~ s{\A\Q$root\E(?=/|\z)}{};
+    return;
 }
 
 # What the server does after the response.
@@ -188,7 +199,9 @@ after that if needed. The message is published before the client gets the respon
 
 =head1 METHODS
 
-=head2 new($application, dev => $boolean)
+=head2 new($application, dev => $boolean, root_path => $prefix)
+
+The prefix is C<SCRIPT_NAME>, whether or not it is in the paths of requests.
 
 =head2 ready, opened($exchange, $request), failed($exchange, $error), called, given
 

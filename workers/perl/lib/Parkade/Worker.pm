@@ -10,13 +10,29 @@ use Parkade::Log        ();
 use Parkade::Process    ();
 use Parkade::Session    ();
 
+my $is_told;    # that it has to end
+
 sub main {
     my (@arguments) = @_;
+    return _told() if @arguments != 1;
+    return work(sub { my ($info) = @_; Parkade::Loader::load($arguments[0], settings($info)) });
+}
+
+# What the core's HELLO says about how the application is to be run.
+sub settings {
+    my ($info) = @_;
+    return (dev => !!$info->{dev}, root_path => $info->{root_path} // '');
+}
+
+sub _told {
+    print STDERR "Parkade starts this program itself: parkade serve app.psgi\n";
+    return 2;
+}
+
+sub work {
+    my ($load) = @_;
     my ($reader, $writer) = Parkade::Process::take_link();
-    if (!$reader || @arguments != 1) {
-        print STDERR "Parkade starts this program itself: parkade serve app.psgi\n";
-        return 2;
-    }
+    return _told() if !$reader;
     Parkade::Process::die_with_the_core();
     Parkade::Process::leave_signals_to_the_core();
     Parkade::Log::begin();
@@ -24,19 +40,27 @@ sub main {
     my $link    = Parkade::Link->new($reader, $writer, $session);
     my $info    = $link->greet or return 0;
     Parkade::Link::Loop::expect();
-    my $application = eval { Parkade::Loader::load($arguments[0], dev => !!$info->{dev}) };
+    my $application = eval { $load->($info) };
     if (!$application) {
         $link->write($session->failed("$@") . $session->goodbye('stopping', ''));
         return 1;
     }
     return 0 if !$link->is_wanted;
     my ($how, $why) = $link->serve($application);
-    return 0 if $how eq 'stopping' || $how eq 'gone';
+    $is_told = $how eq 'stopping';
+    return 0 if $is_told || $how eq 'gone';
     print STDERR "parkade worker: $how: $why\n";
     return 1;
 }
 
-sub run { Parkade::Process::leave(main(@_)) }
+# Destructors and END blocks are the shut-down hooks of Perl, unless the core has gone.
+sub run { end(main(@_)) }
+
+sub end {
+    my ($status) = @_;
+    Parkade::Process::leave($status) if $status || !$is_told;
+    exit 0;
+}
 
 1;
 
@@ -59,8 +83,20 @@ Parkade starts it with the link as its standard input and output.
 Serves until the core says stop. Returns the exit status: 0 at an orderly end, 1 when the application cannot be loaded or the
 core broke the protocol, 2 when a person started it.
 
+=head2 work($load)
+
+The same with an application that C<< $load->($info) >> returns; C<$info> is the information in the core's C<HELLO>.
+
 =head2 run(@arguments)
 
-The same, and ends the process.
+What C<main> does, and ends the process.
+
+=head2 end($status)
+
+Ends the process: with its C<END> blocks and destructors, if the core has said stop.
+
+=head2 settings($info)
+
+The settings of the application, from the core's C<HELLO>.
 
 =cut

@@ -1,0 +1,145 @@
+"""`plackup -s Parkade`: Parkade takes the place of plackup, with the options that people already have."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Serve
+from .harness import perl
+from .harness.ports import free_port
+from .harness.server import PARKADE, Server, clean_environment
+from .harness.until import until
+
+PLACKUP = shutil.which("plackup") or ""
+
+pytestmark = pytest.mark.skipif(not PLACKUP, reason="plackup is not installed")
+
+NOTHING_ELSE = {"bind": None, "workers": None, "job_workers": None, "grace": None}
+"""None of the settings that the harness gives a server otherwise."""
+
+APP = """
+my $version = 'one';
+sub {
+    my ($env) = @_;
+    return [200, ['Content-Type', 'text/plain'], ["$version $ENV{PLACK_ENV} $env->{PATH_INFO} $$"]];
+};
+"""
+
+Plackup = Callable[..., Server]
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    file = tmp_path / "app.psgi"
+    file.write_text(APP)
+    return file
+
+
+@pytest.fixture
+def plackup(serve: Serve, tmp_path: Path) -> Plackup:
+    """Starts it in the application's folder, at a port of its own, and waits until Parkade is ready."""
+
+    def start(*words: str, at: tuple[str, ...] | None = None, **settings: object) -> Server:
+        port = free_port()
+        listening = ("--host", "127.0.0.1", "--port", str(port)) if at is None else at
+        usual = ("-I", str(perl.MODULES), "-s", "Parkade", "--parkade", str(PARKADE), "--grace", "2s")
+        return serve(program=(PLACKUP, *usual, *listening, *words), folder=tmp_path, **(NOTHING_ELSE | settings))
+
+    return start
+
+
+def test_it_serves_app_psgi_and_becomes_the_server(plackup: Plackup, app: Path) -> None:
+    server = plackup("-E", "deployment", "--workers", "2", "--max-requests", "1000")
+    assert server.get("/path").text.startswith("one deployment /path ")
+    server.ready(2)
+    assert len(server.worker_pids()) == 2
+    assert os.readlink(f"/proc/{server.pid}/exe") == os.path.realpath(PARKADE), "the same process"
+
+
+def test_it_listens_where_it_is_told(plackup: Plackup, app: Path, short_folder: Path) -> None:
+    port, other = free_port(), free_port()
+    server = plackup("--listen", f"127.0.0.1:{port}", "--listen", f":{other}", "-a", str(app), at=())
+    assert [address[1] for address in server.addresses] == [port, other]
+    server.stop()
+    socket = short_folder / "web.sock"
+    plackup("--socket", str(socket), "--listen", f"127.0.0.1:{port}", "--listen", str(socket), str(app), at=())
+    assert socket.is_socket()
+
+
+def test_middleware_of_development_and_code_on_the_command_line(plackup: Plackup, app: Path) -> None:
+    server = plackup(
+        "-M", "Plack::Builder", "-e", 'enable "ContentLength"; mount "/under" => sub { die "in the middle" }'
+    )
+    page = server.get("/under/x", "Accept: text/html")
+    assert (page.status, "in the middle" in page.text) == (500, True), "the page of Plack::Middleware::StackTrace"
+    server.until_logged(r'"GET /under/x HTTP/1\.1" 500')
+
+
+def test_a_path_and_a_log_of_plack(plackup: Plackup, app: Path, tmp_path: Path) -> None:
+    server = plackup("--path", "/shop", "--access-log", str(tmp_path / "access"), "-E", "deployment")
+    assert server.get("/shop/lots").text.startswith("one deployment /lots ")
+    assert server.get("/lots").status == 404
+    until("the log is written", lambda: '"GET /shop/lots HTTP/1.1" 200' in (tmp_path / "access").read_text())
+
+
+@pytest.mark.parametrize("how", [["-r"], ["-R", "more"]], ids=["-r", "-R"])
+def test_it_reloads_when_a_file_changes(plackup: Plackup, app: Path, tmp_path: Path, how: list[str]) -> None:
+    (tmp_path / "more").mkdir()
+    server = plackup(*how)
+    assert server.get("/").text.startswith("one development / ")
+    app.write_text(APP.replace("one", "two"))
+    server.until(lambda _: server.get("/").text.startswith("two"))
+    before = server.status()["code"]["generation"]
+    (tmp_path / "more" / "text.pm").write_text("1;\n")
+    server.until(lambda status: status["code"]["generation"] > before)
+
+
+def test_sighup_loads_the_code_anew(plackup: Plackup, app: Path) -> None:
+    server = plackup("-E", "deployment", "--workers", "1")
+    app.write_text(APP.replace("one", "two"))
+    assert server.reload()["code"]["last_reload"] == "done"
+    assert server.get("/").text.startswith("two ")
+    app.write_text("use strict; $nothing;")
+    assert server.reload()["code"]["last_reload"] == "aborted"
+    server.until_logged(r'Global symbol "\$nothing" requires explicit package name')
+
+
+def test_what_others_tune_is_left_out_and_its_process_id_is_written(
+    plackup: Plackup, app: Path, tmp_path: Path
+) -> None:
+    server = plackup(
+        "--pid", str(tmp_path / "pid"), "--backlog", "1024", "--keepalive-timeout", "5", "--max-workers", "1"
+    )
+    assert int((tmp_path / "pid").read_text()) == server.pid
+    server.until_logged("Parkade has no use for --backlog")
+
+
+@pytest.mark.parametrize("option", [["-D"], ["--user", "nobody"], ["--group", "nogroup"]])
+def test_what_would_be_missed_is_refused(app: Path, option: list[str]) -> None:
+    words = [PLACKUP, "-I", str(perl.MODULES), "-s", "Parkade", "--parkade", str(PARKADE), *option, str(app)]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False, env=clean_environment())
+    assert ended.returncode != 0
+    assert re.search(r"Parkade has no --(daemonize|user|group): .*(service manager|started)", ended.stderr), (
+        ended.stderr
+    )
+
+
+def test_a_program_with_a_runner_of_its_own(serve: Serve, tmp_path: Path) -> None:
+    script = tmp_path / "shop"
+    script.write_text(
+        "use strict; use Plack::Runner; use FindBin;\n"
+        f"use lib '{perl.MODULES}';\n"
+        "my $runner = Plack::Runner->new(server => 'Parkade', env => 'deployment');\n"
+        "$runner->parse_options(@ARGV);\n"
+        '$runner->run(sub { [200, [], ["of its own, in $FindBin::Bin"]] });\n'
+    )
+    words = ("perl", str(script), "-s", "Parkade", "--parkade", str(PARKADE), "-p", str(free_port()), "-o", "127.0.0.1")
+    server = serve(program=words, folder=tmp_path, **NOTHING_ELSE)
+    assert server.get("/").text == f"of its own, in {tmp_path}"

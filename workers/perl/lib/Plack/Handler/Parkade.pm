@@ -1,0 +1,247 @@
+package Plack::Handler::Parkade;
+
+use strict;
+use warnings;
+
+use Cwd            ();
+use File::Basename ();
+use JSON::PP       ();
+
+# What a worker is told by the program that became its core: JSON. No name that begins with PARKADE_, which would be a
+# setting.
+use constant PROGRAM => 'PLACK_PARKADE';
+
+# What other servers call it, and what Parkade does.
+my %FLAGS = (
+    workers            => 'workers',
+    max_workers        => 'workers',
+    max_requests       => 'max-requests',
+    max_reqs_per_child => 'max-requests',
+);
+
+# What other servers tune and Parkade has no need of, or does by itself.
+my %LEFT_OUT = map { ($_ => 1) } qw(
+    backlog err_respawn_interval header_read_timeout keepalive keepalive_timeout main_process_delay max_keepalive_reqs
+    min_reqs_per_child preload_app proctitle read_timeout server_ready server_software spawn_interval timeout
+);
+
+# Leaving these out would be a surprise.
+my %REFUSED = (
+    daemonize   => 'it stays in the foreground: have it started by a service manager, for instance systemd',
+    user        => 'it does not change its user: have it started as that user',
+    group       => 'it does not change its group: have it started with that group',
+    listen_sock => 'it opens its sockets itself, or takes those of systemd',
+);
+
+my $is_worker;
+my $loaded;
+
+sub new {
+    my ($class, %options) = @_;
+    my $self = bless { options => \%options }, $class;
+    # With --reload, Plack would watch the files and start another server after each change.
+    $self->run if !$is_worker && _is_reloading(@main::ARGV);
+    return $self;
+}
+
+sub run {
+    my ($self, $application) = @_;
+    return $loaded = $application if $is_worker;
+    my @command = $self->command($0, @main::ARGV);
+    my ($name) = @command;
+    exec { $name } @command or die "cannot run $name: $!; name the program with --parkade FILE\n";
+}
+
+# The command line of the server, whose workers run the program that has called: the same that is now in this process.
+sub command {
+    my ($self, $program, @arguments) = @_;
+    my %options = %{ $self->{options} };
+    my $script  = Cwd::abs_path($program);
+    die "Parkade runs the program that has called it once for each worker, and $program is no file\n"
+      if !defined $script || !-f $script;
+    my ($parkade, $pid) = delete @options{qw(parkade pid)};
+    my @listening = _addresses(\%options);
+    my @flags;
+    for my $name (sort keys %options) {
+        my $value = $options{$name};
+        die "Parkade has no --$name: $REFUSED{$name}\n" if $REFUSED{$name} && $value;
+        next if $REFUSED{$name};
+        if ($LEFT_OUT{$name}) {
+            print STDERR "Parkade has no use for --$name\n" if !ref $value;
+            next;
+        }
+        (my $flag = $FLAGS{$name} // $name) =~ tr/_/-/;
+        push @flags, "--$flag", $value if defined $value;
+    }
+    _write_pid($pid) if defined $pid;
+    _tell_workers($script, @arguments);
+    my $is_dev = _is_reloading(@arguments);
+    my @watched = $is_dev ? map { ('--watch', $_) } _watched(@arguments) : ();
+    my $worker  = join ' ', $^X, '-MPlack::Handler::Parkade', '-e', 'Plack::Handler::Parkade::work';
+    return ($parkade // 'parkade', $is_dev ? 'dev' : 'serve', _target($script, @arguments), '--worker', $worker, @listening,
+        @watched, @flags);
+}
+
+sub _addresses {
+    my ($options) = @_;
+    my ($host, $port, $listen, $socket) = delete @$options{qw(host port listen socket)};
+    my @listen = ref $listen ? @$listen : defined $listen ? $listen : ();
+    @listen = defined $socket ? $socket : ($host // '') . ':' . ($port || 5000) if !@listen;
+    return map { ('--bind', m{:[0-9]+\z} ? $_ : "unix:$_") } @listen;
+}
+
+sub _write_pid {
+    my ($file) = @_;
+    open my $handle, '>', $file or die "cannot write $file: $!\n";
+    print {$handle} "$$\n";
+    close $handle or die "cannot write $file: $!\n";
+    return;
+}
+
+sub _tell_workers {
+    my ($script, @arguments) = @_;
+    my $modules = Cwd::abs_path(File::Basename::dirname(__FILE__) . '/../..');
+    my %told = (
+        script    => $script,
+        arguments => [_without_reloading(@arguments)],
+        modules   => [grep { !ref } @INC],
+        perl5lib  => $ENV{PERL5LIB},
+    );
+    $ENV{ +PROGRAM } = JSON::PP->new->latin1->encode(\%told);
+    $ENV{PERL5LIB} = join ':', $modules, $ENV{PERL5LIB} // ();
+    return;
+}
+
+# What people see of it, and where `parkade dev` looks for changes.
+sub _target {
+    my ($script, @arguments) = @_;
+    return $script if $script !~ m{/plackup\z};
+    require Plack::Runner;
+    my $runner = Plack::Runner->new;
+    $runner->parse_options(@arguments);
+    return $runner->{app} // $runner->{argv}[0] // 'app.psgi';
+}
+
+sub _is_reloading { return grep { /\A(?:-r|--reload|-R|--Reload)(?:=|\z)/ } @_ }
+
+sub _watched {
+    my (@arguments) = @_;
+    my ($told) = _reloading(@arguments);
+    return map { Cwd::abs_path($_) // $_ } map { split /,/ } @$told;
+}
+
+sub _without_reloading {
+    my (@arguments) = @_;
+    my (undef, $others) = _reloading(@arguments);
+    return @$others;
+}
+
+# The folders after -R, and the other arguments.
+sub _reloading {
+    my (@arguments) = @_;
+    my (@watched, @others);
+    while (defined(my $argument = shift @arguments)) {
+        if    ($argument =~ /\A(?:-r|--reload)\z/)         { next }
+        elsif ($argument =~ /\A(?:-R|--Reload)=(.*)\z/s)   { push @watched, $1 }
+        elsif ($argument =~ /\A(?:-R|--Reload)\z/)         { push @watched, shift(@arguments) // () }
+        elsif ($argument =~ /\A(?:-L|--loader)=/)          { next }
+        elsif ($argument =~ /\A(?:-L|--loader)\z/)         { shift @arguments }
+        else                                               { push @others, $argument }
+    }
+    return (\@watched, \@others);
+}
+
+# A worker: runs the program again, up to the point where it hands its application to a server.
+sub work {
+    my $told = JSON::PP->new->latin1->decode(delete $ENV{ +PROGRAM } // '{}');
+    if (defined $told->{perl5lib}) { $ENV{PERL5LIB} = $told->{perl5lib} }
+    else                           { delete $ENV{PERL5LIB} }
+    @INC = @{ $told->{modules} || [@INC] };
+    $is_worker = 1;
+    require Parkade::Worker;
+    return Parkade::Worker::end(Parkade::Worker::work(sub { _load($told, @_) }));
+}
+
+sub _load {
+    my ($told, $info) = @_;
+    my $script = $told->{script} // die "this program is started by plackup -s Parkade\n";
+    {
+        local @ARGV = @{ $told->{arguments} };
+        Parkade::Loader::run_file($script);
+    }
+    die "$script has handed no application to Parkade\n" if !$loaded;
+    return Parkade::PSGI->new($loaded, Parkade::Worker::settings($info));
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Plack::Handler::Parkade - plackup -s Parkade
+
+=head1 SYNOPSIS
+
+    plackup -s Parkade -E deployment --listen :8080 --workers 4 --max-requests 1000 app.psgi
+
+=head1 DESCRIPTION
+
+The program C<parkade> takes the place of C<plackup>, with the same process id. Each of its workers runs C<plackup> again with
+the same options, up to the point where the application is there: C<-e>, C<-I>, C<-M>, C<--path>, C<--access-log> and the
+middleware of C<-E development> work as with any other server, and SIGHUP loads all of it anew. Programs that have a
+C<Plack::Runner> of their own are run again likewise.
+
+C<parkade> is looked for in C<PATH>.
+
+=head1 OPTIONS
+
+=over
+
+=item --host, --port, --listen, --socket
+
+Where it listens; C<:5000> if nothing is said.
+
+=item --workers, --max-workers
+
+The number of workers. Without it, one for each core.
+
+=item --max-requests, --max-reqs-per-child
+
+A worker is replaced after so many requests.
+
+=item -r, --reload, -R FOLDERS
+
+C<parkade dev>: it loads the application anew when a file changes.
+
+=item --pid FILE
+
+Its process id is written there.
+
+=item --parkade FILE
+
+The program, if it is not in C<PATH>.
+
+=back
+
+Every other option is one of Parkade's own settings: C<--deadline 10s> and C<--grace 5s>, for instance. What other servers tune
+and Parkade does not have is left out, with a line that says so (C<--backlog>, C<--keepalive-timeout>, C<--read-timeout> and the
+like); C<--daemonize>, C<--user> and C<--group> are refused.
+
+=head1 METHODS
+
+=head2 new(%options), run($application)
+
+What Plack calls. C<run> does not return.
+
+=head2 command($program, @arguments)
+
+The command line of the server.
+
+=head2 work
+
+A worker.
+
+=cut
