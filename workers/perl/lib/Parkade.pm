@@ -47,7 +47,12 @@ sub after {
     return Parkade::Wait->new(timer => $seconds + 0)->answer_with($answer);
 }
 
-sub channel { my ($name) = @_; return Parkade::Channel->new($name) }
+sub channel {
+    my ($name, %options) = @_;
+    Parkade::App::add_channel($name, %options) if %options;
+    return Parkade::Channel->new($name);
+}
+
 sub query   { return Parkade::Query->new(@_) }
 
 sub job { Parkade::App::add_job(@_); return }
@@ -118,7 +123,11 @@ C<park(...)>.
 A route. A segment of the path may be a parameter: C<{name}>, C<{name:int}>, C<{name:float}>, C<{name:uuid}>, and at the end
 C<{name:path}>. The code gets the parameters in their order. Options: C<deadline> (seconds), C<name>.
 
-It returns text (as C<text/plain>), C<html(...)>, a hash or an array (as JSON), C<undef> (204), a response of PSGI, or a wait.
+It returns text (as C<text/plain>), C<html(...)>, a hash or an array (as JSON), C<undef> (204), a response of PSGI, a wait, or
+a code reference: a body in pieces, which it returns one by one, and then C<undef>.
+
+Instead of code, a route may have what is the same for everybody: text, C<html(...)>, or a wait. The core answers then, and no
+worker takes part.
 
 =head2 param($name), request
 
@@ -135,6 +144,9 @@ A wait for a timer, see L<Parkade::Wait>.
 =head2 channel($name)
 
 A L<Parkade::Channel>: C<next>, C<stream>, C<history>, C<publish>.
+
+With options, while the application loads: how much of these channels is kept. C<channel('news/*', count =E<gt> 100)>; the name
+may end in C<*>. Options: C<count>, C<bytes>, C<age> (seconds).
 
 =head2 query($sql, @bind)
 

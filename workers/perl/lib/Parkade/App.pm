@@ -3,32 +3,62 @@ package Parkade::App;
 use strict;
 use warnings;
 
-use Carp            ();
-use Parkade::Checks ();
+use Carp              ();
+use Parkade::Checks   ();
+use Parkade::Coroutine ();
+use Parkade::Response ();
+use Scalar::Util      qw(blessed);
+
+# Bytes of an answer that the core keeps. Then: the application does not load.
+use constant CONSTANT_MAX => 65_536;
 
 # What the application in this process declares. There is one: a worker runs one application.
-my (@routes, @code, %jobs, @jobs);
+my (@routes, @code, %jobs, @jobs, @channels);
 
-my %ROUTE_OPTIONS = map { ($_ => 1) } qw(deadline name);
-my %JOB_OPTIONS   = map { ($_ => 1) } qw(queue retries deadline priority);
+my %ROUTE_OPTIONS   = map { ($_ => 1) } qw(deadline name);
+my %JOB_OPTIONS     = map { ($_ => 1) } qw(queue retries deadline priority);
+my %CHANNEL_OPTIONS = map { ($_ => 1) } qw(count bytes age);
 
 sub add_route {
     my ($methods, $path, $code, %options) = @_;
     Carp::croak("a path begins with a slash: $path") if $path !~ m{\A/};
-    Carp::croak('a route has a code reference, or a wait that is the same for everybody')
-      if ref $code ne 'CODE' && !(ref $code && $code->isa('Parkade::Wait'));
+    Carp::croak('a route has a code reference, or what is the same for everybody') if !defined $code;
     _check(\%options, \%ROUTE_OPTIONS);
     my (undef, $file, $line) = caller 1;
     my @names = $path =~ /\{(\w+)(?::\w+)?\}/g;
     push @routes, {
         methods => $methods,
         path    => "$path",
-        kind    => 'sync',
+        _kind($code, $options{deadline}),
         source  => "$file:$line",
-        (defined $options{deadline} ? (deadline => $options{deadline} + 0) : ()),
-        (defined $options{name}     ? (name     => "$options{name}")       : ()),
+        (defined $options{name} ? (name => "$options{name}") : ()),
     };
     push @code, [ref $code eq 'CODE' ? $code : sub { $code }, \@names];
+    return;
+}
+
+# What the core answers itself, and what a worker is needed for.
+sub _kind {
+    my ($code, $deadline) = @_;
+    if (ref $code eq 'CODE') {
+        return (kind => _of($code), defined $deadline ? (deadline => $deadline + 0) : ());
+    }
+    if (blessed $code && $code->isa('Parkade::Wait')) {
+        my ($wait, $then) = $code->parts(\&Parkade::Response::encoded);
+        return (kind => 'wait', wait => $wait, then => $then);
+    }
+    my $answer = Parkade::Response::encoded($code);
+    Carp::croak('what is the same for everybody has at most 65,536 bytes') if length ${ $answer->[2] } > CONSTANT_MAX;
+    return (kind => 'constant', answer => $answer);
+}
+
+sub _of { my ($code) = @_; return Parkade::Coroutine::is_async($code) ? 'async' : 'sync' }
+
+sub add_channel {
+    my ($pattern, %options) = @_;
+    Parkade::Checks::channel($pattern);
+    _check(\%options, \%CHANNEL_OPTIONS);
+    push @channels, ["$pattern", { map { ($_ => $options{$_} + 0) } keys %options }];
     return;
 }
 
@@ -41,7 +71,7 @@ sub add_job {
     my (undef, $file, $line) = caller 1;
     my %numbers = map { ($_ => $options{$_} + 0) } grep { $_ ne 'queue' && defined $options{$_} } keys %options;
     push @jobs, {
-        name => "$name", kind => 'sync', %numbers, source => "$file:$line",
+        name => "$name", kind => _of($code), %numbers, source => "$file:$line",
         (defined $options{queue} ? (queue => "$options{queue}") : ()),
     };
     $jobs{$name} = $code;
@@ -56,10 +86,11 @@ sub _check {
 }
 
 sub has_routes { return scalar @routes }
+sub is_async   { my ($number) = @_; return $routes[$number]{kind} eq 'async' }
 sub route      { my ($number) = @_; return @{ $code[$number] } }
 sub job        { my ($name) = @_; return $jobs{$name} }
 
-sub declared { return (routes => [@routes], jobs => [@jobs]) }
+sub declared { return (routes => [@routes], jobs => [@jobs], channels => [@channels]) }
 
 1;
 
@@ -77,8 +108,12 @@ Parkade::App - what the application of this process declares
 
 What L<Parkade>'s C<get>, C<post> and C<job> do.
 
-=head2 has_routes, route($number), job($name), declared
+=head2 add_channel($pattern, %options)
 
-Whether there is a route; the code and the parameters' names of a route; the code of a job; the members of C<READY>.
+What C<channel> with options does.
+
+=head2 has_routes, is_async($number), route($number), job($name), declared
+
+Whether there is a route; whether a route's code is an C<async sub>; the code and the parameters' names of a route; the code of a job; the members of C<READY>.
 
 =cut

@@ -31,7 +31,9 @@ sub respond {
     my ($self, $status, $headers, $body) = @_;
     return if $self->{closed};
     if (length $body > INLINE_MAX) {
-        $self->begin($status, $headers);
+        # Of a body that follows, the core does not know how long it will be.
+        my $is_told = grep { !($_ % 2) && lc $headers->[$_] eq 'content-length' } 0 .. $#$headers;
+        $self->begin($status, $is_told ? $headers : [@$headers, 'content-length', bin(length $body)]);
         $self->write($body);
         return $self->finish;
     }
@@ -133,6 +135,44 @@ sub park {
     return;
 }
 
+# The code of the stream goes on in this worker after the wait; then $resume is called with its outcome.
+sub await {
+    my ($self, $wait, $resume) = @_;
+    my ($link, $stream) = @$self{qw(link stream)};
+    my $session = $link->session;
+    die "a request awaits one wait at a time, before it is answered\n" if $self->{closed} || !$session->may_await($stream);
+    $self->{resume} = $resume;
+    $link->keep($self);
+    $link->write($session->park_awaiting($stream, payload($wait, ['await'])));
+    return;
+}
+
+# The code no longer wants what it awaits. The stream is held again when the core says so.
+sub unpark {
+    my ($self) = @_;
+    my ($link, $stream) = @$self{qw(link stream)};
+    return if $self->{closed} || !delete $self->{resume} || !$link->session->awaiting($stream);
+    my $frame = $link->session->unpark($stream);
+    $link->write($frame) if length $frame;
+    return;
+}
+
+# Calls the code as soon as the stream may be answered.
+sub when_held {
+    my ($self, $code) = @_;
+    return $code->() if !$self->{link}->session->awaiting($self->{stream});
+    push @{ $self->{when_held} }, $code;
+    return;
+}
+
+sub resume {
+    my ($self, $outcome) = @_;
+    my $resume = delete $self->{resume};
+    $resume->($outcome) if $resume;
+    $_->() for @{ delete $self->{when_held} || [] };
+    return;
+}
+
 sub end {
     my ($self, $kind, $payload) = @_;
     return if $self->{closed};
@@ -143,7 +183,10 @@ sub end {
 sub cancel {
     my ($self, $reason) = @_;
     return if $self->{closed};
-    $self->_close($self->{link}->session->error($self->{stream}, 'cancelled', ''));
+    my $link = $self->{link};
+    # What is parked is closed already.
+    $self->_close($link->session->held($self->{stream}) ? $link->session->error($self->{stream}, 'cancelled', '') : '');
+    delete @$self{qw(resume when_held)};
     for my $told (@{ delete $self->{on_cancel} || [] }) {
         eval { $told->($reason); 1 } or Parkade::Log::failed('in a callback of parkade.on_cancel', $@);
     }
@@ -174,7 +217,7 @@ sub _close {
     my ($self, $frame) = @_;
     $self->{closed} = 1;
     my $link = $self->{link};
-    $link->write($frame);
+    $link->write($frame) if length $frame;
     $link->taken_up($self) if $self->{is_aside};
     delete $link->{exchanges}{ $self->{stream} };
     $self->_end_source if $self->{source} || $self->{at_end};
@@ -247,6 +290,11 @@ What the link tells: the client has taken what was held back, or the answer is n
 =head2 fail($text), park($wait, $then), end($kind, $payload)
 
 Closes it in another way.
+
+=head2 await($wait, $resume), unpark, resume($outcome), when_held($code)
+
+Parks the stream, whose code goes on in this worker: C<$resume> is called with the outcome of the wait. C<unpark> gives the wait
+up. C<when_held> calls the code at once, or, if the stream is parked, when it is held again.
 
 =head2 on_cancel($code), on_close($code)
 

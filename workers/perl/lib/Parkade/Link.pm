@@ -21,6 +21,8 @@ use constant {
     # Answers that are put aside; each is granted another credit. Then: the next ones count against the first credit, so
     # that the core keeps what it cannot give in its own queue.
     ASIDE_MAX => CREDIT_MAX - 64,
+    # With coroutines: requests whose code has begun and that await something of the application's own.
+    COROUTINES_CREDIT => 4_096,
 };
 
 my $current;    # that of this process
@@ -124,7 +126,9 @@ sub serve {
     my $session = $self->{session};
     $self->{application} = $application;
     Parkade::Log::of_stream(sub { $self->{running} });
-    $self->write($session->ready(CREDIT, $application->ready));
+    my $ready = $application->ready;
+    $self->{credit} = $ready->{concurrent} ? COROUTINES_CREDIT : CREDIT;
+    $self->write($session->ready($self->{credit}, $ready));
     until ($self->_may_leave) {
         my $events = $self->_next or return ('gone', '');
         for my $event (@$events) {
@@ -156,7 +160,7 @@ sub _may_leave {
 
 sub leave_soon {
     my ($self) = @_;
-    $self->write($self->{session}->credit(-CREDIT)) if !$self->{leaving}++;
+    $self->write($self->{session}->credit(-$self->{credit})) if !$self->{leaving}++;
     Parkade::Link::Loop::interrupt();
     return;
 }
@@ -183,6 +187,12 @@ sub _take {
         my $exchange = $self->{exchanges}{$stream};
         $self->_as($stream, sub { $exchange->cancel($rest[0]) }) if $exchange;
     }
+    elsif ($name eq 'resumed') {
+        for my $number (@$stream) {
+            my $exchange = $self->{exchanges}{$number} or next;
+            $self->_as($number, sub { $self->{application}->resumed($exchange, $rest[0]) });
+        }
+    }
     return;    # DRAIN changes nothing: GOODBYE comes when no work is left
 }
 
@@ -193,11 +203,16 @@ sub _run {
     return $exchange->cancel('before it began') if $session->{cancelled}{$stream};
     $self->{running} = $stream;
     my $application = $self->{application};
+    if ($session->{concurrent}) {
+        $self->{exchange} = $exchange;
+        $self->write($session->began($stream)) if $application->begins($name, @rest);
+    }
     if (!eval { $application->$name($exchange, @rest); 1 }) {
         my $error = $@;
         $application->failed($exchange, $error);
     }
     $self->{running} = 0;
+    delete $self->{exchange};
     $exchange->put_aside if !$exchange->{closed};
     return;
 }
@@ -210,10 +225,28 @@ sub _as {
     return;
 }
 
+# That of the code which is running.
+sub exchange {
+    my ($self) = @_;
+    return $self->{exchange} // $self->{exchanges}{ $self->{running} };
+}
+
+# Until it is closed: nobody else may keep it.
+sub keep {
+    my ($self, $exchange) = @_;
+    return $self->{exchanges}{ $exchange->{stream} } = $exchange;
+}
+
 # A stream that is held while others are answered: the core is told that it may give one more (PROTOCOL.md, Credit).
 sub put_aside {
     my ($self, $exchange) = @_;
     my $stream = $exchange->{stream};
+    # Coroutines have a credit each from the beginning.
+    if ($self->{session}->{concurrent}) {
+        $self->keep($exchange);
+        weaken $self->{exchanges}{$stream} if !$exchange->{source} && !$exchange->{is_ending} && !$exchange->{is_pending};
+        return 0;
+    }
     $self->{exchanges}{$stream} = $exchange;
     # The answer's own source, or whoever will answer, keeps it: an answer that everybody has forgotten has to fail.
     weaken $self->{exchanges}{$stream} if !$exchange->{source} && !$exchange->{is_ending};
@@ -287,6 +320,10 @@ Once an event loop is loaded (L<Parkade::Link::Loop>), its timers and sockets go
 =head1 METHODS
 
 =head2 new($reader, $writer, $session)
+
+=head2 exchange, keep($exchange)
+
+The exchange of the code that is running; keeps one until it is closed.
 
 =head2 session, running
 

@@ -5,6 +5,7 @@ use warnings;
 
 use JSON::PP             ();
 use Parkade::App         ();
+use Parkade::Coroutine   ();
 use Parkade::Log         ();
 use Parkade::Message     ();
 use Parkade::MessagePack qw(bin decode encode);
@@ -24,7 +25,16 @@ sub new {
     return bless { is_dev => $settings{dev} }, $class;
 }
 
-sub ready { return { interface => 'native', Parkade::App::declared() } }
+sub ready {
+    my $is_concurrent = Parkade::Coroutine::is_loaded();
+    return { interface => 'native', Parkade::App::declared(), $is_concurrent ? (concurrent => \1) : () };
+}
+
+# Whether the core has to be told that the code begins: it takes the coroutines of requests for begun at once.
+sub begins {
+    my ($self, $name, $told) = @_;
+    return $name ne 'opened' || !Parkade::App::is_async($told->[0]);
+}
 
 sub opened {
     my ($self, $exchange, $told) = @_;
@@ -38,7 +48,35 @@ sub opened {
     @named{@$names} = @$parameters;
     local $request = Parkade::Request->new(head => $head, input => $input, size => $size, parameters => \%named);
     $exchange->{name} = 'a request';
-    answer($exchange, scalar $code->(@$parameters));
+    $exchange->{request} = $request;
+    $self->_answer_with($exchange, scalar $code->(@$parameters));
+    return;
+}
+
+# What code has returned: at once, or, if it is a coroutine, in the end.
+sub _answer_with {
+    my ($self, $exchange, $value) = @_;
+    my $settle = $exchange->{is_job} ? \&_result : \&answer;
+    return $settle->($exchange, $value) if !Parkade::Coroutine::is_pending($value);
+    $exchange->{is_pending} = 1;
+    $exchange->on_cancel(sub { $value->cancel });
+    $value->on_ready(sub {
+        my ($future) = @_;
+        return if $future->is_cancelled;
+        $exchange->when_held(sub {
+            my $went_well = eval { $settle->($exchange, scalar $future->get); 1 };
+            $self->failed($exchange, $@) if !$went_well;
+        });
+    });
+    return;
+}
+
+# What a coroutine awaited is there.
+sub resumed {
+    my ($self, $exchange, $outcome) = @_;
+    local $request = $exchange->{request};
+    local $in_job  = $exchange->{is_job};
+    $exchange->resume($outcome);
     return;
 }
 
@@ -49,7 +87,13 @@ sub answer {
         $exchange->park($value->parts(\&Parkade::Response::encoded, $headers));
         return;
     }
-    my ($status, $told, $body) = @{ Parkade::Response::encoded($value) };
+    my $response = Parkade::Response::of($value);
+    if (my $pieces = $response->pieces) {
+        $exchange->begin(@{ Parkade::Response::head($response) });
+        $exchange->pull(sub { my $piece = $pieces->(); defined $piece ? Parkade::Response::piece($piece) : undef }, undef);
+        return;
+    }
+    my ($status, $told, $body) = @{ Parkade::Response::encoded($response) };
     $exchange->respond($status, $told, $$body);
     return;
 }
@@ -63,14 +107,12 @@ sub called {
     return given_up($exchange, $outcome) if $outcome->[0] eq 'failed' || $outcome->[0] eq 'refused';
     no strict 'refs';
     die "there is no sub $function: has the application changed?\n" if !defined &$function;
-    my $value = $function->(_shown($outcome), @$arguments);
-    if   ($is_job) { _result($exchange, $value) }
-    else           { answer($exchange, $value) }
+    $self->_answer_with($exchange, scalar $function->(shown($outcome), @$arguments));
     return;
 }
 
 # What a function gets: nothing after a timer, undef after a timeout.
-sub _shown {
+sub shown {
     my ($outcome) = @_;
     my ($name, @rest) = @$outcome;
     return () if $name eq 'elapsed';
@@ -111,7 +153,7 @@ sub given {
     my $code = Parkade::App::job($name);
     return $exchange->end(F_ERROR, payload('unknown', "there is no job $name")) if !$code;
     my ($version, $positional, $named) = @{ decode($arguments) };
-    _result($exchange, scalar $code->(@$positional, %{ $named || {} }));
+    $self->_answer_with($exchange, scalar $code->(@$positional, %{ $named || {} }));
     return;
 }
 
@@ -171,9 +213,13 @@ Parkade::Native - an application of Parkade's own interface, as a link runs it
 
 =head1 METHODS
 
-=head2 new(dev => $boolean), ready, opened($exchange, $request), called($exchange, $function, $state, $outcome), given($exchange, $run), failed($exchange, $error)
+=head2 new(dev => $boolean), ready, begins($event, @told), opened($exchange, $request), called($exchange, $function, $state, $outcome), given($exchange, $run), resumed($exchange, $outcome), failed($exchange, $error)
 
 What L<Parkade::Link> calls.
+
+=head2 shown($outcome)
+
+What a function gets: nothing after a timer, C<undef> after a timeout.
 
 =head2 answer($exchange, $value, \@headers), given_up($exchange, $outcome)
 

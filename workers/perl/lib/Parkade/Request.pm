@@ -31,6 +31,10 @@ sub header {
     return $self->env->{ $key =~ /\ACONTENT_(?:TYPE|LENGTH)\z/ ? $key : "HTTP_$key" };
 }
 
+sub query_string { return $_[0]->env->{QUERY_STRING} }
+sub client       { return $_[0]->env->{REMOTE_ADDR} }
+sub scheme       { return $_[0]->env->{'psgi.url_scheme'} }
+
 sub body {
     my ($self) = @_;
     my $input = $self->{input};
@@ -117,9 +121,9 @@ the last.
 
 All fields of that name.
 
-=head2 method, path, id, header($name), env
+=head2 method, path, query_string, client, scheme, id, header($name), env
 
-What the head says; C<env> is the part of a PSGI environment.
+What the head says; C<client> is its address, and C<env> the part of a PSGI environment.
 
 =head2 body, json
 

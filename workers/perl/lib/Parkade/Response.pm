@@ -5,6 +5,7 @@ use warnings;
 
 use JSON::PP             ();
 use Parkade::MessagePack qw(bin);
+use Scalar::Util         qw(blessed);
 
 my $json = JSON::PP->new->utf8->canonical->allow_nonref->allow_blessed->convert_blessed;
 
@@ -40,20 +41,41 @@ sub of {
     if ($kind eq 'ARRAY' && @$value == 3 && !ref $value->[0] && ref $value->[1] eq 'ARRAY' && ref $value->[2] eq 'ARRAY') {
         return Parkade::Response->new($value->[0], $value->[1], join '', @{ $value->[2] });
     }
+    if ($kind eq 'CODE') {
+        return Parkade::Response->new(200, ['content-type', 'text/plain; charset=utf-8'], $value);
+    }
+    die "a handler has returned an object of $kind, which is not an answer\n" if blessed $value && !$value->can('TO_JSON');
     return Parkade::Response->new(200, ['content-type', 'application/json'], $json->encode($value));
 }
+
+# The code that returns the pieces of a body; nothing for a body that is there.
+sub pieces { my ($self) = @_; return ref $self->{body} eq 'CODE' ? $self->{body} : undef }
 
 # Status, headers and body as the protocol has them.
 sub encoded {
     my ($value) = @_;
     my $response = of($value);
-    my ($status, $headers, $body) = @$response{qw(status headers body)};
+    die "a body in pieces is for handlers and functions only\n" if $response->pieces;
+    return [@{ head($response) }, bin(_utf8($response->{body}))];
+}
+
+# Status and headers.
+sub head {
+    my ($response) = @_;
+    my ($status, $headers) = @$response{qw(status headers)};
     die "a status is 200 to 599, not $status\n" if $status !~ /\A[2-5][0-9]{2}\z/;
     my @told;
     for (my $at = 0; $at < @$headers; $at += 2) {
         push @told, "$headers->[$at]", bin(_utf8($headers->[$at + 1]));
     }
-    return [$status + 0, \@told, bin(_utf8($body))];
+    return [$status + 0, \@told];
+}
+
+# A piece of a body as bytes.
+sub piece {
+    my ($text) = @_;
+    die "a piece of a body is text or bytes\n" if ref $text;
+    return _utf8($text);
 }
 
 sub _utf8 {
@@ -85,9 +107,12 @@ Parkade::Response - an answer of a handler
 
 Change it, and return it.
 
-=head2 of($value), encoded($value)
+The body may be a code reference, which returns the pieces of the body one by one, and then C<undef>.
+
+=head2 of($value), encoded($value), head($response), pieces, piece($text)
 
 What a handler has returned as a response, and as the protocol has it. C<undef> is 204; text is C<text/plain>; a hash, an
-array or a number in one is JSON; an array of status, headers and an array of texts is a response of PSGI.
+array or a number in one is JSON; an array of status, headers and an array of texts is a response of PSGI; a code reference is
+a body in pieces.
 
 =cut

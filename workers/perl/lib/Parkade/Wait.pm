@@ -12,6 +12,22 @@ use constant {
     FUNCTION_MAX => 1_024,     # bytes of its name. Then: it dies
 };
 
+# Future cancels what is awaited by calling it.
+use overload '&{}' => sub { my ($self) = @_; return sub { $self->future->cancel } }, bool => sub { 1 }, fallback => 1;
+
+# What Future::AsyncAwait asks of what is awaited.
+for my $method (qw(IS_READY IS_CANCELLED ON_READY ON_CANCEL CHAIN_CANCEL GET CLONE)) {
+    my $name = "AWAIT_$method";
+    no strict 'refs';
+    *$name = sub { my ($self, @rest) = @_; return $self->future->$name(@rest) };
+}
+
+sub future {
+    my ($self) = @_;
+    require Parkade::Coroutine;
+    return $self->{future} //= Parkade::Coroutine::future_of($self);
+}
+
 sub new {
     my ($class, @wait) = @_;
     return bless { wait => \@wait }, $class;
@@ -31,8 +47,15 @@ sub then {
     my $in_job = $Parkade::Native::in_job ? 1 : 0;
     my $state  = eval { encode([$in_job, \@state]) } // Carp::croak("what a function gets after a wait is plain data: $@");
     Carp::croak('what a function gets after a wait has at most 65,536 bytes') if length $state > STATE_MAX;
-    $self->{then} = ['call', name_of($code), bin($state)];
+    my $name = name_of($code);
+    $self->{then} = ['call', $name, bin($state), _is_async($name) ? 'async' : ()];
     return $self;
+}
+
+sub _is_async {
+    my ($name) = @_;
+    no strict 'refs';
+    return $INC{'Future/AsyncAwait.pm'} && Parkade::Coroutine::is_async(\&$name);
 }
 
 sub headers {
@@ -102,6 +125,10 @@ C<@state>, which is plain data of at most 64 KiB. What it returns is the answer,
 =head2 headers($name, $value, ...)
 
 Headers for the answer that the core gives alone.
+
+=head2 future
+
+In a worker, the L<Future> that C<await> awaits: see L<Parkade::Coroutine>.
 
 =head2 new(@wait), answer_with($value), name_of($sub), parts($encode, \@headers)
 

@@ -1,0 +1,106 @@
+package Parkade::Coroutine;
+
+use strict;
+use warnings;
+
+use B            ();
+use Carp         ();
+use Parkade::Link ();
+use Scalar::Util qw(blessed);
+
+# What is wrong with a wait is told of the line that awaits it.
+our @CARP_NOT = qw(Parkade::Wait);
+
+# Whether the application has loaded what makes `await` a word of Perl. It is not loaded from here: most have no need of it.
+sub is_loaded { return exists $INC{'Future/AsyncAwait.pm'} }
+
+# Whether code is an `async sub`, which tells nobody but by the operation at its end.
+sub is_async {
+    my ($code) = @_;
+    return 0 if !is_loaded() || ref $code ne 'CODE';
+    return _has_operation(B::svref_2object($code)->ROOT, 'leaveasync');
+}
+
+sub _has_operation {
+    my ($operation, $name) = @_;
+    return 0 if !$$operation;
+    return 1 if $operation->name eq $name;
+    return 0 if !($operation->flags & B::OPf_KIDS);
+    for (my $inner = $operation->first; $$inner; $inner = $inner->sibling) {
+        return 1 if _has_operation($inner, $name);
+    }
+    return 0;
+}
+
+# Whether code has returned what will be its value later.
+sub is_pending {
+    my ($value) = @_;
+    return blessed $value && is_loaded() && $value->isa('Future');
+}
+
+# The future of a wait that the code which is running awaits: its request or its job is parked, and held again after it.
+sub future_of {
+    my ($wait) = @_;
+    Carp::croak('a stream is for a client; a coroutine has no use for it') if $wait->{wait}[0] eq 'stream';
+    Carp::croak('what is awaited has no function after it') if $wait->{then};
+    my $link     = Parkade::Link->current or Carp::croak('waits are for workers of Parkade');
+    my $exchange = $link->exchange        or Carp::croak('there is no request here, and no job, that could wait');
+    my $future   = Future->new;
+    my ($parts)  = $wait->parts(sub { undef });
+    $exchange->await(
+        $parts,
+        sub {
+            my ($outcome) = @_;
+            my ($name, @rest) = @$outcome;
+            if ($name eq 'failed' || $name eq 'refused') {
+                my $text = $name eq 'refused' ? $rest[0] : $rest[2];
+                return $future->fail("the wait has failed: $text", 'parkade', @rest);
+            }
+            my @value = Parkade::Native::shown($outcome);
+            $future->done(@value ? @value : undef);
+        }
+    );
+    $future->on_cancel(sub { $exchange->unpark });
+    return $future;
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Coroutine - await, with Future::AsyncAwait
+
+=head1 SYNOPSIS
+
+    use Future::AsyncAwait;
+    use Parkade;
+
+    get '/page' => async sub {
+        my $rows = await query('select * from sales');
+        await after(0.5);
+        return html(scalar @$rows);
+    };
+
+=head1 DESCRIPTION
+
+An application that loads L<Future::AsyncAwait> may await any wait but a stream, in requests and in jobs. While it waits, its
+worker runs other requests, and the core holds the request; the lexical variables of the sub stay in the worker. So a worker
+that dies takes what awaits in it along, unlike what waits with C<then>.
+
+A sub awaits one of Parkade's waits at a time. It may also await futures of other modules, with an event loop.
+
+=head1 FUNCTIONS
+
+=head2 is_loaded, is_async($code), is_pending($value)
+
+Whether there is C<await> in this process; whether code is an C<async sub>; whether code has returned a future.
+
+=head2 future_of($wait)
+
+The future of a wait. The request or the job that is running is parked.
+
+=cut
