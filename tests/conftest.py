@@ -11,15 +11,20 @@ from typing import Any
 
 import pytest
 
+from .harness import perl
 from .harness.postgres import Postgres
 from .harness.server import Server
 
 Serve = Callable[..., Server]
+Application = Callable[..., Path]
 
 Kind = dict[str, str]
 
 KINDS: dict[str, Kind] = {"plain": {}, "loop": {"CONCURRENT": "yes"}}
-"""The kinds of worker, as environment variables for the applications in `tests/apps`."""
+"""The kinds of worker in Python, as environment variables for the applications in `tests/apps`."""
+
+LANGUAGES = ("python", "perl")
+"""The languages of workers. The applications in `tests/apps/perl` do what those in `tests/apps` do."""
 
 DESCRIPTORS = 16_384
 """The limit that the tests with thousands of clients need; a higher one is left unchanged."""
@@ -27,10 +32,41 @@ DESCRIPTORS = 16_384
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "promise(number): proves a promise of the design (tests/README.md has the list)")
+    config.addinivalue_line("markers", "also_in_perl: runs against the worker for Perl, too")
+    config.addinivalue_line("markers", "python_only(reason): in a file that is also_in_perl, runs for Python alone")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
     if soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each kind of worker, and each language of the tests that are not about Python."""
+    marks = list(metafunc.definition.iter_markers())
+    taken = [mark.args[0] for mark in marks if mark.name == "parametrize"]
+    in_perl = any(mark.name == "also_in_perl" for mark in marks)
+
+    def is_open(name: str) -> bool:
+        return name in metafunc.fixturenames and not any(name in told for told in taken)
+
+    if is_open("kind"):
+        metafunc.parametrize("kind", [*KINDS, "perl"] if in_perl else KINDS, indirect=True, scope="module")
+    elif is_open("language") and in_perl:
+        metafunc.parametrize("language", LANGUAGES, indirect=True, scope="module")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test, or one of its parameters, that is `python_only` does not run in Perl."""
+
+    def is_left_out(item: pytest.Item) -> bool:
+        parameters = getattr(item, "callspec", None)
+        in_perl = parameters and "perl" in (parameters.params.get("kind"), parameters.params.get("language"))
+        return bool(in_perl and item.get_closest_marker("python_only"))
+
+    left_out = [item for item in items if is_left_out(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 running: list[Server] = []
@@ -48,7 +84,7 @@ def pytest_runtest_makereport(
     return report
 
 
-def _servers() -> Iterator[Serve]:
+def _servers(language: str) -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def dispose(server: Server) -> None:
@@ -56,7 +92,7 @@ def _servers() -> Iterator[Serve]:
             server.dispose()
 
         def start(*target: Any, is_ready: bool = True, **settings: Any) -> Server:
-            server = Server(*target, **settings)
+            server = Server(*target, **{"language": language} | settings)
             running.append(server)
             stack.callback(dispose, server)
             return server.ready(settings.get("workers")) if is_ready else server
@@ -64,19 +100,43 @@ def _servers() -> Iterator[Serve]:
         yield start
 
 
+@pytest.fixture(scope="module")
+def language(request: pytest.FixtureRequest) -> str:
+    """In which language the applications of a test are written."""
+    return _installed(getattr(request, "param", "python"))
+
+
+def _installed(language: str) -> str:
+    if language == "perl" and not perl.has("JSON::PP"):
+        pytest.skip("there is no Perl")
+    return language
+
+
 @pytest.fixture
-def serve() -> Iterator[Serve]:
+def serve(language: str) -> Iterator[Serve]:
     """Starts servers, waits until they are ready, and ends them after the test.
 
     `serve("basic", workers=2, deadline="300ms")`: an application of `tests/apps`, or any target, and flags.
     """
-    yield from _servers()
+    yield from _servers(language)
 
 
 @pytest.fixture(scope="module")
-def serve_for_all() -> Iterator[Serve]:
+def serve_for_all(language: str) -> Iterator[Serve]:
     """The same for all tests of a file."""
-    yield from _servers()
+    yield from _servers(language)
+
+
+@pytest.fixture
+def application(language: str, tmp_path: Path) -> Application:
+    """Writes an application of the test's own: `application(python="...", perl="...")`."""
+
+    def write(language: str = language, **code: str) -> Path:
+        file = tmp_path / ("shop.py" if language == "python" else "shop.pl")
+        file.write_text(code[language])
+        return file
+
+    return write
 
 
 @pytest.fixture
@@ -86,11 +146,10 @@ def server(shared: Server) -> Iterator[Server]:
     shared.cleared()
 
 
-@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS.keys())
+@pytest.fixture(scope="module")
 def kind(request: pytest.FixtureRequest) -> Kind:
-    """Each kind of worker, plain and with an event loop, as the environment of a server."""
-    chosen: Kind = request.param
-    return chosen
+    """Each kind of worker, as the environment of a server: plain, with an event loop, and (`also_in_perl`) in Perl."""
+    return {"LANGUAGE": _installed("perl")} if request.param == "perl" else KINDS[request.param]
 
 
 @pytest.fixture(scope="session")

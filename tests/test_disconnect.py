@@ -14,6 +14,8 @@ from .harness.client import Client, request
 from .harness.server import Server
 from .harness.until import BUSY, Stopwatch, until
 
+pytestmark = pytest.mark.also_in_perl
+
 LEAVING = {"closes": Client.close, "resets": Client.reset, "closes its sending side": Client.half_close}
 
 VANISH = """
@@ -103,6 +105,7 @@ def test_a_client_that_leaves_behind_a_pipelined_request_takes_both_along(server
     server.until_zero()
 
 
+@pytest.mark.python_only("coroutines")
 @pytest.mark.promise(3)
 @pytest.mark.parametrize(
     ("target", "begun", "says"),
@@ -122,6 +125,7 @@ def test_a_coroutine_is_told_that_its_client_left(serve: Serve, target: str, beg
     server.still_serves()
 
 
+@pytest.mark.python_only("coroutines")
 def test_streams_of_http_2_that_are_reset_cancel_their_coroutines(serve: Serve) -> None:
     server = serve("coroutines")
     client = server.connect2()
@@ -134,6 +138,7 @@ def test_streams_of_http_2_that_are_reset_cancel_their_coroutines(serve: Serve) 
     server.until_zero()
 
 
+@pytest.mark.python_only("coroutines")
 def test_a_connection_of_http_2_that_breaks_cancels_all_its_streams(serve: Serve) -> None:
     server = serve("coroutines")
     client = server.connect2()
@@ -148,6 +153,7 @@ def test_a_connection_of_http_2_that_breaks_cancels_all_its_streams(serve: Serve
 # Many
 
 
+@pytest.mark.python_only("about the core")
 @pytest.mark.promise(3)
 @pytest.mark.promise(8)
 def test_five_thousand_parked_clients_that_vanish_at_once_are_gone_within_a_second(serve: Serve) -> None:
@@ -182,6 +188,7 @@ def test_five_thousand_parked_clients_that_vanish_at_once_are_gone_within_a_seco
     assert after_the_first - baseline < 16 << 20
 
 
+@pytest.mark.python_only("about the core")
 @pytest.mark.promise(8)
 def test_a_storm_of_clients_that_come_park_and_leave_grows_nothing(server: Server) -> None:
     def storm(count: int) -> None:

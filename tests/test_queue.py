@@ -13,6 +13,8 @@ from .harness.crowd import Crowd
 from .harness.server import Server
 from .harness.until import Stopwatch, until
 
+pytestmark = pytest.mark.also_in_perl
+
 CROWD = 2_000
 """As many as the descriptors of most machines allow; a queue of 19,000 is in the core's own test (`queue_time`)."""
 
@@ -90,6 +92,7 @@ def test_quick_ones_that_wait_for_a_slow_one_of_a_quick_worker_are_not_refused(
     assert {client.answer().status for client in [slow, *queued, late]} == {200}
 
 
+@pytest.mark.python_only("coroutines")
 @pytest.mark.promise(8)
 def test_a_coroutine_that_begins_at_once_is_not_refused_though_plain_functions_queue(serve: Serve) -> None:
     server = serve("plain_functions", workers=1)

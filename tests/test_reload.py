@@ -12,7 +12,9 @@ import pytest
 
 from .conftest import Serve
 from .harness.load import Load
-from .harness.server import Server
+from .harness.server import APPS, Server
+
+pytestmark = pytest.mark.also_in_perl
 
 APP = """
 import os
@@ -56,6 +58,34 @@ def events(name: str):
 """
 
 
+IN_PERL = """
+use FindBin; use lib "$FindBin::Bin";
+use Gates;
+use Parkade;
+
+my $version = '{version}';
+
+get '/constant' => $version;
+get '/standing' => channel('news')->next(timeout => 30);
+get '/hola/{{name}}' => sub {{ my ($name) = @_; return "Hola $name" }};
+get '/version' => sub {{ return $version }};
+get '/hold/{{gate}}' => sub {{ my ($gate) = @_; hold($gate); return $version }};
+get '/next/{{name}}' => sub {{ my ($name) = @_; return channel($name)->next }};
+get '/then/{{name}}' => sub {{ my ($name) = @_; return channel($name)->next->then(\\&render, $version) }};
+sub render {{ my ($message, $began) = @_; return "$began $version $message" }}
+get '/events/{{name}}' => sub {{ my ($name) = @_; return channel($name)->stream }};
+{more}
+1;
+"""
+
+NEW_ROUTES = {
+    "python": '\n@app.get("/new/{name}")\ndef new(name: str):\n    return f"new {name}"\n\n'
+    'app.get("/news", "constant")\n',
+    "perl": "get '/new/{name}' => sub { my ($name) = @_; return \"new $name\" }; get '/news' => 'constant';",
+}
+
+BROKEN = {"python": "raise RuntimeError('the new code is broken')", "perl": "die 'the new code is broken';"}
+
 LOADS_ONE_AT_ONCE = """
 from pathlib import Path
 try:
@@ -68,25 +98,28 @@ except FileExistsError:
 class Code:
     """The application's file, in a new folder next to `gates.py`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / "shop.py"
-        (folder / "gates.py").write_text((Path(__file__).parent / "apps" / "gates.py").read_text())
+    def __init__(self, folder: Path, language: str) -> None:
+        self.language = language
+        self.file = folder / ("shop.py" if language == "python" else "shop.pl")
+        for gates in (APPS / "gates.py", APPS / "perl" / "lib" / "Gates.pm"):
+            (folder / gates.name).write_text(gates.read_text())
         self.write("one")
 
     def write(self, version: str, more: str = "") -> None:
         """Replaces it atomically, as a deployment does."""
         new = self.file.with_suffix(".new")
-        new.write_text(APP.format(version=version, more=more))
+        text = APP if self.language == "python" else IN_PERL
+        new.write_text(text.format(version=version, more=more))
         new.replace(self.file)
 
-    def break_it(self, code: str = "raise RuntimeError('the new code is broken')") -> None:
+    def break_it(self, code: str | None = None) -> None:
         """Code that does not load."""
-        self.file.write_text(code)
+        self.file.write_text(BROKEN[self.language] if code is None else code)
 
 
 @pytest.fixture
-def code(tmp_path: Path) -> Code:
-    return Code(tmp_path)
+def code(tmp_path: Path, language: str) -> Code:
+    return Code(tmp_path, language)
 
 
 @pytest.mark.promise(7)
@@ -128,6 +161,7 @@ def test_parked_requests_and_streams_stay_and_are_resumed_by_new_code(serve: Ser
     assert stream.data(1) == ["after the deploy"]
 
 
+@pytest.mark.python_only("coroutines")
 @pytest.mark.promise(7)
 def test_a_function_that_new_code_makes_a_coroutine_is_never_run_twice(
     serve: Serve, code: Code, tmp_path: Path
@@ -178,10 +212,7 @@ def test_running_requests_are_finished_by_the_old_code(serve: Serve, code: Code)
 def test_new_routes_appear_and_old_ones_go(serve: Serve, code: Code) -> None:
     server = serve(code.file)
     assert server.get("/new/x").status == 404
-    code.write(
-        "two",
-        '\n@app.get("/new/{name}")\ndef new(name: str):\n    return f"new {name}"\n\napp.get("/news", "constant")\n',
-    )
+    code.write("two", NEW_ROUTES[code.language])
     server.reload()
     assert server.get("/new/x").text == "new x"
     assert server.get("/news").text == "constant"
@@ -193,17 +224,23 @@ def test_new_routes_appear_and_old_ones_go(serve: Serve, code: Code) -> None:
 
 @pytest.mark.promise(7)
 @pytest.mark.parametrize(
-    ("broken", "says"),
+    ("language", "broken", "says"),
     [
-        ("raise RuntimeError('the new code is broken')", "the new code is broken"),
-        ("def broken(:", "SyntaxError"),
-        ("x = 1", "has no 'app'"),
-        ("import os; os._exit(4)", "exit status 4"),
+        ("perl", "die 'the new code is broken';", "the new code is broken at"),
+        ("perl", "sub broken {", "Missing right curly"),
+        ("perl", "my $x = 1;", "neither an application of PSGI"),
+        ("perl", "use POSIX; POSIX::_exit(4);", "exit status 4"),
+        ("python", "raise RuntimeError('the new code is broken')", "the new code is broken"),
+        ("python", "def broken(:", "SyntaxError"),
+        ("python", "x = 1", "has no 'app'"),
+        ("python", "import os; os._exit(4)", "exit status 4"),
         (
+            "python",
             "from parkade import App\napp = App()\n@app.on_start\ndef start(): raise OSError('no database')",
             "no database",
         ),
     ],
+    indirect=["language"],
 )
 def test_code_that_does_not_start_is_refused_and_the_old_serves_on(
     serve: Serve, code: Code, broken: str, says: str
@@ -230,7 +267,7 @@ def test_code_that_does_not_start_is_refused_and_the_old_serves_on(
 
 def test_code_that_loads_for_ever_is_given_up(serve: Serve, code: Code) -> None:
     server = serve(code.file, start_timeout="6s")  # on a busy machine the good code takes more than one
-    code.break_it("while True: pass")
+    code.break_it({"python": "while True: pass", "perl": "1 while 1;"}[code.language])
     assert server.reload()["code"]["last_reload"] == "aborted"
     assert server.get("/version").text == "one"
 
@@ -255,6 +292,7 @@ def test_what_holds_on_past_the_grace_is_ended(serve: Serve, code: Code) -> None
     server.still_serves()
 
 
+@pytest.mark.python_only("coroutines")
 def test_coroutines_that_await_are_resumed_in_the_old_worker(serve: Serve) -> None:
     server = serve("coroutines", workers=1)
     (old,) = server.worker_pids()
@@ -269,6 +307,7 @@ def test_coroutines_that_await_are_resumed_in_the_old_worker(serve: Serve) -> No
     assert server.status()["counts"]["workers_died"] == 0
 
 
+@pytest.mark.python_only("about the core")
 def test_the_memory_of_twenty_reloads_is_given_back(serve: Serve, code: Code) -> None:
     server = serve(code.file)
     for _ in range(4):
@@ -279,6 +318,7 @@ def test_the_memory_of_twenty_reloads_is_given_back(serve: Serve, code: Code) ->
     assert server.resident_bytes - before < 2 << 20
 
 
+@pytest.mark.python_only("code of its own")
 def test_old_code_that_fails_to_load_at_the_first_start_ends_nothing_after_new_code_has_loaded(
     serve: Serve, code: Code
 ) -> None:
@@ -307,6 +347,7 @@ def test_a_file_that_cannot_be_read_is_a_reload_given_up(serve: Serve, code: Cod
     assert server.reload()["code"]["last_reload"] == "done"
 
 
+@pytest.mark.python_only("code of its own")
 def test_dev_reloads_when_a_file_changes_and_shows_errors(serve: Serve, code: Code) -> None:
     server: Server = serve(code.file, command="dev")
     assert server.get("/version").text == "one"
@@ -328,6 +369,7 @@ def test_dev_starts_with_broken_code_and_serves_when_it_is_mended(serve: Serve, 
     assert server.get("/version").text == "mended"
 
 
+@pytest.mark.python_only("about the core")
 def test_a_signal_that_means_nothing_ends_nothing(serve: Serve, code: Code) -> None:
     server = serve(code.file)
     for name in ("SIGPIPE", "SIGWINCH", "SIGCONT"):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from .conftest import Kind, Serve
+from .conftest import Application, Kind, Serve
 from .harness.client import Client
 from .harness.server import Server
 from .harness.sse import Event, parse
 from .harness.until import Stopwatch, until
+
+pytestmark = pytest.mark.also_in_perl
 
 MESSAGE = 50_000
 BACKLOG = 40
@@ -97,7 +98,11 @@ def test_who_reads_slowly_is_not_cut_off_while_messages_go_on_coming(
 @pytest.mark.promise(4)
 @pytest.mark.parametrize(
     ("app", "target"),
-    [("basic", "/bytes"), ("coroutines", "/bytes"), ("coroutines", "/plain-bytes")],
+    [
+        ("basic", "/bytes"),
+        pytest.param("coroutines", "/bytes", marks=pytest.mark.python_only("coroutines")),
+        pytest.param("coroutines", "/plain-bytes", marks=pytest.mark.python_only("coroutines")),
+    ],
     ids=["plain worker", "coroutine", "plain function beside coroutines"],
 )
 def test_who_does_not_read_a_large_answer_holds_no_worker_and_gets_it_all_in_the_end(
@@ -130,14 +135,17 @@ if os.environ.get("CONCURRENT"):
         return ""
 """
 
+SLOW_IN_PERL = "use Parkade; get '/stream' => sub { sub { 'x' x 50_000 } }; 1;"
+
 
 @pytest.mark.promise(6)
-def test_who_reads_slowly_makes_the_log_accuse_no_worker_that_is_idle(serve: Serve, kind: Kind, tmp_path: Path) -> None:
+def test_who_reads_slowly_makes_the_log_accuse_no_worker_that_is_idle(
+    serve: Serve, kind: Kind, application: Application
+) -> None:
     """The deadline of the stream passes, and its worker releases it at once: there is no code left that a stack would
     show.
     """
-    app = tmp_path / "app.py"
-    app.write_text(SLOW)
+    app = application(kind.get("LANGUAGE", "python"), python=SLOW, perl=SLOW_IN_PERL)
     server = serve(app, environment=kind, workers=1, deadline="500ms", kill_grace="10s")
     server.connect(receive_buffer=4096).ask("GET", "/stream")
     server.until_running(1)

@@ -6,17 +6,18 @@ import contextlib
 import os
 import signal
 import threading
-from pathlib import Path
 
 import pytest
 
-from .conftest import Kind, Serve
+from .conftest import Application, Kind, Serve
 from .harness import processes
 from .harness.client import Client
 from .harness.load import Load
 from .harness.ports import free_port
 from .harness.server import Server
 from .harness.until import BUSY, Stopwatch, until
+
+pytestmark = pytest.mark.also_in_perl
 
 UNREAD = 300_000
 """More than a socket accepts if its client does not read, less than the core takes from a worker in addition (256 KiB).
@@ -49,6 +50,7 @@ def test_what_runs_and_what_queues_is_finished_and_its_connection_closes(serve: 
     assert server.ended() == 0
 
 
+@pytest.mark.python_only("about the core")
 @pytest.mark.promise(3)
 def test_who_stands_in_the_backlog_is_served(serve: Serve) -> None:
     """A client there is connected and has sent its request: closing the listener would reset it."""
@@ -70,6 +72,7 @@ def lets_in(server: Server) -> bool:
     return True
 
 
+@pytest.mark.python_only("about the core")
 @pytest.mark.promise(3)
 def test_who_has_just_connected_is_served(serve: Serve) -> None:
     server = serve("basic")
@@ -114,6 +117,7 @@ def test_streams_of_events_end_whole_and_say_when_to_come_back(serve: Serve) -> 
     assert server.ended() == 0
 
 
+@pytest.mark.python_only("coroutines")
 def test_functions_and_coroutines_that_wait_for_a_channel_go_on_with_nothing(serve: Serve) -> None:
     server = serve("basic", grace="20s")
     thens = server.waiting("/next-then/late", 5)
@@ -156,6 +160,7 @@ def test_nobody_new_is_let_in(serve: Serve, kind: Kind) -> None:
     assert server.ended() == 0
 
 
+@pytest.mark.python_only("about the core")
 def test_http_2_is_told_to_go_away_and_its_streams_are_finished(serve: Serve) -> None:
     server = serve("basic", grace="20s")
     client = server.connect2()
@@ -184,15 +189,15 @@ def test_under_load_no_request_that_was_begun_is_reset(serve: Serve, kind: Kind)
     assert not [failure for failure in begun if "b''" not in failure], load.failures
 
 
-def test_shut_down_hooks_run_in_every_worker(serve: Serve, tmp_path: object) -> None:
-    file = tmp_path / "hooks.py"  # type: ignore[operator]
-    file.write_text(
-        "from parkade import App\n"
+def test_shut_down_hooks_run_in_every_worker(serve: Serve, application: Application) -> None:
+    file = application(
+        python="from parkade import App\n"
         "app = App()\n"
         "@app.on_start\n"
         "def start(): print('hook: start')\n"
         "@app.on_stop\n"
-        "def stop(): print('hook: stop')\n"
+        "def stop(): print('hook: stop')\n",
+        perl="print qq(hook: start\\n);\nEND { print qq(hook: stop\\n) }\nsub { [200, [], []] };\n",
     )
     server = serve(file, workers=3)
     assert server.stop() == 0
@@ -218,6 +223,7 @@ def test_answers_that_are_not_read_yet_are_delivered_whole_within_the_grace(serv
     assert watch.seconds < 3 + BUSY
 
 
+@pytest.mark.python_only("about the core")
 def test_answers_over_http_2_too(serve: Serve) -> None:
     server = serve("basic", grace="20s")
     client = server.connect2(window=16_384)
@@ -234,6 +240,7 @@ def test_answers_over_http_2_too(serve: Serve) -> None:
     assert server.ended() == 0
 
 
+@pytest.mark.python_only("about the core")
 def test_answers_that_are_never_read_hold_the_stop_up_for_the_grace_alone(serve: Serve) -> None:
     server = serve("basic", grace="700ms")
     client = server.connect(receive_buffer=4096, segment=1460).ask("GET", f"/bytes/{UNREAD}")
@@ -244,6 +251,7 @@ def test_answers_that_are_never_read_hold_the_stop_up_for_the_grace_alone(serve:
     assert 0.7 <= watch.seconds < 0.7 + BUSY
 
 
+@pytest.mark.python_only("about the core")
 def test_an_idle_server_ends_within_a_second(serve: Serve) -> None:
     server = serve("basic", workers=2, grace="30s")
     server.connect().get("/hola/x")
@@ -252,6 +260,7 @@ def test_an_idle_server_ends_within_a_second(serve: Serve) -> None:
     assert watch.seconds < 1 + BUSY
 
 
+@pytest.mark.python_only("about the core")
 def test_a_client_that_sends_its_request_slowly_does_not_hold_it_up(serve: Serve) -> None:
     server = serve("basic", grace="1s")
     half = server.connect().send(b"GET /hola/x HTT")
@@ -295,13 +304,30 @@ def enqueue():
 """
 
 
+HOOKS_IN_PERL = r"""
+use Parkade;
+
+END { print "stops $$\n" }
+
+sub doze { sleep 600 }
+
+get '/request' => sub { after(600)->then('back') };
+sub back { return 'back' }
+
+get '/doze' => \&doze;
+job doze => \&doze;
+post '/job' => sub { enqueue 'doze'; return };
+
+1;
+"""
+
+
 @pytest.mark.parametrize("busy", ["request", "job"])
 def test_the_idle_run_their_hooks_whatever_is_still_at_work(
-    serve: Serve, tmp_path: Path, kind: Kind, busy: str
+    serve: Serve, application: Application, kind: Kind, busy: str
 ) -> None:
     """And before the grace is over, because no request can need them."""
-    app = tmp_path / "app.py"
-    app.write_text(HOOKS)
+    app = application(kind.get("LANGUAGE", "python"), python=HOOKS, perl=HOOKS_IN_PERL)
     server = serve(app, environment=kind, workers=2, job_workers=1, grace="10m")
     idle = {worker["pid"] for worker in server.ready(2, 1).status()["workers"]}
     client = None
@@ -323,10 +349,11 @@ def test_the_idle_run_their_hooks_whatever_is_still_at_work(
     server.ended()
 
 
-def test_those_that_are_idle_when_the_grace_is_over_run_their_hooks(serve: Serve, tmp_path: Path, kind: Kind) -> None:
+def test_those_that_are_idle_when_the_grace_is_over_run_their_hooks(
+    serve: Serve, application: Application, kind: Kind
+) -> None:
     """They were kept for a parked request."""
-    app = tmp_path / "app.py"
-    app.write_text(HOOKS)
+    app = application(kind.get("LANGUAGE", "python"), python=HOOKS, perl=HOOKS_IN_PERL)
     server = serve(app, environment=kind, workers=1, grace="500ms")
     client = server.connect().ask("GET", "/request")
     server.until_parked(1)
@@ -385,10 +412,8 @@ def test_sigint_once_is_polite(serve: Serve, kind: Kind) -> None:
     assert server.ended() == 0
 
 
-def test_a_stop_while_workers_start_is_a_stop(serve: Serve, tmp_path: object) -> None:
-    file = tmp_path / "slow_start.py"  # type: ignore[operator]
-    file.write_text("from gates_of_test import hold\n")
-    (tmp_path / "gates_of_test.py").write_text("import time\ntime.sleep(60)\n")  # type: ignore[operator]
+def test_a_stop_while_workers_start_is_a_stop(serve: Serve, application: Application) -> None:
+    file = application(python="import time\ntime.sleep(60)\n", perl="sleep 60;")
     server = serve(file, is_ready=False)
     server.until_logged("starting workers")
     until("a worker is there", lambda: len(server.belongings()) == 2)
@@ -401,7 +426,9 @@ def test_a_stop_while_workers_start_is_a_stop(serve: Serve, tmp_path: object) ->
 
 
 @pytest.mark.promise(6)
-@pytest.mark.parametrize("app", ["basic", "coroutines", "faulty"])
+@pytest.mark.parametrize(
+    "app", ["basic", pytest.param("coroutines", marks=pytest.mark.python_only("coroutines")), "faulty"]
+)
 def test_no_worker_outlives_a_core_that_is_killed(serve: Serve, kind: Kind, app: str) -> None:
     server = serve(app, environment=kind, workers=3)
     server.waiting("/hold/never", 2)
@@ -413,6 +440,7 @@ def test_no_worker_outlives_a_core_that_is_killed(serve: Serve, kind: Kind, app:
     until("no worker is left", lambda: server.belongings() == [], seconds=1.0)
 
 
+@pytest.mark.python_only("about the core")
 @pytest.mark.promise(6)
 def test_after_a_kill_the_next_server_takes_the_port_within_a_second(serve: Serve) -> None:
     port = free_port()
@@ -428,6 +456,7 @@ def test_after_a_kill_the_next_server_takes_the_port_within_a_second(serve: Serv
         assert client.ends()
 
 
+@pytest.mark.python_only("coroutines")
 def test_a_worker_whose_core_is_stopped_and_goes_on_lives_on(serve: Serve) -> None:
     """No ping is judged by a time in which the core itself was stopped."""
     server = serve("coroutines", workers=2)
@@ -443,6 +472,7 @@ def test_a_worker_whose_core_is_stopped_and_goes_on_lives_on(serve: Serve) -> No
     assert server.worker_pids() == pids
 
 
+@pytest.mark.python_only("coroutines")
 def test_workers_are_told_before_anything_is_closed(serve: Serve) -> None:
     """A coroutine that handles it can finish within the grace, because it is running when DRAIN comes."""
     server = serve("coroutines", grace="5s")

@@ -14,6 +14,8 @@ from .harness.client import Answer
 from .harness.server import PARKADE, Server, clean_environment, run, whom
 from .harness.until import BUSY, Stopwatch
 
+pytestmark = pytest.mark.also_in_perl
+
 
 @pytest.fixture(scope="module")
 def shared(serve_for_all: Serve) -> Server:
@@ -56,6 +58,7 @@ def test_a_timer_answers_when_it_is_over_and_not_before(server: Server, target: 
     assert 0.2 <= watch.seconds < 0.2 + BUSY
 
 
+@pytest.mark.python_only("coroutines")
 def test_an_awaited_timer_does_too(coroutines: Server) -> None:
     watch = Stopwatch()
     assert coroutines.get("/after/0.2").text == "after 0.2"
@@ -106,6 +109,7 @@ def test_the_next_message_goes_to_who_waits(server: Server, kind: str, name: str
     assert KINDS[kind](client.answer()) == "grüße"
 
 
+@pytest.mark.python_only("coroutines")
 @pytest.mark.promise(5)
 def test_an_awaited_message_goes_to_its_coroutine(coroutines: Server, name: str) -> None:
     client = coroutines.connect().ask("GET", f"/next/{name}")
@@ -115,6 +119,7 @@ def test_an_awaited_message_goes_to_its_coroutine(coroutines: Server, name: str)
     assert (told["value"], told["gap"]) == ("hello", False)
 
 
+@pytest.mark.python_only("coroutines")
 @pytest.mark.promise(1)
 def test_a_coroutine_may_give_its_wait_up(coroutines: Server, name: str) -> None:
     """Nothing is published: a wait that was abandoned would hold its response for ever."""
@@ -127,6 +132,7 @@ def test_a_coroutine_may_give_its_wait_up(coroutines: Server, name: str) -> None
     assert client.answer().text == "came in time"
 
 
+@pytest.mark.python_only("coroutines")
 @pytest.mark.promise(1)
 def test_a_wait_may_be_given_up_in_the_moment_in_which_it_ends(coroutines: Server, name: str) -> None:
     clients = [coroutines.connect().ask("GET", f"/impatient/{name}?patience=0.{10 + n}") for n in range(50)]
@@ -160,6 +166,7 @@ def test_one_message_reaches_two_hundred_waiters_once(server: Server, kind: str,
     assert not [client for client in clients if client.is_readable()], "nobody gets a second one"
 
 
+@pytest.mark.python_only("coroutines")
 @pytest.mark.promise(5)
 def test_one_message_reaches_two_hundred_coroutines_once(coroutines: Server, name: str) -> None:
     clients = coroutines.waiting(f"/next/{name}", 200)
@@ -211,6 +218,7 @@ def test_a_poll_without_a_message_is_204_with_the_cursor_to_go_on_from(server: S
     assert answer.text == "meanwhile"
 
 
+@pytest.mark.python_only("coroutines")
 @pytest.mark.parametrize("app", ["server", "coroutines"])
 def test_when_the_time_is_up_functions_and_coroutines_get_nothing(
     request: pytest.FixtureRequest, app: str, name: str
@@ -237,6 +245,7 @@ def test_a_function_may_wait_again(server: Server, name: str) -> None:
     assert client.answer().json() == ["first", "second"]
 
 
+@pytest.mark.python_only("coroutines")
 def test_a_coroutine_may_wait_again(coroutines: Server, name: str) -> None:
     client = coroutines.connect().ask("GET", f"/two/{name}")
     coroutines.until_parked(1)
@@ -413,6 +422,7 @@ def test_a_route_may_be_a_stream(server: Server) -> None:
     assert stream.data(1) == ["to the stream"]
 
 
+@pytest.mark.python_only("coroutines")
 def test_a_coroutine_may_return_a_stream(coroutines: Server, name: str) -> None:
     stream = coroutines.events(f"/events/{name}")
     coroutines.until_parked(1)
@@ -490,6 +500,7 @@ def test_the_command_line_names_the_event(server: Server, name: str) -> None:
         assert (told.event, told.data) == ("is typing: ä", "hola")
 
 
+@pytest.mark.python_only("about the core")
 def test_the_command_line_says_when_nobody_is_there(short_folder: object) -> None:
     ended = run("publish", "x", "y", "--pid", "1", XDG_RUNTIME_DIR=str(short_folder))
     assert ended.returncode != 0
@@ -604,6 +615,7 @@ def test_an_event_has_its_name_in_a_stream_and_others_have_none(server: Server, 
         assert server.post(f"/publish-event/{name}?event={event}", b"a").status == 500, event
 
 
+@pytest.mark.python_only("coroutines")
 def test_many_coroutines_get_the_cursors_of_their_own_messages(coroutines: Server, name: str) -> None:
     clients = [coroutines.connect().ask("POST", f"/publish-awaited/{name}", body=b"%d" % n) for n in range(50)]
     cursors = [client.answer().json() for client in clients]

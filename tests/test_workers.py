@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Kind, Serve
+from .conftest import Application, Kind, Serve
 from .harness import processes
 from .harness.client import Broken, Client, Closed
 from .harness.server import Server
 from .harness.until import Stopwatch, until
+
+pytestmark = pytest.mark.also_in_perl
 
 MEBIBYTE = 1 << 20
 
@@ -32,6 +34,7 @@ def new_worker(server: Server, before: list[int], workers: int = 1) -> list[int]
 # Deaths
 
 
+@pytest.mark.python_only("about the core")
 def test_a_worker_outlives_the_threads_of_its_server(serve: Serve) -> None:
     """Idle threads end after ten seconds, and the kernel kills the children that a thread has started."""
     server = serve("basic", workers=1)
@@ -109,6 +112,7 @@ def test_workers_that_die_together_are_all_back_at_once(serve: Serve, kind: Kind
     server.still_serves()
 
 
+@pytest.mark.python_only("coroutines")
 @pytest.mark.promise(6)
 def test_a_killed_worker_of_coroutines_takes_all_that_it_was_running_and_awaiting_and_no_more(serve: Serve) -> None:
     server = serve("coroutines", workers=2)
@@ -192,7 +196,7 @@ def test_an_endless_loop_is_504_with_its_stack_in_the_log_while_others_are_serve
     answer = looping.answer()
     assert (answer.status, answer.json()["fault"]) == (504, "application")
     assert 0.3 <= watch.seconds < 1.5
-    server.until_logged(r"in loop\b")
+    server.until_logged(r"in (main::)?loop\b")
     server.until(lambda status: status["counts"]["workers_killed"] == {"deadline": 1})
     server.ready(2)
     assert len(set(server.worker_pids()) & set(before)) == 1
@@ -241,6 +245,7 @@ def test_requests_that_queue_past_their_deadline_are_503(serve: Serve, kind: Kin
     server.still_serves()
 
 
+@pytest.mark.python_only("coroutines")
 def test_a_coroutine_past_its_deadline_is_cancelled_and_504(serve: Serve) -> None:
     server = serve("coroutines", deadline="300ms", kill_grace="5s")
     before = server.worker_pids()
@@ -250,6 +255,7 @@ def test_a_coroutine_past_its_deadline_is_cancelled_and_504(serve: Serve) -> Non
     assert server.worker_pids() == before
 
 
+@pytest.mark.python_only("coroutines")
 def test_a_blocked_event_loop_is_504_with_its_stack_and_the_worker_is_replaced(serve: Serve) -> None:
     server = serve("coroutines", workers=2, deadline="300ms", kill_grace="300ms")
     before = server.worker_pids()
@@ -265,6 +271,7 @@ def test_a_blocked_event_loop_is_504_with_its_stack_and_the_worker_is_replaced(s
     server.still_serves()
 
 
+@pytest.mark.python_only("coroutines")
 def test_a_coroutine_that_ignores_its_cancelling_does_not_take_its_neighbours_along(serve: Serve) -> None:
     server = serve("coroutines", deadline="300ms", kill_grace="100ms")
     (pid,) = server.worker_pids()
@@ -281,6 +288,7 @@ def test_a_coroutine_that_ignores_its_cancelling_does_not_take_its_neighbours_al
     assert pid
 
 
+@pytest.mark.python_only("coroutines")
 def test_the_stack_of_a_coroutine_that_ignores_its_cancelling_names_its_line(serve: Serve) -> None:
     # It has half of its grace to hear of the cancelling, before it has to show its stack.
     server = serve("coroutines", deadline="300ms", kill_grace="10s")
@@ -291,6 +299,7 @@ def test_the_stack_of_a_coroutine_that_ignores_its_cancelling_names_its_line(ser
     server.until_zero()
 
 
+@pytest.mark.python_only("coroutines")
 def test_a_coroutine_that_ends_when_it_is_cancelled_is_not_said_to_be_still_running(serve: Serve) -> None:
     server = serve("coroutines", deadline="300ms")
     assert server.get("/sleep/60.0").status == 504
@@ -299,6 +308,7 @@ def test_a_coroutine_that_ends_when_it_is_cancelled_is_not_said_to_be_still_runn
     assert "still running" not in server.log()
 
 
+@pytest.mark.python_only("coroutines")
 def test_an_event_loop_that_is_blocked_for_long_is_shown_before_any_deadline(serve: Serve) -> None:
     server = serve("coroutines", deadline="60s")
     (pid,) = server.worker_pids()
@@ -309,7 +319,7 @@ def test_an_event_loop_that_is_blocked_for_long_is_shown_before_any_deadline(ser
     assert server.worker_pids() == [pid]
 
 
-@pytest.mark.parametrize("app", ["basic", "coroutines"])
+@pytest.mark.parametrize("app", ["basic", pytest.param("coroutines", marks=pytest.mark.python_only("coroutines"))])
 def test_a_worker_that_stands_still_is_replaced_at_the_deadline(serve: Serve, app: str) -> None:
     server = serve(app, workers=1, deadline="300ms", kill_grace="300ms")
     (pid,) = server.worker_pids()
@@ -361,6 +371,7 @@ def test_workers_are_replaced_by_age(serve: Serve) -> None:
     assert server.status()["counts"]["workers_died"] == 0
 
 
+@pytest.mark.python_only("coroutines")
 def test_a_replaced_worker_finishes_what_it_holds(serve: Serve) -> None:
     server = serve("coroutines", workers=1, max_requests=10, recycle_jitter=0)
     held = server.connect().ask("GET", "/hold/finish")
@@ -381,30 +392,38 @@ def test_a_replaced_worker_finishes_what_it_holds(serve: Serve) -> None:
 # Starts that fail
 
 
-@pytest.mark.parametrize(
-    ("code", "says"),
-    [
-        ("import nothing_of_this_name", "nothing_of_this_name"),
-        ("raise RuntimeError('of my own')", "RuntimeError: of my own"),
-        ("def broken(:", "SyntaxError"),
-        ("import sys; sys.exit(3)", "SystemExit"),
-        ("x = 1", "has no 'app'"),
-        ("app = 5", "neither a parkade.App nor an application of ASGI or WSGI"),
-        (
-            "from parkade import App\napp = App()\n@app.on_start\ndef start(): raise OSError('no database')",
-            "no database",
-        ),
-        ("from parkade import App\napp = App()\n@app.get('/{a}')\ndef a(b): pass", "has no parameter for a"),
-        ("import os; os._exit(7)", "exit status 7"),
-        ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
-    ],
-)
+DOES_NOT_LOAD = [
+    ("python", "import nothing_of_this_name", "nothing_of_this_name"),
+    ("python", "raise RuntimeError('of my own')", "RuntimeError: of my own"),
+    ("python", "def broken(:", "SyntaxError"),
+    ("python", "import sys; sys.exit(3)", "SystemExit"),
+    ("python", "x = 1", "has no 'app'"),
+    ("python", "app = 5", "neither a parkade.App nor an application of ASGI or WSGI"),
+    (
+        "python",
+        "from parkade import App\napp = App()\n@app.on_start\ndef start(): raise OSError('no database')",
+        "no database",
+    ),
+    ("python", "from parkade import App\napp = App()\n@app.get('/{a}')\ndef a(b): pass", "has no parameter for a"),
+    ("python", "import os; os._exit(7)", "exit status 7"),
+    ("python", "import os; os.kill(os.getpid(), 9)", "SIGKILL"),
+    ("perl", "use Nothing::Of::This::Name;", "Nothing/Of/This/Name.pm"),
+    ("perl", "die 'of my own';", "of my own at"),
+    ("perl", "sub broken {", "Missing right curly"),
+    ("perl", "exit 3;", "exit status 3"),
+    ("perl", "my $x = 1;", "neither an application of PSGI"),
+    ("perl", "use Parkade; get 'nowhere' => sub { }; 1;", "a path begins with a slash: nowhere at"),
+    ("perl", "use Parkade; get '/{a' => sub { }; 1;", "/{a"),
+    ("perl", "use POSIX; POSIX::_exit(7);", "exit status 7"),
+    ("perl", "kill KILL => $$;", "SIGKILL"),
+]
+
+
+@pytest.mark.parametrize(("language", "code", "says"), DOES_NOT_LOAD, indirect=["language"])
 def test_an_application_that_does_not_load_ends_the_server_with_the_reason(
-    serve: Serve, tmp_path: Path, code: str, says: str
+    serve: Serve, application: Application, language: str, code: str, says: str
 ) -> None:
-    file = tmp_path / "shop.py"
-    file.write_text(code)
-    server = serve(file, is_ready=False)
+    server = serve(application(**{language: code}), is_ready=False)
     assert server.fails() == 1
     assert says in server.log()
     assert server.log().count("ERROR the application does not load") <= 1, "not by every worker again"
@@ -412,6 +431,7 @@ def test_an_application_that_does_not_load_ends_the_server_with_the_reason(
     assert server.log().count(says) <= 3, "the error is told once"
 
 
+@pytest.mark.python_only("code of its own")
 def test_a_target_that_does_not_exist_ends_the_server(serve: Serve) -> None:
     for target, says in [("nowhere:app", "no module 'nowhere'"), ("/nowhere/x.py", "there is no file")]:
         server = serve(target, is_ready=False)
@@ -419,19 +439,19 @@ def test_a_target_that_does_not_exist_ends_the_server(serve: Serve) -> None:
         assert says in server.log()
 
 
-def test_an_application_that_loads_for_ever_is_given_up(serve: Serve, tmp_path: Path) -> None:
-    file = tmp_path / "shop.py"
-    file.write_text("while True: pass")
+def test_an_application_that_loads_for_ever_is_given_up(serve: Serve, application: Application) -> None:
+    file = application(python="while True: pass", perl="1 while 1;")
     server = serve(file, is_ready=False, start_timeout="500ms")
     assert server.fails() == 1
     server.until_logged("start-timeout")
 
 
-def test_workers_that_keep_dying_are_started_ever_more_rarely(serve: Serve, tmp_path: Path) -> None:
+def test_workers_that_keep_dying_are_started_ever_more_rarely(
+    serve: Serve, application: Application, tmp_path: Path
+) -> None:
     marker = tmp_path / "die"
-    file = tmp_path / "shop.py"
-    file.write_text(
-        "import os, threading, time\n"
+    file = application(
+        python="import os, threading, time\n"
         "from parkade import App\n"
         "app = App()\n"
         f"marker = {str(marker)!r}\n"
@@ -440,7 +460,12 @@ def test_workers_that_keep_dying_are_started_ever_more_rarely(serve: Serve, tmp_
         "def hola(name: str): return f'Hola {name}'\n"
         "@app.on_start\n"
         "def start():\n"
-        "    if os.path.exists(marker): os._exit(9)\n"
+        "    if os.path.exists(marker): os._exit(9)\n",
+        perl="use Parkade; use POSIX ();\n"
+        "get '/constant' => 'constant';\n"
+        "get '/hola/{name}' => sub { my ($name) = @_; return \"Hola $name\" };\n"
+        f"POSIX::_exit(9) if -e '{marker}';\n"
+        "1;\n",
     )
     server = serve(file)
     before = server.status()["counts"]["workers_started"]
@@ -498,6 +523,7 @@ def test_a_slow_and_a_quick_request_that_come_together_go_to_two_idle_workers(se
         assert slow.answer().status == 200
 
 
+@pytest.mark.python_only("coroutines")
 def test_one_worker_runs_a_thousand_coroutines_at_once(serve: Serve) -> None:
     server = serve("coroutines", workers=1)
     holding = server.waiting("/hold/many", 1_000)
@@ -523,12 +549,12 @@ def test_plain_functions_of_one_worker_run_one_at_a_time(serve: Serve, kind: Kin
 BAD = [
     ("/raise", "the handler of /raise raises"),
     ("/object", "which is not an answer"),
-    ("/tuple", "returned a tuple"),
-    ("/split-value", "line break|CR, LF or NUL"),
-    ("/nul-value", "line break|CR, LF or NUL"),
+    ("/tuple", "returned a tuple|cannot encode reference to scalar"),
+    ("/split-value", "line break|CR, LF or NUL|control character"),
+    ("/nul-value", "line break|CR, LF or NUL|control character"),
     ("/split-name", "not the name of a header|token"),
     ("/empty-name", "not the name of a header|token"),
-    ("/split-in-a-wait", "line break|CR, LF or NUL"),
+    ("/split-in-a-wait", "line break|CR, LF or NUL|control character"),
     ("/length/9", "Content-Length"),
     ("/length/3", "Content-Length"),
     ("/length-nonsense", "Content-Length"),

@@ -48,14 +48,28 @@ def descriptors(pid: int) -> int:
 def with_variable(name: str, value: str) -> list[int]:
     """Living processes that were started with this environment variable: a server and everything it has started."""
     wanted = f"{name}={value}".encode()
-    found = []
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
+    return [pid for pid, folder in _processes() if wanted in _environment(folder) and is_alive(pid)]
+
+
+def titled(title: str, working_in: Path) -> list[int]:
+    """Living processes with this title and working directory: those of Perl, whose titles overwrite the environment."""
+    wanted = title.encode()
+
+    def is_found(folder: Path) -> bool:
         try:
-            environment = (folder / "environ").read_bytes()
+            return (folder / "cmdline").read_bytes().startswith(wanted) and (folder / "cwd").samefile(working_in)
         except OSError:
-            continue
-        if wanted in environment.split(b"\0") and is_alive(int(folder.name)):
-            found.append(int(folder.name))
-    return sorted(found)
+            return False
+
+    return [pid for pid, folder in _processes() if is_found(folder) and is_alive(pid)]
+
+
+def _processes() -> list[tuple[int, Path]]:
+    return [(int(folder.name), folder) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+
+
+def _environment(folder: Path) -> list[bytes]:
+    try:
+        return (folder / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
