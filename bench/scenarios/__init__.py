@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from report import Outcome
 from scenarios import (
+    bodies,
     cancel,
     constant,
     delayed,
@@ -30,6 +31,7 @@ from settings import Settings
 ALL: dict[str, Callable[[Settings], Outcome]] = {
     "hola": hola.run,
     "hosting": hosting.run,
+    "bodies": bodies.run,
     "constant": constant.run,
     "delayed": delayed.run,
     "parked_memory": parked_memory.run,

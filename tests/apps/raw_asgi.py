@@ -151,6 +151,8 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
             count, more = 0, True
             while more:
                 message = await receive()
+                if message["type"] == "http.disconnect":
+                    return
                 count, more = count + len(message["body"]), message["more_body"]
             await answer(send, str(count).encode())
         case ["echo"]:
@@ -209,6 +211,18 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
             await start(send, 200, [(b"content-length", length.encode())])
             await piece(send, b"x" * int(count))
             await piece(send, b"", more=False)
+        case ["down", count]:
+            await start(send, 200, [(b"content-length", str(int(count) * 65_536).encode())])
+            for _ in range(int(count)):
+                await piece(send, b"x" * 65_536)
+            await piece(send, b"", more=False)
+        case ["back"]:
+            await start(send)
+            more = True
+            while more:
+                message = await receive()
+                more = message["more_body"]
+                await piece(send, message["body"], more)
         case ["endless"]:
             await start(send)
             with suppress(OSError):

@@ -113,6 +113,14 @@ def unchecked(environ: Environ, start: Start) -> Iterable[bytes]:
     if path == "/hola/you":
         start("200 OK", TEXT)
         return [b"Hola you"]
+    if path.startswith("/down/"):
+        count = int(path.removeprefix("/down/"))
+        start("200 OK", [*TEXT, ("Content-Length", str(count * 65_536))])
+        return (b"x" * 65_536 for _ in range(count))
+    if path == "/back":
+        start("200 OK", TEXT)
+        body = environ["wsgi.input"]
+        return iter(lambda: body.read(65_536), b"")
     if path == "/endless":
         start("200 OK", TEXT)
         return Body(endless())

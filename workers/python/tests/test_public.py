@@ -103,7 +103,7 @@ NAMES = {
     "Request": (
         lambda: Request(p.Request(None, [], None, b"", msgspec.Raw(b""))),
         "accepts_json body client content_type cookies cursor deadline form headers http_version id json method "
-        "parameters path query query_string raw_path route scheme state text",
+        "parameters path query query_string raw_path route scheme state stream text",
     ),
     "Response": (parkade.Response, "body delete_cookie headers set_cookie status"),
     "Status": (lambda: parkade.Status(202), "body delete_cookie headers set_cookie status"),

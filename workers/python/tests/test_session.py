@@ -28,12 +28,13 @@ CONVERSATIONS = [
 ]
 
 
+EVERY_ROUTE = (None, *range(10))
 ANSWERS_EARLY = "both bodies at the same time"
 
 
 @pytest.mark.parametrize("vector", CONVERSATIONS)
 @pytest.mark.parametrize("size", [None, 1], ids=["whole", "a byte at a time"])
-@pytest.mark.parametrize("opens_early", [(), (None, 0)], ids=["bodies whole", "bodies in pieces"])
+@pytest.mark.parametrize("opens_early", [(), EVERY_ROUTE], ids=["bodies whole", "bodies in pieces"])
 def test_the_session_follows_the_conversation(
     vector: dict[str, Any], size: int | None, opens_early: Container[int | None]
 ) -> None:

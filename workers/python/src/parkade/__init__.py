@@ -9,6 +9,7 @@ from ._cors import Cors
 from ._hosting.park import park
 from ._job import Job
 from ._mappings import Fields, Headers
+from ._requests.body_stream import BodyStream
 from ._requests.forms import Upload
 from ._requests.request import Request
 from ._responses.redirects import redirect
@@ -29,9 +30,11 @@ from ._waits.histories import limit_history
 from ._waits.message import History, Message
 from ._waits.wait import Wait, after
 from .errors import (
+    BodyError,
     ConnectError,
     Discard,
     HTTPError,
+    IncompleteBody,
     InvalidChannel,
     InvalidJobId,
     InvalidMessage,
@@ -54,6 +57,8 @@ from .jobs._handle import Handle
 __all__ = [
     "BEGINNING",
     "App",
+    "BodyError",
+    "BodyStream",
     "Channel",
     "ConnectError",
     "Cookie",
@@ -67,6 +72,7 @@ __all__ = [
     "Header",
     "Headers",
     "History",
+    "IncompleteBody",
     "InvalidChannel",
     "InvalidJobId",
     "InvalidMessage",

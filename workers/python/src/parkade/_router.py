@@ -16,6 +16,7 @@ from ._origin import line_of
 from ._responses.templates import Templates
 from ._routing.patterns import Pattern, checked_prefix, join, parse
 from ._routing.routes import About, Route, make_route
+from ._routing.streaming import streaming
 from ._suggestions import for_attribute
 from ._waits.files import files_of
 from ._waits.histories import pattern_of_channel
@@ -107,9 +108,15 @@ class Router(JobRegistry):
         responses: Mapping[int, Any] | None = None,
         hidden: bool = False,
         cors: Cors | bool | None = None,
+        stream: bool = False,
+        body_limit: int | str | None = None,
     ) -> Callable[[F], F]:
-        """As `get`, for POST."""
-        return self._register(path, target, ("POST",), deadline, name, responses, hidden, cors)
+        """As `get`, for POST.
+
+        With `stream=True` the handler reads the body while it arrives, with `request.stream()`, and takes nothing that
+        is in it. `body_limit` is the most bytes that such a body may have (`"2GB"`), instead of `--stream-limit`.
+        """
+        return self._register(path, target, ("POST",), deadline, name, responses, hidden, cors, stream, body_limit)
 
     def put(
         self,
@@ -121,9 +128,11 @@ class Router(JobRegistry):
         responses: Mapping[int, Any] | None = None,
         hidden: bool = False,
         cors: Cors | bool | None = None,
+        stream: bool = False,
+        body_limit: int | str | None = None,
     ) -> Callable[[F], F]:
-        """As `get`, for PUT."""
-        return self._register(path, target, ("PUT",), deadline, name, responses, hidden, cors)
+        """As `post`, for PUT."""
+        return self._register(path, target, ("PUT",), deadline, name, responses, hidden, cors, stream, body_limit)
 
     def patch(
         self,
@@ -135,9 +144,11 @@ class Router(JobRegistry):
         responses: Mapping[int, Any] | None = None,
         hidden: bool = False,
         cors: Cors | bool | None = None,
+        stream: bool = False,
+        body_limit: int | str | None = None,
     ) -> Callable[[F], F]:
-        """As `get`, for PATCH."""
-        return self._register(path, target, ("PATCH",), deadline, name, responses, hidden, cors)
+        """As `post`, for PATCH."""
+        return self._register(path, target, ("PATCH",), deadline, name, responses, hidden, cors, stream, body_limit)
 
     def delete(
         self,
@@ -163,12 +174,14 @@ class Router(JobRegistry):
         responses: Mapping[int, Any] | None = None,
         hidden: bool = False,
         cors: Cors | bool | None = None,
+        stream: bool = False,
+        body_limit: int | str | None = None,
     ) -> Callable[[F], F]:
-        """As `get`, for QUERY (RFC 10008): a safe and idempotent request with a body, for what does not fit into a URL.
+        """As `post`, for QUERY (RFC 10008): a safe, idempotent request with a body, for what does not fit into a URL.
 
         Clients and proxies may repeat it, so the handler changes nothing. `App.openapi` leaves it out.
         """
-        return self._register(path, target, ("QUERY",), deadline, name, responses, hidden, cors)
+        return self._register(path, target, ("QUERY",), deadline, name, responses, hidden, cors, stream, body_limit)
 
     def route(
         self,
@@ -181,9 +194,11 @@ class Router(JobRegistry):
         responses: Mapping[int, Any] | None = None,
         hidden: bool = False,
         cors: Cors | bool | None = None,
+        stream: bool = False,
+        body_limit: int | str | None = None,
     ) -> Callable[[F], F]:
-        """As `get`, for several methods: `@app.route("/orders", methods=["GET", "POST"])`."""
-        return self._register(path, target, tuple(methods), deadline, name, responses, hidden, cors)
+        """As `post`, for several methods: `@app.route("/orders", methods=["GET", "POST"])`."""
+        return self._register(path, target, tuple(methods), deadline, name, responses, hidden, cors, stream, body_limit)
 
     def files(
         self,
@@ -398,6 +413,8 @@ class Router(JobRegistry):
         responses: Mapping[int, Any] | None,
         hidden: bool,
         cors: Cors | bool | None,
+        stream: bool = False,
+        body_limit: int | str | None = None,
     ) -> Callable[[F], F]:
         if not isinstance(path, str):
             told = getattr(path, "__qualname__", repr(path))
@@ -407,13 +424,15 @@ class Router(JobRegistry):
             raise ValueError(f"{path}: no method {', '.join(unknown)}")
         if cors is True:
             raise ValueError(f"{path}: cors is a policy, Cors(...), or False")
+        body = streaming(f"{verbs[0]} {path}", stream, body_limit)
         pattern = parse(join(self.prefix, path))
         optional = parse(self.prefix).names if self.prefix else ()
         line = line_of(sys._getframe(2))  # of the application, which has called `get` or another one
         about = About(self._tag, dict(responses or {}), hidden, line)
 
         def register(handler: F) -> F:
-            self._add_route(make_route(verbs, pattern, handler, deadline, name, self._hooks, optional, about, cors))
+            route = make_route(verbs, pattern, handler, deadline, name, self._hooks, optional, about, cors, body)
+            self._add_route(route)
             return handler
 
         if target is not _MISSING:

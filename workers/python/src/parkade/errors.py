@@ -37,6 +37,16 @@ class InvalidResult(ParkadeError, TypeError):
     """A handler, job or access function returned what it may not. The text says what it was and what is allowed."""
 
 
+class BodyError(ParkadeError, RuntimeError):
+    """The body of a request was read in a way that its route does not allow. The text says which way it allows."""
+
+
+class IncompleteBody(ParkadeError, OSError):
+    """The rest of a request's body will not come: its client has left, has stalled, or has sent too much. Raised where
+    `Request.stream` is read. Nobody gets the response.
+    """
+
+
 class HTTPError(Exception):
     """Raise it in a handler to answer with an error status.
 

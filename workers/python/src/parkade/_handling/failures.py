@@ -11,7 +11,7 @@ from .._responses.error_pages import failure_response
 from .._responses.problems import problem_response
 from .._responses.response import Response
 from .._wire import payloads as p
-from ..errors import HTTPError, InvalidResult, QueryError
+from ..errors import HTTPError, IncompleteBody, InvalidResult, QueryError
 from .results import Results
 
 
@@ -25,6 +25,8 @@ class Failures:
 
     def answer(self, error: BaseException, raw: p.Request | None, request: Request | None) -> Answer:
         """The response of the error handler, otherwise the default one."""
+        if isinstance(error, IncompleteBody):
+            return encode(self._usual(error, request))
         try:
             status, hook = self._judged(error, request)
             result = self._usual(error, request) if hook is None else hook.call(request, error)
@@ -34,6 +36,8 @@ class Failures:
 
     async def answer_async(self, error: BaseException, raw: p.Request | None, request: Request | None) -> Answer:
         """As `answer`, in the event loop."""
+        if isinstance(error, IncompleteBody):
+            return encode(self._usual(error, request))
         try:
             status, hook = self._judged(error, request)
             result = self._usual(error, request) if hook is None else await settle(hook, hook.call(request, error))
@@ -59,6 +63,8 @@ class Failures:
         return status, self._around.find(error, status)
 
     def _usual(self, error: BaseException, request: Request | None) -> Response:
+        if isinstance(error, IncompleteBody):  # nobody is left to read it
+            error = HTTPError(400, "the body ended early")
         if isinstance(error, HTTPError) and not isinstance(error, QueryError):
             return problem_response(error, request)
         return failure_response(error, request, self._dev)
@@ -68,7 +74,7 @@ def _is_fault(error: BaseException) -> bool:
     """Whether it is the application's fault. An `HTTPError` is a response, not a fault, unless it comes from an invalid
     query.
     """
-    return error.status == 500 if isinstance(error, QueryError) else not isinstance(error, HTTPError)
+    return error.status == 500 if isinstance(error, QueryError) else not isinstance(error, HTTPError | IncompleteBody)
 
 
 def _log(error: BaseException, request: Request | None) -> None:

@@ -13,7 +13,7 @@ from .._responses.problems import NO_METHOD, no_route
 from .._responses.redirects import redirect
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
-from ..errors import HTTPError
+from ..errors import HTTPError, IncompleteBody
 from ..jobs._runs import run_job
 from .calling import Calling, PlainCalling
 from .continuations import Continuations
@@ -46,13 +46,12 @@ class Handling:
         plain = frozenset({None, *(number for number, route in enumerate(routes) if not route.asynchronous)})
         self.plain: frozenset[int | None] = plain - scopes.asynchronous()
         self.deferred: frozenset[int | None] = (plain & scopes.asynchronous()) - {None}
+        self.opens_early = frozenset(number for number, route in enumerate(routes) if route.streaming is not None)
         # The methods of the parts are used directly, without a call in between.
         self.call = Continuations(scopes, self.concurrent, calling or PlainCalling()).call
         lifespan = Lifespan(app._all_start_hooks, app._all_stop_hooks)
         self.start, self.stop = lifespan.start, lifespan.stop
         self.start_concurrent, self.stop_concurrent = lifespan.start_concurrent, lifespan.stop_concurrent
-
-    opens_early: tuple[int | None, ...] = ()
 
     def ready(self) -> ReadyApplication:
         """The application, for READY. A developer's requests that match no route come here, for a hint."""
@@ -65,7 +64,8 @@ class Handling:
 
     def failed(self, error: BaseException) -> str:
         """Logs an exception from the middle of a streamed answer. Nothing is left to be said with ERROR."""
-        log_error("while an answer was being streamed", error)
+        if not isinstance(error, IncompleteBody):
+            log_error("while an answer was being streamed", error)
         return ""
 
     def _unmatched(self, raw: p.Request) -> Answer | Coming:

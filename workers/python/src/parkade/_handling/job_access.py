@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
-from .._link.answers import Answer, Coming, Deferred, Parked, Plain, Run
+from .._link.answers import Answer, Coming, Deferred, Parked, Plain, Run, at_once
 from .._routing.patterns import Pattern
 from .._routing.routes import Route, park
 from .._wire import payloads as p
@@ -41,7 +41,7 @@ class JobAccess:
             # Another version of the application has an `access` function for this job: this version's own rule counts.
             job = self._jobs.get(name)
             answer = Parked(park(verdict(job is not None and job._policy.public), None))
-            return _at_once(answer) if self._concurrent else answer
+            return at_once(answer) if self._concurrent else answer
         asynchronous, run = self._runs[name]
         call = partial(run, raw)
         if not self._concurrent:
@@ -50,7 +50,3 @@ class JobAccess:
             # An older version of the code may have registered a plain function: then the core waits for BEGAN.
             return Deferred(call)
         return Deferred(call, occupies=True) if self._all_async else Plain(call)
-
-
-async def _at_once(answer: Answer) -> Answer:
-    return answer

@@ -37,7 +37,7 @@ class Asgi:
     """See `Application` in `_link.answers`. `dev` shows tracebacks to the client."""
 
     concurrent = True
-    opens_early = (None,)  # not those that ask about jobs
+    opens_early: frozenset[int | None] = frozenset({None})  # not those that ask about jobs
     plain: frozenset[int | None] = frozenset()
     deferred: frozenset[int | None] = frozenset()
 

@@ -7,11 +7,11 @@ import sys
 from typing import Any, Protocol
 
 from .._compiled import accelerator
+from .._requests.body_stream import file_of
 from .._requests.percent import percent_decode
 from .._wire import payloads as p
 from .authority import server_of
 from .file_wrapper import FileWrapper
-from .request_input import input_of
 from .root_path import RootPath
 
 _LEFT_OUT = frozenset({"transfer-encoding", "proxy"})
@@ -59,7 +59,7 @@ def environ_of(raw: p.Request, head: p.RequestHead, source: BodySource, root_pat
         "SERVER_SOFTWARE": "parkade",
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": head.scheme,
-        "wsgi.input": input_of(source.read_body) if body is None else io.BytesIO(body),
+        "wsgi.input": file_of(source.read_body) if body is None else io.BytesIO(body),
         "wsgi.input_terminated": True,
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": False,

@@ -26,6 +26,6 @@ class RequestBody:
         if body is not None:
             self.is_read = True
             return {"type": "http.request", "body": body, "more_body": False}
-        piece = await self._link.body_reader.read(self._stream)
+        piece = await self._link.body_reader.next_piece(self._stream)
         self.is_read = not piece
         return {"type": "http.request", "body": piece, "more_body": not self.is_read}

@@ -28,7 +28,7 @@ class Wsgi:
     """See `Application` in `_link.answers`. `dev` shows tracebacks to the client."""
 
     concurrent = False
-    opens_early = (None,)  # not those that ask about jobs
+    opens_early: frozenset[int | None] = frozenset({None})  # not those that ask about jobs
     plain: frozenset[int | None] = frozenset({None})
     deferred: frozenset[int | None] = frozenset()
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterator, Mapping
-from typing import Any, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeAlias, cast
 
 from msgspec import Struct
 
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
+from ..errors import IncompleteBody
 
 FAULTS = (Exception, SystemExit)
 """The exceptions of the application's code. A handler that calls `sys.exit` ends its request, not the worker."""
@@ -61,7 +63,7 @@ class ClientLeft(Exception):
     """Nobody wants the rest of an answer."""
 
 
-class BodyCutOff(ClientLeft, OSError):
+class BodyCutOff(ClientLeft, IncompleteBody):
     """The rest of a request's body will not come, and nobody wants an answer."""
 
 
@@ -138,3 +140,16 @@ class Application(Protocol):
 
     async def stop_concurrent(self) -> None:
         """Runs the shut-down hooks in the event loop."""
+
+
+def begun(application: Application, request: p.Request) -> Answer | Coming | Plain | Deferred:
+    """Begins the answer to a request of a concurrent application."""
+    run = partial(application.runs[request.route], request)
+    if request.route in application.plain:
+        return Plain(run)
+    return Deferred(run, occupies=True) if request.route in application.deferred else cast("Answer | Coming", run())
+
+
+async def at_once(answer: Answer) -> Answer:
+    """An answer that is there, for those who await one."""
+    return answer

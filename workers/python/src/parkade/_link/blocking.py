@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 from .._limits import CREDIT_BLOCKING, SUSPENDED_MAX
 from .._session.events import Called, Cancelled, Ended, Event, Given, Opened, OpenedEarly, Pinged, Reply, Writable
 from .._session.session import Session
+from ..errors import BodyError
 from . import port
 from .answers import Answer, Application, Attempted, BodyCutOff, Chunks, ClientLeft, Parked, Plain, Sent, Streamed
 from .link import Link
@@ -61,6 +62,9 @@ class Blocking:
     def stream(self) -> int:
         return self._running if threading.get_ident() == self._thread else 0
 
+    def body(self) -> Body:
+        return Body(self, self.stream())
+
     def publish(self, channel: str, content_type: str, body: bytes, event: str | None) -> int:
         if threading.get_ident() == self._thread:
             number = next(port.numbers)
@@ -92,11 +96,13 @@ class Blocking:
     def read_body(self) -> bytes:
         """The next piece of the running request's body, which was opened early; nothing after its end.
 
-        Raises `BodyCutOff` if the rest will not come.
+        Raises `BodyCutOff` if the rest will not come, or the request has its response.
         """
         session, stream = self._session, self._running
         if threading.get_ident() != self._thread:
-            raise RuntimeError("the body of a request is read by the thread that its application runs in")
+            raise BodyError("the body of a request is read by the thread that its application runs in")
+        if not session.held(stream):
+            raise BodyCutOff("the request has its response")
         while True:
             piece, granted = session.bodies.read(stream)
             if granted:
@@ -293,3 +299,21 @@ class Blocking:
             chunks.close()
         except BaseException as error:
             self._application.failed(error)
+
+
+class Body:
+    """The body of one request: see `port.ArrivingBody`."""
+
+    __slots__ = ("_link", "_stream")
+
+    def __init__(self, link: Blocking, stream: int) -> None:
+        self._link = link
+        self._stream = stream
+
+    def read(self) -> bytes:
+        if self._link.stream() not in (self._stream, 0):
+            raise BodyCutOff("the request has its response")
+        return self._link.read_body()
+
+    async def next_piece(self) -> bytes:
+        return self.read()

@@ -45,8 +45,10 @@ from .answers import (
     Parked,
     Plain,
     Streamed,
+    at_once,
+    begun,
 )
-from .body_reader import BodyReader
+from .body_reader import Body, BodyReader
 from .enqueued import Enqueued
 from .exchange import Exchange
 from .link import Link
@@ -101,7 +103,7 @@ class Concurrent(asyncio.Protocol):
         self._runners = Runners(self, session, self._finish)
         self._exchanges = self._runners.exchanges
         self._branches: dict[int, Exchange] = {}
-        self.body_reader = BodyReader(self, session)
+        self.body_reader = BodyReader(self, session, self._outlet)
         self.at_drain: Callable[[float], None] | None = None  # hears in how many seconds this worker will be stopped
 
     def open(self, writer: int, threads: int) -> None:
@@ -114,6 +116,9 @@ class Concurrent(asyncio.Protocol):
     def stream(self) -> int:
         exchange = cast("Exchange | None", port.exchange.get())
         return port.plain.get() if exchange is None else exchange.stream
+
+    def body(self) -> Body:
+        return self.body_reader.of(self.stream())
 
     def publish(self, channel: str, content_type: str, body: bytes, event: str | None) -> int:
         stream = self.stream()
@@ -277,7 +282,7 @@ class Concurrent(asyncio.Protocol):
             ):
                 self.put(session.error(stream, "cancelled"))
             case OpenedEarly(stream=stream, request=request):
-                self._begin(stream, self._application.runs[request.route](request))
+                self._begin(stream, begun(self._application, request))
             case BodyArrived(stream=stream):
                 self.body_reader.wake(stream)
             case Called(stream=stream, function=function, state=state, outcome=outcome):
@@ -289,8 +294,10 @@ class Concurrent(asyncio.Protocol):
                 self.put(data)
             case Writable(stream=stream) if not cast(PlainFunctions, self._plain_functions).writable(stream):
                 _resolve(self._exchanges[stream].writable)
-            case Cancelled(stream=stream, reason=why) if not cast(PlainFunctions, self._plain_functions).cancel(stream):
-                self._cancel(stream, why)
+            case Cancelled(stream=stream, reason=why):
+                self.body_reader.wake(stream)
+                if not cast(PlainFunctions, self._plain_functions).cancel(stream):
+                    self._cancel(stream, why)
             case Pinged(token=token):
                 self.put(session.pong(token))
             case Draining(seconds=seconds) if self.at_drain is not None:
@@ -308,7 +315,7 @@ class Concurrent(asyncio.Protocol):
         elif type(answer) is Deferred:
             self._defer(stream, answer.begin, answer.occupies)
         elif type(answer) is bytes or type(answer) is Attempted:  # a failure, before anything has begun
-            self._runners.add((stream, _at_once(answer), False))
+            self._runners.add((stream, at_once(answer), False))
         else:
             self._runners.add((stream, cast(Coming, answer), False))
 
@@ -337,7 +344,6 @@ class Concurrent(asyncio.Protocol):
             self.write(self._session.error(stream, "application", "the request's own task was cancelled"))
 
     def _cancel(self, stream: int, reason: str) -> None:
-        self.body_reader.wake(stream)
         exchange = self._exchanges.get(stream)
         if exchange is None:
             return
@@ -397,6 +403,7 @@ class Concurrent(asyncio.Protocol):
     def cancel_all(self, reason: str) -> int:
         """Cancels the code of all requests; returns how many they were."""
         for stream in list(self._exchanges):
+            self.body_reader.wake(stream)
             self._cancel(stream, reason)
         return len(self._exchanges)
 
@@ -486,10 +493,6 @@ class Concurrent(asyncio.Protocol):
     async def _writable(self, exchange: Exchange) -> None:
         exchange.writable = self.loop.create_future()
         await exchange.writable
-
-
-async def _at_once(answer: Answer) -> Answer:
-    return answer
 
 
 def _resolve(future: asyncio.Future[None] | None) -> None:

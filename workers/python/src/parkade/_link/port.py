@@ -16,11 +16,24 @@ from .enqueued import Enqueued
 T = TypeVar("T")
 
 
+class ArrivingBody(Protocol):
+    """The body of a request, as it arrives. `BodyCutOff` is raised if the rest will not come."""
+
+    def read(self) -> bytes:
+        """The next piece, for which a plain function waits; nothing after the end."""
+
+    async def next_piece(self) -> bytes:
+        """The same for a coroutine."""
+
+
 class Port(Protocol):
     """A way to the core that does not depend on a request."""
 
     def stream(self) -> int:
         """The stream for which the calling code works, as far as that is known; 0 otherwise. Any thread may call it."""
+
+    def body(self) -> ArrivingBody:
+        """The body of the request for which the calling code works. It was opened early."""
 
     def publish(self, channel: str, content_type: str, body: bytes, event: str | None) -> int:
         """Hands a message to the core before anything that is written later. Any thread may call it.

@@ -38,7 +38,8 @@ _KINDS: dict[str, dict[str, Any]] = {
 def operation(route: Route, method: str, id: str) -> dict[str, Any]:
     """The Operation Object of a route's method."""
     arguments = _arguments(route) if is_handler(route.target) else []
-    has_form = method in _WITH_BODY and not any(argument.place == "body" for argument in arguments)
+    streams = route.streaming is not None
+    has_form = method in _WITH_BODY and not streams and not any(argument.place == "body" for argument in arguments)
     described: dict[str, Any] = {"operationId": id}
     described |= _told_by_docstring(route.target)
     if route.about.tag is not None:
@@ -50,10 +51,10 @@ def operation(route: Route, method: str, id: str) -> dict[str, Any]:
     ]
     if parameters:
         described["parameters"] = parameters
-    body = _body(arguments, has_form)
+    body: dict[str, Any] | None = {"content": {BYTES: {}}} if streams else _body(arguments, has_form)
     if body is not None:
         described["requestBody"] = body
-    described["responses"] = _responses(route, arguments, body is not None)
+    described["responses"] = _responses(route, arguments, body is not None and not streams)
     return described
 
 

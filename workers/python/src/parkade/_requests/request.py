@@ -7,10 +7,12 @@ from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
+from .._link import port
 from .._mappings import Fields, Headers
 from .._validation.json import decoder_of
 from .._wire import payloads as p
-from ..errors import HTTPError
+from ..errors import BodyError, HTTPError
+from .body_stream import BodyStream, WholeBody
 from .charsets import decode_text
 from .cookies import parse_cookies
 from .forms import FormValue, parse_content_type, parse_form, parse_query
@@ -55,10 +57,14 @@ class Request:
     route: str | None
     """The name of its route; None if it has none."""
 
-    def __init__(self, raw: p.Request, route: str | None = None, names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, raw: p.Request, route: str | None = None, names: tuple[str, ...] = (), streams: bool = False
+    ) -> None:
         self._raw = raw
         self.route = route
         self._names = names
+        self._streams = streams
+        self._stream: BodyStream | None = None
 
     @once
     def _head(self) -> p.RequestHead:
@@ -138,8 +144,27 @@ class Request:
 
     @property
     def body(self) -> bytes:
-        """The whole body."""
+        """The whole body. Raises `BodyError` if its route has `stream=True`."""
+        if self._streams:
+            raise BodyError(f"{self._told} has stream=True: its body is read with request.stream()")
         return self._raw.body or _NO_BODY
+
+    def stream(self) -> BodyStream:
+        """The body as it arrives, for a route with `stream=True`: pieces for `async for` in a coroutine, a binary file
+        in a plain function. It is the same one each time.
+
+        Raises `BodyError` if its route has not.
+        """
+        if not self._streams:
+            raise BodyError(f"{self._told} has its whole body, in request.body: register it with stream=True")
+        if self._stream is None:
+            whole = self._raw.body
+            self._stream = BodyStream(port.port().body() if whole is None else WholeBody(whole))
+        return self._stream
+
+    @property
+    def _told(self) -> str:
+        return f"the route of {self.method} {self.raw_path}"
 
     @once
     def text(self) -> str:

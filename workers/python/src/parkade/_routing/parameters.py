@@ -29,11 +29,12 @@ def bind(
     types: Sequence[type],
     make: Callable[[p.Request], Request],
     optional: Collection[str] = (),
+    streams: bool = False,
 ) -> Call:
     """Compiles a handler.
 
     `names` are its path's parameters in order, `types` what the pattern says they are, for those without an annotation.
-    The handler need not take those that are `optional`.
+    The handler need not take those that are `optional`. If its route `streams`, it takes nothing that is in the body.
 
     Raises `SignatureError` for a parameter that no request has, and for a path parameter that the handler does not
     take.
@@ -44,6 +45,11 @@ def bind(
     if missing := [name for name in names if name not in taken and name not in optional]:
         raise SignatureError(f"{told} has no parameter for {', '.join(missing)} in the path")
     bodies = [each.name for each in parameters if each.place == "body"]
+    if streams and (whole := [each.name for each in parameters if each.place in ("body", "file")]):
+        raise SignatureError(
+            f"{told}: {' and '.join(whole)} is of the whole body, but the route has stream=True: take the request, and "
+            "read request.stream()"
+        )
     if len(bodies) > 1:
         raise SignatureError(f"{told}: {' and '.join(bodies)} cannot both be the body")
     if [each.name for each in parameters] == list(names):

@@ -33,6 +33,7 @@ from .._wire.ready import Route as ReadyRoute
 from ..errors import HTTPError, InvalidResult, SignatureError
 from .parameters import Call, bind
 from .patterns import Pattern, join, parse
+from .streaming import Streaming
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ _NOTHING_MORE = About()
 class Route:
     """`target` is a function, a wait, or a constant; `call` is the function, bound to its parameters (None for the
     others). `scopes` are the hooks around it: those of its router first, then those of the routers that this one is in.
+    `streaming` says that it reads bodies while they arrive.
     """
 
     methods: tuple[str, ...]
@@ -65,6 +67,7 @@ class Route:
     scopes: tuple[Hooks, ...] = ()
     about: About = _NOTHING_MORE
     own_cors: Cors | bool | None = None
+    streaming: Streaming | None = None
 
     @property
     def asynchronous(self) -> bool:
@@ -73,7 +76,7 @@ class Route:
 
     def request(self, raw: p.Request) -> Request:
         """The request as this route's handler sees it."""
-        return Request(raw, self.name, self.pattern.names)
+        return Request(raw, self.name, self.pattern.names, self.streaming is not None)
 
     def included(self, prefix: str, name: str | None, scope: Hooks) -> Route:
         """The same route under a prefix of another router, whose hooks are around it too.
@@ -84,7 +87,7 @@ class Route:
         full_name = self.name if name is None else f"{name}.{self.name}"
         if self.name == self.pattern.path:  # it has no name of its own
             full_name = pattern.path
-        call = self.call and _bound(self.target, pattern, full_name, pattern.names)
+        call = self.call and _bound(self.target, pattern, full_name, pattern.names, self.streaming)
         return replace(self, pattern=pattern, name=full_name, call=call, scopes=(*self.scopes, scope))
 
     def _wait(self, path: str | None) -> Wait:
@@ -131,6 +134,8 @@ class Route:
             path=self.pattern.path,
             kind="async" if self.asynchronous else "sync",
             deadline=self.deadline,
+            stream=self.streaming is not None,
+            body_limit=None if self.streaming is None else self.streaming.limit,
             name=None if self.name == self.pattern.path else self.name,
             handler=None if self.call is None else handler_of(self.target),
             source=self.about.line if self.call is None else source_of(self.target),
@@ -157,12 +162,15 @@ def make_route(
     optional: Collection[str] = (),
     about: About = _NOTHING_MORE,
     cors: Cors | bool | None = None,
+    streaming: Streaming | None = None,
 ) -> Route:
     """Checks and compiles. A handler need not take the parameters of the path that are `optional`.
 
     Raises `SignatureError` for a handler that cannot be bound, `InvalidResult` for a constant that is not an answer.
     """
     if not is_handler(target):
+        if streaming is not None:
+            raise SignatureError(f"{pattern.path}: stream=True is for a function, which reads the body")
         if type(target) is int and 100 <= target <= 599:
             raise SignatureError(
                 f"{pattern.path}: a number is JSON; write Status({target}) for the status, "
@@ -182,13 +190,19 @@ def make_route(
         ) from None
     check_returned(target)
     name = name or str(getattr(target, "__name__", pattern.path))
-    call = _bound(target, pattern, name, optional)
-    return Route(methods, pattern, target, deadline, name, call, (scope,), about, cors)
+    call = _bound(target, pattern, name, optional, streaming)
+    return Route(methods, pattern, target, deadline, name, call, (scope,), about, cors, streaming)
 
 
-def _bound(handler: Callable[..., Any], pattern: Pattern, name: str, optional: Collection[str]) -> Call:
-    make = partial(Request, route=name, names=pattern.names)
-    return bind(handler, pattern.names, pattern.types, make, optional)
+def _bound(
+    handler: Callable[..., Any],
+    pattern: Pattern,
+    name: str,
+    optional: Collection[str],
+    streaming: Streaming | None,
+) -> Call:
+    make = partial(Request, route=name, names=pattern.names, streams=streaming is not None)
+    return bind(handler, pattern.names, pattern.types, make, optional, streams=streaming is not None)
 
 
 def park(wait: Wait, request: p.Request | None) -> bytes:

@@ -184,7 +184,7 @@ def _from_list(
 
 
 def _fields(request: Request, name: str) -> tuple[list[str], str]:
-    if request.body and is_form(request.content_type):
+    if not request._streams and request.body and is_form(request.content_type):
         texts = [value for value in request.form.getlist(name) if isinstance(value, str)]
         if texts or name not in request.query:
             return texts, "form"

@@ -31,8 +31,8 @@ class Opened(Struct, frozen=True, gc=False):
 
 
 class OpenedEarly(Struct, frozen=True, gc=False):
-    """A request to answer, whose body is still arriving: `Session.read_body` gives it. Only if the application reads
-    bodies in pieces.
+    """A request to answer, whose body is still arriving: `Session.bodies` gives it. Only of a route that reads bodies
+    in pieces.
     """
 
     stream: int

@@ -64,8 +64,7 @@ class Session:
     """One link's state.
 
     `concurrent` workers may hold answers back and await; others are given what they run in the order of arrival. A
-    request whose body follows is given at once (`OpenedEarly`) if its route is in `opens_early`, otherwise when the
-    body is whole.
+    request of a route in `opens_early` whose body follows is given at once (`OpenedEarly`), others with the whole body.
     """
 
     def __init__(self, opens_early: Container[int | None] = ()) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from .._wire import payloads as p
+from ..errors import BodyError
 
 T = TypeVar("T")
 
@@ -31,6 +32,10 @@ class ScriptPort:
     def stream(self) -> int:
         """There is no request."""
         return 0
+
+    def body(self) -> Any:
+        """There is no request."""
+        raise BodyError("there is no request here whose body could be read")
 
     def publish(self, channel: str, content_type: str, body: bytes, event: str | None) -> int:
         """Raises `ConnectError`."""

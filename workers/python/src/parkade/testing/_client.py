@@ -14,7 +14,7 @@ from ._core import Core
 from ._databases import Answers
 from ._jobs import Enqueued
 from ._multipart import Files
-from ._request import body_of, request_of
+from ._request import Content, body_of, request_of
 from ._response import Parked, Response
 from ._rows import Asked
 
@@ -29,7 +29,7 @@ class RequestOptions(TypedDict, total=False):
     headers: Mapping[str, str] | None
     json: Any
     data: Mapping[str, Any] | None
-    content: bytes | str | None
+    content: Content
     files: Files | None
     client: str
 
@@ -96,7 +96,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         json: Any = None,
         data: Mapping[str, Any] | None = None,
-        content: bytes | str | None = None,
+        content: Content = None,
         files: Files | None = None,
         client: str = "127.0.0.1",
     ) -> Response:
@@ -105,14 +105,18 @@ class Client:
         `params` are added to the query (a list is a repeated field); the body is `json`, `data` (a form), `content`, or
         `files`, with `data` as the other fields of that form: `files={"photo": open("a.png", "rb")}`, or `("a.png",
         b"…")`, or `("a.png", b"…", "image/png")`. A `cookie` among the headers takes the place of `cookies`.
+
+        `content` may be an iterable of pieces: a route with `stream=True` gets one after the other. Where the iterable
+        raises `IncompleteBody`, the client leaves.
         """
         given = {name.lower(): value for name, value in (self._headers | dict(headers or {})).items()}
         plain_path = path.partition("?")[0]
         if held := self.cookies._header(plain_path):
             given.setdefault("cookie", held)
-        head, raw = request_of(method, path, params, given, body_of(json, data, content, files), client)
+        body, content_type = body_of(json, data, content, files)
+        head, raw = request_of(method, path, params, given, content_type, client)
         with self._core.connected():
-            response = self._core.route(head, raw)
+            response = self._core.route(head, raw, body)
             response.is_head = head.method == "HEAD"
             response.request_id = head.id
             self._core.waits.settle()

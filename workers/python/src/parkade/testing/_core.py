@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import cast
@@ -27,6 +27,7 @@ from .._wire.ready import Route as ReadyRoute
 from ..errors import HTTPError, WaitError
 from . import _job_address as job_address
 from ._added import Added, Surroundings
+from ._arriving import Arriving
 from ._databases import Databases
 from ._exchange import Exchange
 from ._files import answer_of_file
@@ -68,7 +69,7 @@ class Core:
 
     # Requests
 
-    def route(self, head: p.RequestHead, raw: p.Request) -> Response:
+    def route(self, head: p.RequestHead, raw: p.Request, body: bytes | Iterable[bytes] = b"") -> Response:
         """Answers a request, or parks it."""
         if "%00" in head.path:
             return Response(inline(problem_response(HTTPError(400, BAD_TARGET), Request(raw))))
@@ -82,16 +83,18 @@ class Core:
                 return self._with(Response(preflight), self._around.preflight_added())
         match = self._router.match(head.method, head.path)
         added = self._around.added(None if match is None else match.route, asked.get("origin"))
-        return self._with(self._route(head, raw, match), added)
+        return self._with(self._route(head, raw, match, body), added)
 
     def _with(self, response: Response, added: Added) -> Response:
         added.given, response.added = response.added.given, added
         return response
 
-    def _route(self, head: p.RequestHead, raw: p.Request, match: Match | None) -> Response:
+    def _route(
+        self, head: p.RequestHead, raw: p.Request, match: Match | None, body: bytes | Iterable[bytes]
+    ) -> Response:
         if match is None:
             if self._ready.fallback:
-                return self._run(raw)
+                return self._run(raw, body)
             if allowed := self._router.allowed(head.path):
                 error = HTTPError(405, NO_METHOD, {"allow": ", ".join(allowed)})
             else:
@@ -106,10 +109,15 @@ class Core:
             return self._route_job(head.method, UUID(match.parameters[0]).bytes, raw)
         if route.kind == "wait":
             return self._route_wait(raw, route)
-        return self._run(raw)
+        return self._run(raw, body)
 
-    def _run(self, raw: p.Request) -> Response:
+    def _run(self, raw: p.Request, body: bytes | Iterable[bytes]) -> Response:
+        route = None if raw.route is None else self._ready.routes[raw.route]
+        arriving = Arriving(body, route.body_limit) if route is not None and route.stream else None
+        whole = None if arriving is not None else body if isinstance(body, bytes) else b"".join(body)
+        raw = msgspec.structs.replace(raw, body=whole)
         response = Parked(raw)
+        response.arriving = arriving
         self.worker.request(response, raw)
         return response if response.parked or not response.done else _answered(response)
 
@@ -127,6 +135,12 @@ class Core:
             self.worker.cancel(response, reason)
 
     def _finish(self, response: Parked, answer: Answer) -> None:
+        if (arriving := response.arriving) is not None and arriving.is_cut_off:
+            self.databases.over(response)
+            response.gone = True
+            if arriving.fault is not None:
+                response.whole = inline(problem_response(arriving.fault, Request(response.requested)))
+            return
         if not isinstance(answer, ParkedAnswer):
             self.databases.over(response)
         match answer:

@@ -9,9 +9,12 @@ import msgspec
 
 from .._link import port
 from .._wire import payloads as p
+from ..errors import BodyError
 from . import _job_address as job_address
+from ._arriving import Arriving
 from ._exchange import Exchange, answering
 from ._jobs import Jobs
+from ._response import Parked
 from ._thread import Thread
 from ._waits import Waits
 
@@ -32,12 +35,22 @@ class TestPort:
         """There is no log of a core."""
         return 0
 
+    def body(self) -> Arriving:
+        response = self._answered()
+        if response is None or response.arriving is None:
+            raise BodyError("there is no request here whose body could be read")
+        return response.arriving
+
+    def _answered(self) -> Parked | None:
+        """The request or job for which the calling code works."""
+        exchange = port.exchange.get()
+        return exchange.response if isinstance(exchange, Exchange) else answering.get()
+
     def publish(self, channel: str, content_type: str, body: bytes, event: str | None) -> int:
         return self._waits.publish(channel, content_type, body, event)
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
-        exchange = port.exchange.get()
-        response = exchange.response if isinstance(exchange, Exchange) else answering.get()
+        exchange, response = port.exchange.get(), self._answered()
         if isinstance(exchange, Exchange):
             exchange.enqueued.add(id, within)
             if within:

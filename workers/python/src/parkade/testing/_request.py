@@ -15,6 +15,9 @@ from .._requests.request import Request
 from .._wire import payloads as p
 from ._multipart import Files, multipart
 
+Content: TypeAlias = bytes | str | Iterable[bytes] | None
+"""A body as a test describes it: pieces arrive one by one at a route with `stream=True`."""
+
 Correlation: TypeAlias = tuple[str, str | None]
 """The id of a request, and its `traceparent`."""
 
@@ -24,13 +27,12 @@ def request_of(
     path: str,
     params: Mapping[str, Any] | Iterable[tuple[str, Any]] | None,
     headers: Mapping[str, str],
-    body: tuple[bytes, str | None],
+    content_type: str | None,
     client: str,
 ) -> tuple[p.RequestHead, p.Request]:
-    """The request from the arguments of `Client.request`; `body` comes from `body_of`. Of headers whose names differ
-    only in case the last counts; one with an underscore is dropped, because it could imitate another.
+    """The request from the arguments of `Client.request`, without its body. Of headers whose names differ only in case
+    the last counts; one with an underscore is dropped, because it could imitate another.
     """
-    content, content_type = body
     pairs = {"host": "testserver"} | ({"content-type": content_type} if content_type else {})
     pairs |= {name.lower(): value for name, value in headers.items() if "_" not in name}
     path, _, query = path.partition("?")
@@ -38,7 +40,7 @@ def request_of(
     flat = [text for name, value in pairs.items() for text in (name, value.encode("latin-1"))]
     raw_path = quote(path, safe="/%:@!$&'()*+,;=-._~")
     head = p.RequestHead(method.upper(), raw_path, query, _raw(flat), client, "http", "1.1", _id_of(pairs))
-    return head, p.Request(None, [], None, content, _raw(head))
+    return head, p.Request(None, [], None, b"", _raw(head))
 
 
 def _id_of(headers: Mapping[str, str]) -> str:
@@ -60,9 +62,9 @@ def nobodys_request() -> p.Request:
 
 
 def body_of(
-    json: Any, data: Mapping[str, Any] | None, content: bytes | str | None, files: Files | None = None
-) -> tuple[bytes, str | None]:
-    """A body, and its type where that is known."""
+    json: Any, data: Mapping[str, Any] | None, content: Content, files: Files | None = None
+) -> tuple[bytes | Iterable[bytes], str | None]:
+    """A body, or its pieces, and its type where that is known."""
     if files is not None:
         return multipart(_fields(data), files)
     if content is not None:

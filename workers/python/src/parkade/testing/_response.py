@@ -25,6 +25,7 @@ from .._wire import payloads as p
 from ..errors import HTTPError, JobError, QueryError
 from ..jobs._values import decode_result
 from ._added import Added
+from ._arriving import Arriving
 from ._request import Correlation, correlation_of
 from ._sent import BODILESS, OF_THE_SERVER
 from ._waits import Parking
@@ -124,6 +125,7 @@ class Parked(Response):
         self.task: asyncio.Task[Answer] | None = None
         self.gone = False
         self.begun = False  # its answer, a stream
+        self.arriving: Arriving | None = None  # its body, if its route streams
         self.context: Context | None = None  # of its plain function, which runs in another thread, and its iterator
 
     @property

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from .._handling.handling import Handling
 from .._link import port
-from .._link.answers import Answer, AsyncChunks, Chunks, Coming, Deferred, Plain
+from .._link.answers import Answer, AsyncChunks, Chunks, Coming, Deferred, Plain, begun
 from .._wire import payloads as p
 from ..errors import WaitError
 from ._exchange import Exchange, answering
@@ -67,13 +67,7 @@ class Worker:
 
     def request(self, response: Parked, raw: p.Request) -> None:
         """Answers a request."""
-        self.run(response, partial(self._begin, raw))
-
-    def _begin(self, raw: p.Request) -> Answer | Coming | Plain | Deferred:
-        handling, run = self._handling, partial(self._handling.runs[raw.route], raw)
-        if raw.route in handling.plain:
-            return Plain(run)
-        return Deferred(run, occupies=True) if raw.route in handling.deferred else cast("Answer | Coming", run())
+        self.run(response, partial(begun, self._handling, raw))
 
     def run(self, response: Parked, begin: Begin) -> None:
         """Runs an answer until it is there, or its coroutine waits."""
@@ -111,7 +105,8 @@ class Worker:
         self._turn(until(task, lambda: response.parking is not None))
         if task.done():
             response.task = None
-            self._finish(response, task.result())
+            is_cut_off = response.arriving is not None and response.arriving.is_cut_off
+            self._finish(response, b"" if is_cut_off and task.cancelled() else task.result())
 
     def cancel(self, response: Parked, reason: str) -> None:
         """Cancels the coroutine, if there is one, and waits for its end."""

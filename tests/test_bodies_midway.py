@@ -1,0 +1,134 @@
+"""What happens in the middle of a body that its application reads while it arrives: pieces of a byte, reloads, stops,
+clients that leave. And large bodies that go both ways, or down.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from .conftest import Serve
+from .harness import processes
+from .harness.client import Client
+from .harness.server import Server
+
+MEBIBYTE = 1024 * 1024
+APPS = ["raw_wsgi", "raw_asgi", "native_def", "native_async"]
+LENGTH = 4 * MEBIBYTE
+"""More than `--body-limit`, so also a plain function reads it while it arrives."""
+
+
+@pytest.fixture(params=APPS)
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
+    return serve(request.param, workers=1, body_limit="1MiB", stream_limit="101MiB")
+
+
+def head(path: str, *fields: str) -> bytes:
+    return "\r\n".join([f"POST {path} HTTP/1.1", "Host: here", *fields, "", ""]).encode()
+
+
+def midway(server: Server, path: str = "/count") -> Client:
+    """A client that has sent half of its body, which is being read."""
+    client = server.connect().send(head(path, f"Content-Length: {LENGTH}"), b"x" * (LENGTH // 2))
+    server.until_running(1)
+    return client
+
+
+# Large bodies
+
+
+def test_100_mb_down_leave_the_memory_of_core_and_worker_flat(server: Server) -> None:
+    (pid,) = server.worker_pids()
+    assert len(server.get("/down/16").body) == MEBIBYTE, "what it takes once is there"
+    before, core = processes.peak_bytes(pid), processes.peak_bytes(server.pid)
+    client = server.connect().ask("GET", "/down/1600")
+    assert sum(len(piece) for piece in client.pieces(client.opening())) == 100 * MEBIBYTE
+    assert processes.peak_bytes(pid) - before < 4 * MEBIBYTE
+    assert processes.peak_bytes(server.pid) - core < 4 * MEBIBYTE
+
+
+def test_100_mb_go_up_and_come_back_at_the_same_time(server: Server) -> None:
+    (pid,) = server.worker_pids()
+    before, core = processes.peak_bytes(pid), processes.peak_bytes(server.pid)
+    client = server.connect().send(head("/back", f"Content-Length: {100 * MEBIBYTE}"))
+    sends = threading.Thread(target=lambda: [client.send(b"x" * MEBIBYTE) for _ in range(100)])
+    sends.start()
+    assert sum(len(piece) for piece in client.pieces(client.opening())) == 100 * MEBIBYTE
+    sends.join()
+    assert processes.peak_bytes(pid) - before < 8 * MEBIBYTE
+    assert processes.peak_bytes(server.pid) - core < 8 * MEBIBYTE
+
+
+@pytest.mark.parametrize("app", ["native_def", "native_async"])
+def test_a_route_may_allow_more_than_the_server_does_for_others(serve: Serve, app: str) -> None:
+    server = serve(app, workers=1, body_limit="1MiB")
+    assert server.post("/large", b"x" * 3 * MEBIBYTE).text == str(3 * MEBIBYTE)
+    refused = server.post("/count", b"x" * 3 * MEBIBYTE)
+    assert refused.status == 413
+    announced = server.connect().send(head("/large", f"Content-Length: {151 * MEBIBYTE}")).answer()
+    assert announced.status == 413
+    assert b"than its route allows" in announced.body
+
+
+# Small pieces
+
+
+def test_chunks_of_a_byte_each_are_a_body_like_any_other(server: Server) -> None:
+    count = MEBIBYTE + 5_000
+    client = server.connect().send(head("/count", "Transfer-Encoding: chunked"), b"1\r\nx\r\n" * (count - 50))
+    server.until_running(1)
+    for _ in range(50):
+        client.send(b"1\r")
+        client.send(b"\nx\r\n")
+    assert client.send(b"0\r\n\r\n").answer().text == str(count)
+    assert client.get("/hola/you").text == "Hola you"
+
+
+# Reloads and stops
+
+
+def test_a_reload_in_the_middle_of_a_body_does_not_disturb_it(server: Server) -> None:
+    client = midway(server)
+    (pid,) = server.worker_pids()
+    server.reload()
+    assert server.get("/hola/you").text == "Hola you"
+    assert client.send(b"x" * (LENGTH // 2)).answer().text == str(LENGTH)
+    server.until(lambda status: pid not in [worker["pid"] for worker in status["workers"]])
+    assert server.post("/count", b"abc").text == "3"
+
+
+def test_a_server_that_stops_waits_for_a_body(server: Server) -> None:
+    client = midway(server)
+    server.signal(signal.SIGTERM)
+    server.until(lambda status: status["state"] == "draining")
+    answer = client.send(b"x" * (LENGTH // 2)).answer()
+    assert (answer.text, answer["connection"]) == (str(LENGTH), "close")
+    assert server.ended() == 0
+
+
+def test_a_server_that_stops_does_not_wait_for_ever(serve: Serve) -> None:
+    for app in APPS:
+        server = serve(app, workers=1, body_limit="1MiB", stream_limit="101MiB", grace="1s")
+        client = midway(server)
+        server.signal(signal.SIGTERM)
+        assert client.answer().status == 503
+        assert server.ended() == 0
+
+
+# Clients that leave
+
+
+@pytest.mark.parametrize("sent", [0, 1_000, 65_536, MEBIBYTE, MEBIBYTE + 1, LENGTH - 1])
+@pytest.mark.parametrize("how", ["close", "reset", "half_close"])
+def test_wherever_a_client_leaves_nothing_is_left_of_it(serve_for_all: Serve, sent: int, how: str) -> None:
+    for app in APPS:
+        server = serve_for_all(app, workers=1, body_limit="1MiB", stream_limit="101MiB")
+        client = server.connect().send(head("/count", f"Content-Length: {LENGTH}"), b"x" * sent)
+        if sent > MEBIBYTE:
+            server.until_running(1)
+        getattr(client, how)()
+        server.until_zero()
+        assert server.post("/count", b"abc").text == "3"
+        assert "Traceback" not in server.log()
