@@ -16,13 +16,22 @@ from settings import BENCH, PEERS, TEMPORARY, VENV, parkade_binary
 PARKADE = "Parkade"
 
 
-def parkade(app: str, workers: int = 1, label: str = "", flags: Sequence[str] = ()) -> Recipe:
-    """`app` is a file in bench/apps; PARKADE_FLAGS may add flags to the command."""
+def parkade(
+    app: str,
+    workers: int = 1,
+    label: str = "",
+    flags: Sequence[str] = (),
+    before: Sequence[str] = (),
+    needs: Sequence[Path] = (),
+) -> Recipe:
+    """`app` is a file in bench/apps, by default in Python; PARKADE_FLAGS may add flags to the command."""
+    file = BENCH / "apps" / (app if Path(app).suffix else f"{app}.py")
+    target = str(file.relative_to(BENCH.parent)) + (":app" if file.suffix == ".py" else "")
 
     def command(ports: Ports) -> list[str]:
         added = [*flags, *shlex.split(os.environ.get("PARKADE_FLAGS", ""))]
         return [
-            *(str(parkade_binary()), "serve", f"bench/apps/{app}.py:app"),
+            *(*before, str(parkade_binary()), "serve", target),
             *("--bind", f"127.0.0.1:{ports.main}"),
             *("--admin", f"127.0.0.1:{ports.admin}"),
             *("--workers", str(workers)),
@@ -33,7 +42,7 @@ def parkade(app: str, workers: int = 1, label: str = "", flags: Sequence[str] = 
     return Recipe(
         name=f"{PARKADE} {label}".strip(),
         command=command,
-        needs=[parkade_binary(), BENCH / "apps" / f"{app}.py"],
+        needs=[parkade_binary(), file, *needs],
         ready="http://127.0.0.1:{admin}/health/ready",
         publish="http://127.0.0.1:{admin}/publish/bench",
         status="http://127.0.0.1:{admin}/status",

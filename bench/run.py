@@ -7,6 +7,7 @@ from datetime import datetime
 
 import catalogue
 import catalogue_jobs
+import catalogue_perl
 import catalogue_postgres
 import report
 from scenarios import ALL
@@ -25,7 +26,10 @@ def main() -> int:
     for name in options.only:
         print(name, file=sys.stderr)
         outcomes[name] = ALL[name](settings)
-    versions = catalogue.versions() | catalogue_postgres.versions() | catalogue_jobs.versions()
+    others = (catalogue_postgres, catalogue_jobs, catalogue_perl)
+    versions = catalogue.versions()
+    for more in others:
+        versions |= more.versions()
     print(report.table(outcomes))
     print("".join(f"\n- {remark}" for remark in report.remarks(outcomes)))
     if reason := report.why_not_kept(settings):
