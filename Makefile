@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
 ACCELERATOR := workers/python/accelerator
+PERL_WORKER := workers/perl
 PYTHON_SOURCES := $(shell find workers/python/src -name '*.py')
 
 .DEFAULT_GOAL := help
@@ -13,7 +14,7 @@ PYTHON_SOURCES := $(shell find workers/python/src -name '*.py')
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.parkade $(VENV)/.tools ## Build parkade and its Python package into .venv
+setup: $(VENV)/.parkade $(VENV)/.tools $(VENV)/.perl ## Build parkade and its Python package into .venv, and the part of its Perl package that is in C
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed; set PYTHON=") if sys.version_info < (3, 10) else None'
@@ -35,6 +36,11 @@ $(VENV)/.parkade: $(BIN)/python $(RUST_SOURCES) $(ACCELERATOR)/accelerator.c $(A
 	echo "$(CURDIR)/workers/python/src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/parkade.pth"
 	touch $@
 
+# After .tools, which gets Perl's headers; without them, or without a compiler, it says so and succeeds.
+$(VENV)/.perl: $(PERL_WORKER)/Parkade.xs $(PERL_WORKER)/Makefile.PL $(PERL_WORKER)/build.sh $(VENV)/.tools
+	$(PERL_WORKER)/build.sh
+	touch $@
+
 demo: $(VENV)/.parkade ## Serve the demo at http://127.0.0.1:8000
 	$(BIN)/parkade serve examples/demo/app.py --bind 127.0.0.1:8000 --admin 127.0.0.1:8001
 
@@ -44,7 +50,7 @@ docs: setup ## Make the API reference from the docstrings, in target/reference
 test: setup ## Run every test: what CI runs
 	cargo test --locked --quiet --workspace
 	$(BIN)/python -m pytest -q workers/python/tests
-	cd workers/perl && prove -l t
+	cd $(PERL_WORKER) && prove -l t && PARKADE_ACCELERATOR=0 prove -l t
 	$(BIN)/python -m pytest -q -n 3 tests
 	PARKADE_ACCELERATOR=0 $(BIN)/python -m pytest -q -n 3 tests/test_wsgi.py tests/test_asgi.py tests/test_hosted_uploads.py
 
@@ -56,7 +62,7 @@ check: setup ## The quick loop: format, lints, types, unit tests; then what the 
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q workers/python/tests
-	cd workers/perl && prove -l t
+	cd $(PERL_WORKER) && prove -l t
 	$(BIN)/python scripts/house.py --list names
 	$(BIN)/python scripts/house.py
 
@@ -67,8 +73,9 @@ soak: setup ## Ten minutes each of queries, jobs, and jobs of three servers, wit
 	$(BIN)/python soak/jobs.py --seconds 600
 	$(BIN)/python soak/jobs.py --seconds 600 --servers 3
 	$(BIN)/python soak/input.py --seconds 60
+	cd $(PERL_WORKER) && PARKADE_FUZZ_SECONDS=60 prove -l t/fuzz.t && PARKADE_MEMORY_REQUESTS=1000000 prove -l t/memory.t
 
-bench: $(VENV)/.parkade ## Measure parkade and its peers; writes bench/results and the figures in both READMEs
+bench: $(VENV)/.parkade $(VENV)/.perl ## Measure parkade and its peers; writes bench/results and the figures in both READMEs
 	bench/install.sh
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/figures.py
@@ -83,4 +90,4 @@ fmt: setup ## Format everything
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove what was built
-	rm -rf $(VENV) .venv-wheels target dist
+	rm -rf $(VENV) .venv-wheels target dist $(PERL_WORKER)/arch

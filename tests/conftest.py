@@ -152,6 +152,16 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return {"LANGUAGE": _installed("perl")} if request.param == "perl" else KINDS[request.param]
 
 
+@pytest.fixture(scope="module", params=["in C", "in Perl"])
+def perl_loop(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each loop that a worker in Perl has for applications of PSGI."""
+    if request.param == "in C" and not perl.is_compiled():
+        pytest.skip("the loop in C was not built")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PARKADE_ACCELERATOR", "1" if request.param == "in C" else "0")
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """A PostgreSQL for all tests of this process; each process of pytest-xdist has its own."""

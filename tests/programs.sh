@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs the programs that some black-box tests need: nginx, Chromium, and Perl with its frameworks. Needs root, or sudo without a password.
+# Installs the programs that some black-box tests need: nginx, Chromium, and Perl with its headers and its frameworks. Needs root, or sudo without a password.
 # It names programs that are not available; their tests are skipped. Safe to run again: existing programs are kept.
 set -uo pipefail
 source "$(dirname "$0")/../bench/apt.sh"
 
 runs nginx || [ -x /usr/sbin/nginx ] || apt_package nginx
 runs chromium || apt_package chromium
-for package in libplack-perl libanyevent-perl libwww-perl libmojolicious-perl libdancer-perl libdancer2-perl \
+for package in libperl-dev libplack-perl libanyevent-perl libwww-perl libmojolicious-perl libdancer-perl libdancer2-perl \
   libweb-simple-perl libfuture-asyncawait-perl; do
   apt_package "$package"
 done

@@ -23,7 +23,7 @@ def native(serve_for_all: Serve) -> Server:
 
 
 @pytest.fixture(scope="module")
-def hosted(serve_for_all: Serve) -> Server:
+def hosted(perl_loop: None, serve_for_all: Serve) -> Server:
     server = serve_for_all(perl.app("waits.psgi"), workers=1)
     return server.ready(job_workers=1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -18,7 +19,10 @@ from .harness.server import ROOT, Server
 from .harness.until import Stopwatch, until
 from .harness.versions import VERSIONS, Ask, asking_over
 
-pytestmark = pytest.mark.skipif(not perl.has("JSON::PP"), reason="there is no Perl")
+pytestmark = [
+    pytest.mark.skipif(not perl.has("JSON::PP"), reason="there is no Perl"),
+    pytest.mark.usefixtures("perl_loop"),
+]
 
 Start = Callable[..., Server]
 
@@ -37,7 +41,7 @@ def start(serve: Serve) -> Start:
 
 
 @pytest.fixture(scope="module")
-def shared(serve_for_all: Serve) -> Server:
+def shared(perl_loop: None, serve_for_all: Serve) -> Server:
     return starting(serve_for_all)()
 
 
@@ -49,6 +53,15 @@ def server(shared: Server) -> Server:
 @pytest.fixture(params=VERSIONS)
 def ask(request: pytest.FixtureRequest, server: Server) -> Ask:
     return asking_over(request.param, server)
+
+
+# The loop
+
+
+def test_the_log_tells_which_loop_is_used(start: Start) -> None:
+    is_compiled = os.environ["PARKADE_ACCELERATOR"] == "1"
+    told = "the compiled loop is " + ("used" if is_compiled else "not used: PARKADE_ACCELERATOR is 0")
+    start(log_level="debug").until_logged(told)
 
 
 # The request

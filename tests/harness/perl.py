@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from .server import APPS, ROOT
+from .server import APPS, ROOT, clean_environment
 
 WORKER = ROOT / "workers" / "perl" / "script" / "parkade-perl-worker"
 """What the core starts."""
@@ -25,6 +25,14 @@ def has(*modules: str) -> bool:
         return False
     words = [word for module in modules for word in ("-M" + module,)]
     return subprocess.run(["perl", *words, "-e", "1"], capture_output=True, check=False).returncode == 0
+
+
+@functools.cache
+def is_compiled() -> bool:
+    """Whether the loop in C was built for this Perl."""
+    code = "exit !Parkade::Compiled::IS_USED"
+    words = ["perl", f"-I{ROOT / 'workers' / 'perl' / 'lib'}", "-MParkade::Compiled", "-e", code]
+    return has() and subprocess.run(words, env=clean_environment(PARKADE_ACCELERATOR="1"), check=False).returncode == 0
 
 
 def app(name: str) -> Path:

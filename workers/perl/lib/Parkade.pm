@@ -116,6 +116,8 @@ for it is cancelled, down to the statement in the database.
 Applications of PSGI run unchanged: see L<Parkade::PSGI>. They can use all of this with C<use Parkade ':waits'>, and return
 C<park(...)>.
 
+The loop that serves usual requests of PSGI is in C if it was built: see L<Parkade::Compiled>.
+
 =head1 FUNCTIONS
 
 =head2 get, post, put, patch, del ($path => $code, %options), any(\@methods, $path => $code, %options)

@@ -12,6 +12,8 @@ use Parkade::Log  ();
 use Parkade::Process ();
 use Parkade::Wire qw(CREDIT_MAX);
 
+our @CARP_NOT = qw(Parkade::PSGI);
+
 use constant {
     # Under load the core reads about 50 frames at a time, and sends ahead no more than a worker clears in about a
     # millisecond: this never limits it.
@@ -41,6 +43,7 @@ sub new {
         exchanges => {},      # of streams that have been put aside, or whose body is read from here
         aside     => 0,
         leaving   => 0,
+        receive_size => RECEIVE_SIZE,
     }, $class;
 }
 
@@ -68,7 +71,7 @@ sub write {
 sub receive {
     my ($self) = @_;
     while (1) {
-        my $read = sysread $self->{reader}, my $data, RECEIVE_SIZE;
+        my $read = sysread $self->{reader}, my $data, $self->{receive_size};
         return $data if defined $read;
         return '' if $! != EINTR;
     }
@@ -129,6 +132,7 @@ sub serve {
     my $ready = $application->ready;
     $self->{credit} = $ready->{concurrent} ? COROUTINES_CREDIT : CREDIT;
     $self->write($session->ready($self->{credit}, $ready));
+    local $self->{compiled} = $self->_compiled($application);
     until ($self->_may_leave) {
         my $events = $self->_next or return ('gone', '');
         for my $event (@$events) {
@@ -141,15 +145,27 @@ sub serve {
     return ('stopping', '');
 }
 
+sub _compiled {
+    my ($self, $application) = @_;
+    return if !$application->can('compiled');
+    my %descriptors = map { ($_ => fileno $self->{$_}) } qw(reader writer);
+    return $application->compiled($self, %descriptors, receive_size => $self->{receive_size});
+}
+
 # The next events; nothing if the core has gone.
 sub _next {
     my ($self) = @_;
     Parkade::Link::Loop::wait($self->{reader}) if !@{ $self->{kept} } && Parkade::Link::Loop::is_loaded();
     return [] if $self->_may_leave;
-    return $self->_received if !@{ $self->{kept} };
-    my $events = $self->{kept};
-    $self->{kept} = [];
-    return $events;
+    if (@{ $self->{kept} }) {
+        my $events = $self->{kept};
+        $self->{kept} = [];
+        return $events;
+    }
+    return $self->_received if !$self->{compiled};
+    $self->{compiled}->serve or return;
+    # What it has left is in the session's buffer, unless the application has read it meanwhile.
+    return $self->_may_leave || @{ $self->{kept} } ? [] : $self->{session}->receive('');
 }
 
 # Requests that have come and were not begun are untouched for the core: it gives them to another worker.
@@ -202,11 +218,16 @@ sub _run {
     my $exchange = Parkade::Exchange->new($self, $stream);
     return $exchange->cancel('before it began') if $session->{cancelled}{$stream};
     $self->{running} = $stream;
-    my $application = $self->{application};
     if ($session->{concurrent}) {
         $self->{exchange} = $exchange;
-        $self->write($session->began($stream)) if $application->begins($name, @rest);
+        $self->write($session->began($stream)) if $self->{application}->begins($name, @rest);
     }
+    return $self->_attempt($exchange, $name, @rest);
+}
+
+sub _attempt {
+    my ($self, $exchange, $name, @rest) = @_;
+    my $application = $self->{application};
     if (!eval { $application->$name($exchange, @rest); 1 }) {
         my $error = $@;
         $application->failed($exchange, $error);
@@ -214,6 +235,21 @@ sub _run {
     $self->{running} = 0;
     delete $self->{exchange};
     $exchange->put_aside if !$exchange->{closed};
+    return;
+}
+
+# A request that the compiled loop has begun, and whose outcome is not usual.
+sub take_over {
+    my ($self, $ticket, $env, @outcome) = @_;
+    my $exchange = $self->{application}->taken_over($self, $ticket, $env);
+    my ($response, $error) = @outcome;
+    return $self->_attempt($exchange, @outcome == 1 ? ('answered', $env, $response) : ('failed', $error));
+}
+
+# A request that the compiled loop has begun, and whose code calls exit: its exchange ends, and says so.
+sub abandoned {
+    my ($self) = @_;
+    Parkade::Exchange->new($self, $self->{running});
     return;
 }
 
@@ -367,5 +403,9 @@ Ends the worker as soon as it holds nothing that it has begun.
 =head2 put_aside($exchange), taken_up($exchange), hear
 
 For L<Parkade::Exchange>.
+
+=head2 take_over($ticket, $env, $response, $error), abandoned
+
+For L<Parkade::Compiled>: a request that it has begun.
 
 =cut

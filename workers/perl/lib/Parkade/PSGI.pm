@@ -4,8 +4,11 @@ use strict;
 use warnings;
 
 use IO::Handle                 ();
+use Parkade::Compiled          ();
+use Parkade::Exchange          ();
 use Parkade::Link::Loop        ();
 use Parkade::Log               ();
+use Parkade::Parked            ();
 use Parkade::PSGI::Environment ();
 use Parkade::PSGI::Input       ();
 use Parkade::PSGI::Response    ();
@@ -40,21 +43,73 @@ my %SAME = (
     'psgix.input.buffered'  => !!1,
     'psgix.cleanup'         => !!1,
     'psgix.harakiri'        => !!1,
+    'psgi.errors'           => \*STDERR,
+    'parkade.park'          => \&Parkade::Parked::response,
 );
+
+# The same loop in C, for usual requests and responses; false if there is none.
+sub compiled {
+    my ($self, $link, %members) = @_;
+    my $application = $self->{application};
+    return Parkade::Compiled->loop(
+        $link, %members,
+        application => $self,
+        code        => ref $application eq 'CODE' ? $application : sub { $application->(@_) },
+        make_ticket => \&_ticket,
+        same        => [%SAME],
+        root        => $self->{root},
+        waits       => Parkade::Parked::waits(),
+    );
+}
+
+# What the environments of that loop have of their own: the number of the stream, and its exchange as soon as there is one.
+sub _ticket {
+    my ($link) = @_;
+    my $ticket = [0, undef];
+    return (
+        $ticket,
+        sub {
+            my ($stream, $exchange) = @$ticket;
+            $exchange = $ticket->[1] = Parkade::Exchange->new($link, $stream) if !$exchange && $link->running == $stream;
+            $exchange->on_cancel($_[0]) if $exchange;
+        },
+        sub { $link->publish($ticket->[0], @_) },
+    );
+}
+
+# The exchange of such a request, which only answering it keeps from now on.
+sub taken_over {
+    my ($self, $link, $ticket, $env) = @_;
+    my $exchange = $ticket->[1] || Parkade::Exchange->new($link, $ticket->[0]);
+    weaken($ticket->[1] = $exchange);
+    _name($exchange, $env);
+    return $exchange;
+}
 
 sub opened {
     my ($self, $exchange, $request) = @_;
     my $env = $self->_environment($exchange, $request) or return $exchange->cancel('client_left');
-    $exchange->{name} = "$env->{REQUEST_METHOD} $env->{PATH_INFO}";
-    my $response = $self->{application}->($env);
+    _name($exchange, $env);
+    return $self->answered($exchange, $env, scalar $self->{application}->($env));
+}
+
+sub _name {
+    my ($exchange, $env) = @_;
+    $exchange->{name} = join ' ', map { $_ // '' } @$env{qw(REQUEST_METHOD PATH_INFO)};
+    return;
+}
+
+sub answered {
+    my ($self, $exchange, $env, $response) = @_;
+    my $link = $exchange->{link};
     if (ref $response eq 'ARRAY') {
         Parkade::PSGI::Response::send_to($exchange, $response);
-        _after($exchange, $env) if $exchange->{closed};
-        $exchange->on_close(sub { _after($_[0], $env) }) if !$exchange->{closed};
+        $self->after($link, $env) if $exchange->{closed};
+        $exchange->on_close(sub { $self->after($link, $env) }) if !$exchange->{closed};
         return;
     }
     if (ref $response eq 'CODE') {
-        _delay($exchange, $env, $response);
+        $self->_delay($exchange, $env, $response);
         return;
     }
     my $kind = defined $response ? ref $response || qq{the text "$response"} : 'undef';
@@ -74,14 +129,12 @@ sub _environment {
     $env->{CONTENT_LENGTH} = $size if $size || exists $env->{CONTENT_LENGTH};
     @$env{ keys %SAME } = values %SAME;
     $env->{'psgi.input'}             = $input;
-    $env->{'psgi.errors'}            = \*STDERR;
     $env->{'psgi.nonblocking'}       = !!Parkade::Link::Loop::is_loaded();
     $env->{'psgix.cleanup.handlers'} = [];
     $env->{'parkade.deadline'}       = $deadline if defined $deadline;
     weaken(my $told = $exchange);    # whoever keeps the environment alone will not answer
     $env->{'parkade.on_cancel'}      = sub { $told->on_cancel($_[0]) if $told };
     $env->{'parkade.publish'}        = sub { $link->publish($stream, @_) };
-    $env->{'parkade.park'}           = \&Parkade::Parked::response;
     return $env;
 }
 
@@ -94,9 +147,9 @@ sub _below {
 }
 
 # What the server does after the response.
-sub _after {
-    my ($exchange, $env) = @_;
-    $exchange->{link}->leave_soon if $env->{'psgix.harakiri.commit'};
+sub after {
+    my ($self, $link, $env) = @_;
+    $link->leave_soon if $env->{'psgix.harakiri.commit'};
     for my $handler (@{ $env->{'psgix.cleanup.handlers'} || [] }) {
         eval { $handler->($env); 1 } or Parkade::Log::failed('in a cleanup handler', $@);
     }
@@ -104,9 +157,10 @@ sub _after {
 }
 
 sub _delay {
-    my ($exchange, $env, $code) = @_;
+    my ($self, $exchange, $env, $code) = @_;
     my $is_used;
-    $exchange->on_close(sub { _after($_[0], $env) });    # not what keeps it: see DESTROY
+    my $link = $exchange->{link};
+    $exchange->on_close(sub { $self->after($link, $env) });    # not what keeps it: see DESTROY
     $code->(
         sub {
             my ($response) = @_;
@@ -206,5 +260,10 @@ The prefix is C<SCRIPT_NAME>, whether or not it is in the paths of requests.
 =head2 ready, opened($exchange, $request), failed($exchange, $error), called, given
 
 What L<Parkade::Link> calls.
+
+=head2 compiled($link, %members), taken_over($link, $ticket, $env), answered($exchange, $env, $response), after($link, $env)
+
+The same in C (L<Parkade::Compiled>), and what that leaves to Perl: its exchange, the response of the application, and what
+is to be done after it.
 
 =cut

@@ -38,6 +38,9 @@ sub _secret {
     return unpack('H*', $bytes) . '-';
 }
 
+# The waits that no response has brought yet.
+sub waits { return \%waits }
+
 # The wait that a response stands for, and the headers that were added to it; nothing for any other response.
 sub wait_of {
     my ($headers) = @_;
@@ -72,6 +75,10 @@ A response that stands for the wait.
 The value of the field C<Parkade-Wait> that makes a response of a framework stand for the wait:
 
     sub park { my ($c, $wait) = @_; $c->res->headers->header('Parkade-Wait' => Parkade::Parked::key($wait)); $c->rendered(200) }
+
+=head2 waits
+
+The waits that were made and not returned yet, by their keys.
 
 =head2 wait_of(\@headers)
 

@@ -3,6 +3,7 @@ package Parkade::Worker;
 use strict;
 use warnings;
 
+use Parkade::Compiled   ();
 use Parkade::Link       ();
 use Parkade::Link::Loop ();
 use Parkade::Loader     ();
@@ -45,6 +46,7 @@ sub work {
         $link->write($session->failed("$@") . $session->goodbye('stopping', ''));
         return 1;
     }
+    Parkade::Log::record('debug', 'the compiled loop is ' . Parkade::Compiled::state()) if $application->can('compiled');
     return 0 if !$link->is_wanted;
     my ($how, $why) = $link->serve($application);
     $is_told = $how eq 'stopping';

@@ -3,7 +3,8 @@ package Parkade::PSGI::Environment;
 use strict;
 use warnings;
 
-use Parkade::Wire ();
+use Parkade::Compiled ();
+use Parkade::Wire     ();
 
 # A client chooses the names of its fields. Then: the key of a field is made anew each time.
 use constant KEYS_MAX => 1_000;
@@ -22,9 +23,14 @@ sub _key {
 
 my %PROTOCOL = ('1.1' => 'HTTP/1.1', '1.0' => 'HTTP/1.0', 2 => 'HTTP/2.0');
 
+sub of_head {
+    my ($written) = @_;
+    return Parkade::Compiled::IS_USED && Parkade::Compiled::environment($written) || _in_perl($written);
+}
+
 # A third of a worker's own time goes here, so the short forms of MessagePack, which almost all fields have, are read in
 # place; the first other form leaves the whole head to the general reader.
-sub of_head {
+sub _in_perl {
     my ($written) = @_;
     no warnings qw(substr uninitialized);    # a head that is cut is refused below
     my ($tag, $at, $size, $name, $key, $value);

@@ -1,0 +1,80 @@
+package Parkade::Compiled;
+
+use strict;
+use warnings;
+
+use Config   ();
+use XSLoader ();
+
+# Which functions Parkade.xs has, with which arguments: an object file of another number is not used.
+use constant BOUNDARY => 1;
+
+my $state;
+sub _why_not {
+    return 'PARKADE_ACCELERATOR is 0' if ($ENV{PARKADE_ACCELERATOR} // '') eq '0';
+    return 'this Perl checks where data comes from (-T)' if ${^TAINT};    # the loop would not mark it
+    # Where build.sh puts it in a checkout; each Perl has a folder of its own, because another one would end at once.
+    my $folder = __FILE__ =~ s{Compiled\.pm\z}{../../arch}r;
+    local @INC = ("$folder/$Config::Config{version}/$Config::Config{archname}", @INC);
+    return 'it was not built' if !grep { !ref && -f "$_/auto/Parkade/Parkade.$Config::Config{dlext}" } @INC;
+    local $@;
+    return undef if eval { XSLoader::load('Parkade', BOUNDARY); 1 };
+    my ($first) = split /\n/, "$@";
+    return $first;
+}
+
+use constant IS_USED => !defined($state = _why_not());
+
+sub state { return defined $state ? "not used: $state" : 'used' }
+
+sub loop {
+    my ($class, $link, %members) = @_;
+    return IS_USED && $class->_loop({ %members, link => $link });
+}
+
+sub CLONE_SKIP { return 1 }    # a thread of the application has no link
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+Parkade::Compiled - the hot loop in C, if it was built
+
+=head1 DESCRIPTION
+
+F<Parkade.xs> serves the usual request of PSGI from reading to writing, and leaves everything else to Perl, which does the
+same more slowly. It was built if there were a C compiler and Perl's headers when C<perl Makefile.PL> ran. It is not loaded
+with C<PARKADE_ACCELERATOR=0> in the environment, nor in taint mode.
+
+Each worker logs at level C<debug> whether it is used.
+
+=head1 FUNCTIONS
+
+=head2 IS_USED, state
+
+Whether it is loaded; the same for people, with the reason.
+
+=head2 environment($head)
+
+The environment of PSGI that an encoded head tells, as far as L<Parkade::PSGI::Environment> makes it; C<undef> for an
+unusual head. Only if it is loaded.
+
+=head2 loop($link, %members)
+
+A loop for the link, whose members C and Perl share; false if there is none. The members are C<application>, its C<code>,
+C<make_ticket> (what makes the closures of an environment), C<same> (keys and values of every environment), C<root> (the
+prefix of its paths), C<waits>, C<reader> and C<writer> (descriptors), and C<receive_size>.
+
+=head2 serve
+
+Reads the link, and serves what is usual. Returns false if the core has gone, and true if Perl has to look.
+
+=head2 CLONE_SKIP
+
+Keeps loops out of threads.
+
+=cut
