@@ -1,8 +1,9 @@
-"""Every page about a framework works when it is pasted: its files are written, its commands print what it shows."""
+"""The pages on frameworks and Perl work when they are pasted: files are written, commands print what is shown."""
 
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import shlex
 import subprocess
@@ -14,12 +15,13 @@ from typing import IO
 import pytest
 
 from .conftest import Serve
+from .harness import perl
 from .harness.ports import free_port
 from .harness.server import PARKADE, ROOT, Server, clean_environment
 from .harness.until import until
 
 PAGES = ["django", "fastapi", "flask", "litestar", "quart", "starlette"]
-BLOCK = re.compile(r"^```(?:(?:python|text) (?P<file>\S+)|(?P<console>console))\n(?P<text>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```(?:(?:python|perl|text) (?P<file>\S+)|(?P<console>console))\n(?P<text>.*?)^```$", re.M | re.S)
 SECTIONS = ["Start", "Static files", "Behind a proxy"]
 
 
@@ -43,6 +45,7 @@ class Reader:
         self._stack = stack
         self._bind = f"127.0.0.1:{free_port()}"
         self._waiting: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
+        self._numbers = itertools.count()
         self._server: Server | None = None
 
     def write(self, file: str, text: str) -> None:
@@ -62,6 +65,11 @@ class Reader:
     def _start(self, words: list[str]) -> None:
         target, *flags, background = words
         assert background == "&"
+        if self._server is not None:
+            for client, _ in self._waiting:
+                self._end(client)
+            self._waiting.clear()
+            self._server.stop()
         named = zip(flags[::2], flags[1::2], strict=True)  # each flag of a page has a value
         settings = {flag.removeprefix("--").replace("-", "_"): value for flag, value in named}
         whole = target if "/" in target or ":" in target else f"./{target}"
@@ -70,7 +78,7 @@ class Reader:
     def _leave_waiting(self, command: str) -> None:
         """A client that stays: the next command finds it parked."""
         assert self._server is not None, "the page starts the server first"
-        path = self._folder / f"printed-{len(self._waiting)}"
+        path = self._folder / f"printed-{next(self._numbers)}"
         with path.open("wb") as printed:
             client = self._begin(f"exec {command.removesuffix('&')}", printed)
         self._stack.callback(self._end, client)
@@ -103,10 +111,17 @@ class Reader:
         client.wait(10)
 
 
-@pytest.mark.parametrize("name", PAGES)
+PERL_MODULES = ("AnyEvent", "Future::AsyncAwait", "Mojolicious::Lite", "Dancer2", "Web::Simple")
+
+
+def is_installed(name: str) -> bool:
+    return perl.has(*PERL_MODULES) if name == "perl" else importlib.util.find_spec(name) is not None
+
+
+@pytest.mark.parametrize("name", [*PAGES, "perl"])
 def test_a_page_works_when_it_is_pasted(name: str, serve: Serve, tmp_path: Path) -> None:
-    if importlib.util.find_spec(name) is None:
-        pytest.skip(f"{name} is not installed")
+    if not is_installed(name):
+        pytest.skip(f"what {name}.md needs is not installed")
     with ExitStack() as stack:
         reader = Reader(tmp_path, serve, stack)
         typed = 0
