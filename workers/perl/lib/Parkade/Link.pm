@@ -48,6 +48,7 @@ sub new {
 }
 
 sub session { return $_[0]{session} }
+sub reader  { return $_[0]{reader} }
 sub running { return $_[0]{running} }
 
 sub write {
@@ -126,23 +127,51 @@ sub _received {
 
 sub serve {
     my ($self, $application) = @_;
-    my $session = $self->{session};
+    $self->begin($application);
+    local $self->{compiled} = $self->_compiled($application);
+    until ($self->_may_leave) {
+        my @ended = $self->turn;
+        return @ended if @ended;
+    }
+    $self->leave;
+    return ('stopping', '');
+}
+
+# Says so, if it holds nothing that it has begun.
+sub leave {
+    my ($self) = @_;
+    return if !$self->_may_leave || $self->{has_left}++;
+    $self->write($self->{session}->goodbye('stopping', 'the application asked for it'));
+    return;
+}
+
+sub begin {
+    my ($self, $application) = @_;
     $self->{application} = $application;
     Parkade::Log::of_stream(sub { $self->{running} });
     my $ready = $application->ready;
     $self->{credit} = $ready->{concurrent} ? COROUTINES_CREDIT : CREDIT;
-    $self->write($session->ready($self->{credit}, $ready));
-    local $self->{compiled} = $self->_compiled($application);
-    until ($self->_may_leave) {
-        my $events = $self->_next or return ('gone', '');
-        for my $event (@$events) {
-            return @$event[1, 2] if $event->[0] eq 'ended';
-            $self->_take($event);
-            last if $self->_may_leave;
-        }
+    $self->write($self->{session}->ready($self->{credit}, $ready));
+    return;
+}
+
+# That of the requests that come from now on.
+sub application {
+    my ($self, $application) = @_;
+    $self->{application} = $application;
+    return;
+}
+
+# Reads once, and runs what has come. Returns how and why the link has ended, or nothing.
+sub turn {
+    my ($self) = @_;
+    my $events = $self->_next or return ('gone', '');
+    for my $event (@$events) {
+        return @$event[1, 2] if $event->[0] eq 'ended';
+        $self->_take($event);
+        last if $self->_may_leave;
     }
-    $self->write($session->goodbye('stopping', 'the application asked for it'));
-    return ('stopping', '');
+    return;
 }
 
 sub _compiled {
@@ -361,9 +390,9 @@ Once an event loop is loaded (L<Parkade::Link::Loop>), its timers and sockets go
 
 The exchange of the code that is running; keeps one until it is closed.
 
-=head2 session, running
+=head2 session, reader, running
 
-The session, and the stream for which the application's code is running (0 for none).
+The session, the end that is read, and the stream for which the application's code is running (0 for none).
 
 =head2 write($bytes), receive, is_readable
 
@@ -383,6 +412,11 @@ Serves until the link ends; returns how (C<stopping>, C<violation>, C<gone>) and
 C<ready> (for C<READY>), C<opened($exchange, $request)>, C<called($exchange, $function, $state, $outcome)>,
 C<given($exchange, $run)> and C<failed($exchange, $error)>.
 
+=head2 begin($application), application($application), turn
+
+What C<serve> does, for a program with a loop of its own; C<application> has another one run. C<turn> reads once, waiting if nothing is there, and runs what has
+come. It returns how and why the link has ended, or nothing.
+
 =head2 publish($stream, $channel, $text, %options)
 
 Publishes a message on behalf of a stream, or of none (0). An array or a hash is published as JSON. Options: C<event>,
@@ -396,9 +430,9 @@ Stores a job on behalf of a stream.
 
 The link of this process, if it is a worker.
 
-=head2 leave_soon
+=head2 leave_soon, leave
 
-Ends the worker as soon as it holds nothing that it has begun.
+Ends the worker as soon as it holds nothing that it has begun; says so now, if that is the case.
 
 =head2 put_aside($exchange), taken_up($exchange), hear
 
