@@ -69,6 +69,25 @@ def test_code_that_does_not_load_is_told(tmp_path: Path) -> None:
     assert 'Global symbol "$nothing" requires explicit package name' in ended.stderr
 
 
+def test_dev_shows_errors_and_loads_what_has_changed(serve: Serve, tmp_path: Path) -> None:
+    app, module = tmp_path / "app.pl", tmp_path / "lib" / "Shop.pm"
+    module.parent.mkdir()
+    module.write_text("package Shop; sub word { 'one' } 1;\n")
+    app.write_text(
+        'use FindBin; use lib "$FindBin::Bin/lib"; use Shop; use Parkade;\n'
+        "get '/' => sub { Shop::word() };\nget '/raises' => sub { die 'for the developer' };\n1;\n"
+    )
+    server = serve(app, command="dev")
+    assert server.get("/").text == "one"
+    assert "for the developer" in server.get("/raises").text
+    module.write_text("package Shop; sub word { 'two' } 1;\n")
+    server.until(lambda _: server.get("/").text == "two")
+    module.write_text("package Shop; use strict; sub word { $nothing } 1;\n")
+    server.until(lambda _: "Global symbol" in server.get("/", "Accept: text/html").text)
+    module.write_text("package Shop; sub word { 'three' } 1;\n")
+    server.until(lambda _: server.get("/").text == "three")
+
+
 # Requests and answers
 
 

@@ -313,6 +313,31 @@ def test_code_that_does_not_compile_shows_the_error_of_its_author(start: Start, 
     assert "Parkade/Loader.pm" not in server.log()
 
 
+def test_what_an_application_does_to_its_process_harms_nobody(start: Start) -> None:
+    server = start("hostile.psgi")
+    (worker,) = server.worker_pids()
+    told = ["alarms", "warns", "caught", "folder", "closes", "select", "ends", "exits"]
+    shown = [server.get(f"/{page}").text for page in told]
+    assert shown == [
+        "alarmed",
+        "warned",
+        "caught inside\n",
+        "elsewhere",
+        "closed",
+        "selected",
+        "a child has ended",
+        "a child has called exit",
+    ]
+    server.until_logged("its own warning: careful")
+    assert server.get("/raises").status == 500
+    server.until_logged("on purpose")
+    body = b"one\ntwo\n" * 100_000
+    assert server.post("/body", body).body == body
+    assert server.get("/calm").text == "calm"
+    assert server.worker_pids() == [worker]
+    assert server.stop() == 0
+
+
 # Programs that people have
 
 
@@ -359,6 +384,23 @@ def test_a_framework_answers(start: Start, name: str) -> None:
     server = start(f"{name}.psgi")
     assert [server.get(f"/hola/{who}").text for who in ("Ana", "Bo")] == ["hola Ana", "hola Bo"]
     assert server.get("/nowhere").status == 404
+
+
+LOGIN = Path("/usr/share/doc/libmojolicious-perl/examples/login/script/login_app")
+
+
+@pytest.mark.skipif(not LOGIN.exists(), reason="the examples of Mojolicious are not installed")
+def test_an_example_of_mojolicious_works_whole(start: Start) -> None:
+    """Templates, a controller, a model, sessions, in an application with commands of its own."""
+    server = start(str(LOGIN), workers=2)
+    assert "<form" in server.get("/").text
+    assert server.get("/protected").status == 302
+    form = "Content-Type: application/x-www-form-urlencoded"
+    assert "Wrong name or password" in server.post("/", b"user=sebastian&pass=wrong", form).text
+    welcome = server.post("/", b"user=sebastian&pass=secr3t", form)
+    assert (welcome.status, welcome["location"]) == (302, "/protected")
+    session = f"Cookie: {welcome['set-cookie'].split(';')[0]}"
+    assert "Welcome sebastian" in server.get("/protected", session).text
 
 
 # An event loop
