@@ -35,7 +35,7 @@ def feersum() -> Recipe:
 
 def uwsgi(processes: int) -> Recipe:
     program = catalogue.on_path("uwsgi-core")
-    words = ["--master", "--processes", str(processes), "--disable-logging", "--http-keepalive", "--die-on-term"]
+    words = ["--master", "--processes", str(processes), "--disable-logging", "--die-on-term"]
     where = ["--http-socket", "127.0.0.1:{port}", "--plugins", "psgi", "--psgi", str(APP)]
     return _recipe(f"uWSGI, {processes} processes", [program], [str(program), *words, *where])
 
