@@ -4,7 +4,7 @@ use strict;
 use warnings;
 
 use Parkade::MessagePack qw(bin);
-use Parkade::Wire        qw(payload INLINE_MAX);
+use Parkade::Wire        qw(payload response INLINE_MAX);
 
 use constant {
     # Bytes that a writer may hold beyond what its client has room for: an event loop has to go on meanwhile. Then: write
@@ -37,7 +37,7 @@ sub respond {
         $self->write($body);
         return $self->finish;
     }
-    $self->_close($self->{link}->session->respond($self->{stream}, payload($status, $headers, bin($body))));
+    $self->_close($self->{link}->session->respond($self->{stream}, response($status, $headers, $body)));
     return;
 }
 
@@ -46,7 +46,7 @@ sub begin {
     return if $self->{closed};
     $self->{begun} = 1;
     my $link = $self->{link};
-    $link->write($link->session->begin($self->{stream}, payload($status, $headers, undef)));
+    $link->write($link->session->begin($self->{stream}, response($status, $headers)));
     return;
 }
 

@@ -38,7 +38,7 @@ use constant { map { ("F_$_" => $KINDS{$_}) } keys %KINDS };
 our %NAMES = map { ($KINDS{$_} => $_ eq 'WINDOWED' ? 'WINDOW' : $_) } keys %KINDS;
 
 our @EXPORT_OK = (
-    qw(frame payload read_frame %NAMES FRAME_MAX INLINE_MAX WINDOW JOB_VALUE_MAX CREDIT_MAX LOG_TEXT_MAX),
+    qw(frame payload response read_frame %NAMES FRAME_MAX INLINE_MAX WINDOW JOB_VALUE_MAX CREDIT_MAX LOG_TEXT_MAX),
     qw(BRANCH_FIRST HEADER_SIZE MORE end_of),
     map { "F_$_" } keys %KINDS
 );
@@ -50,6 +50,28 @@ sub frame {
 }
 
 sub payload { return Parkade::MessagePack::encode([@_]) }
+
+# The payload of RESPONSE, which `payload` would make, in a fifth of the time: fields are mostly short. A reference is to
+# bytes; without a body, that follows.
+sub response {
+    my ($status, $fields, $body) = @_;
+    my $count   = @$fields;
+    my $written = "\x93" . ($status < 0x100 ? pack 'CC', 0xcc, $status : pack 'Cn', 0xcd, $status);
+    $written .= $count < 16 ? chr(0x90 | $count) : $count < 0x1_0000 ? pack 'Cn', 0xdc, $count : pack 'CN', 0xdd, $count;
+    for my $field (@$fields) {
+        if (ref $field) { $written .= (length $$field < 0x100 ? "\xc4" . chr length $$field : _bytes_head($$field)) . $$field }
+        elsif (length $field < 32 && $field !~ /[^\x00-\x7f]/) { $written .= chr(0xa0 | length $field) . $field }
+        else { $written .= Parkade::MessagePack::encode("$field") }
+    }
+    $written .= defined $body ? (length $body < 0x100 ? "\xc4" . chr length $body : _bytes_head($body)) . $body : "\xc0";
+    utf8::downgrade($written);
+    return $written;
+}
+
+sub _bytes_head {
+    my $size = length $_[0];
+    return $size < 0x100 ? pack 'CC', 0xc4, $size : $size < 0x1_0000 ? pack 'Cn', 0xc5, $size : pack 'CN', 0xc6, $size;
+}
 
 # The last bytes of a text: a message names its reason last.
 sub end_of {
@@ -304,6 +326,19 @@ sub _request {
     return [@read[0 .. 3], substr $bytes, $begin, ($read[5] || length $bytes) - $begin];
 }
 
+# What almost all of them are: without a route, with a short body. The others are read as everything else is.
+sub _usual_request {
+    my ($payload) = @_;
+    return if $payload !~ /\A\x95\xc0\x90(?:\xc0|\xcb(.{8}))\xc4(.)/s;
+    my ($deadline, $size, $begin) = ($1, ord $2, $+[0]);
+    return if $begin + $size > length $payload;
+    if (defined $deadline) {
+        $deadline = unpack 'd>', $deadline;
+        return unless $deadline >= 0 && $deadline <= SECONDS_MAX;
+    }
+    return [undef, [], $deadline, substr($payload, $begin, $size), substr $payload, $begin + $size];
+}
+
 my $run = _record(
     [\&_job_id, \&_job_name, _between(1, 0xffff_ffff), _or_nil(\&_seconds), $value],
     [$maybe_text, $maybe_text]
@@ -344,6 +379,10 @@ sub read_frame {
         return undef;
     }
     my ($on_request, $read) = @$rule;
+    if ($kind == F_REQUEST && $stream != 0) {
+        my $usual = _usual_request($payload);
+        return $usual if $usual;
+    }
     _refuse("$NAMES{$kind} on stream $stream") if $on_request != ($stream != 0);
     return _whole($read, $payload, $NAMES{$kind});
 }
@@ -386,6 +425,10 @@ One frame as bytes.
 =head2 payload(@elements)
 
 An array as MessagePack. See L<Parkade::MessagePack> for how bytes and booleans are written.
+
+=head2 response($status, \@fields, $body)
+
+The payload of C<RESPONSE>: names and values of fields in turn, references to bytes, and a body, or C<undef> if that follows.
 
 =head2 read_frame($kind, $stream, $payload)
 

@@ -3,7 +3,6 @@ package Parkade::PSGI::Response;
 use strict;
 use warnings;
 
-use Parkade::MessagePack qw(bin);
 use Parkade::Parked      ();
 use Scalar::Util         qw(blessed openhandle reftype);
 
@@ -48,7 +47,8 @@ sub _headers {
     for (my $at = 0; $at < @$headers; $at += 2) {
         my ($name, $value) = @$headers[$at, $at + 1];
         next if $NO_BODY{$status} && $name =~ /\Acontent-(?:length|type)\z/i && $status == 304;
-        push @told, "$name", bin(bytes_of(defined $value ? "$value" : ''));
+        my $text = defined $value ? "$value" : '';
+        push @told, "$name", \(utf8::is_utf8($text) ? bytes_of($text) : $text);
     }
     return \@told;
 }
