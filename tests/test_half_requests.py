@@ -11,6 +11,8 @@ from .harness.client import request
 from .harness.server import Server
 from .harness.until import Stopwatch
 
+pytestmark = pytest.mark.also_in_perl
+
 HALVES = {
     "a head": b"GET / HT",
     "the size of a chunk": b"POST /hola HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5",

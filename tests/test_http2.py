@@ -9,6 +9,8 @@ from .harness.client import Broken
 from .harness.server import Server
 from .harness.until import Stopwatch, until
 
+pytestmark = pytest.mark.also_in_perl
+
 MEBIBYTE = 1 << 20
 
 
@@ -30,6 +32,7 @@ def test_the_crumbs_of_a_cookie_reach_the_application_as_one_field(server: Serve
     assert [value for name, value in whole["headers"] if name == "cookie"] == ["a=1; c=3"]
 
 
+@pytest.mark.python_only("fields are a hash in Perl")
 def test_http_1_hands_repeated_cookie_fields_on_as_they_came(server: Server) -> None:
     """No rule of HTTP/1 allows a server to join them; `request.cookies` reads them all (`test_application`)."""
     told = server.get("/echo", "Cookie: a=1", "Cookie: c=3").json()

@@ -13,6 +13,8 @@ from .harness.client import Broken, Client, chunked, request
 from .harness.server import Server
 from .harness.until import BUSY, SECONDS, Stopwatch, until
 
+pytestmark = pytest.mark.also_in_perl
+
 KIBIBYTE, MEBIBYTE = 1 << 10, 1 << 20
 
 SHORT = {

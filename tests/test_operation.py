@@ -17,6 +17,8 @@ from .harness.ports import free_port
 from .harness.server import APPS, PARKADE, Server, clean_environment, run, whom
 from .harness.until import until
 
+pytestmark = pytest.mark.also_in_perl
+
 BASIC = str(APPS / "basic.py")
 
 
@@ -550,5 +552,5 @@ def test_the_log_can_be_json(serve: Serve) -> None:
 def test_the_log_tells_what_runs_and_where(serve: Serve) -> None:
     server = serve("basic", bind=["127.0.0.1:0"], admin="127.0.0.1:0")
     log = server.log()
-    assert re.search(r"is starting .*basic\.py at http://127\.0\.0\.1:\d+", log)
+    assert re.search(r"is starting .*basic\.p[yl] at http://127\.0\.0\.1:\d+", log)
     assert len(re.findall(r"127\.0\.0\.1:[1-9]\d+", log)) >= 2
