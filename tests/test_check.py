@@ -91,7 +91,10 @@ def test_a_database_of_jobs_is_tried_and_left(postgres: Postgres, tmp_path: Path
     (tmp_path / "app.py").write_text(WITH_JOBS)
     good = postgres.url
     ended = run("serve", tmp_path / "app.py", "--check", "--bind", "127.0.0.1:0", "--jobs", good, "--state", tmp_path)
-    assert (ended.returncode, ended.stdout) == (0, f"{tmp_path}/app.py loads: 2 routes, 1 job\n"), ended.stderr
+    assert (ended.returncode, ended.stdout) == (
+        0,
+        f"{tmp_path}/app.py loads: written for Parkade, 2 routes, 1 job\n",
+    ), ended.stderr
 
 
 def test_a_check_leaves_no_trace_where_others_look(tmp_path: Path) -> None:
@@ -99,7 +102,9 @@ def test_a_check_leaves_no_trace_where_others_look(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
     path, port = tmp_path / "x.sock", free_port()
     check = run("serve", tmp_path / "app.py", "--check", "--bind", f"unix:{path}", "--admin", str(port))
-    assert (check.returncode, check.stdout) == (0, f"{tmp_path}/app.py loads: 1 route\n"), check.stderr
+    assert (check.returncode, check.stdout) == (0, f"{tmp_path}/app.py loads: written for Parkade, 1 route\n"), (
+        check.stderr
+    )
     assert not path.exists()
     with socket.create_server(("127.0.0.1", port)):
         pass
@@ -135,7 +140,7 @@ def test_everybody_is_told_what_the_application_is_written_for(
 ) -> None:
     (tmp_path / "app.py").write_text(source)
     check = run("serve", tmp_path / "app.py", "--check", "--bind", "127.0.0.1:0", "--state", tmp_path)
-    told = "1 route" if interface == "native" else f"written for {name}, it decides its paths itself"
+    told = f"written for {name}, {'1 route' if interface == 'native' else 'it decides its paths itself'}"
     assert (check.returncode, check.stdout) == (0, f"{tmp_path}/app.py loads: {told}\n"), check.stderr
     listed = run("routes", tmp_path / "app.py")
     told = f"The application decides its paths itself: it is written for {name}.\n"

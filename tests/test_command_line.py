@@ -71,7 +71,7 @@ def test_without_a_target_it_is_app_py(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
     for words in ([], ["."]):
         ended = run("serve", *words, "--check", "--bind", "127.0.0.1:0", "--directory", tmp_path)
-        assert (ended.returncode, ended.stdout) == (0, "app.py loads: 2 routes\n"), ended.stderr
+        assert (ended.returncode, ended.stdout) == (0, "app.py loads: written for Parkade, 2 routes\n"), ended.stderr
     server = serve(f"{tmp_path}/")
     assert server.get("/x").text == "x"
 

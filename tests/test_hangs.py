@@ -50,6 +50,21 @@ def test_a_coroutine_that_keeps_its_loop_is_killed_in_time_however_many_come_bac
 
 
 @pytest.mark.promise(6)
+def test_a_thread_of_wsgi_that_hangs_is_killed_in_time_whatever_the_others_do(serve: Serve) -> None:
+    server = serve("raw_wsgi", workers=1, threads=3, deadline="3s", kill_grace="1s")
+    hanging = server.connect().ask("GET", "/sleep")
+    told = server.until_logged(r"sleeps in (\d+)")
+    while processes.is_alive(int(told[1])):
+        assert server.get("/hola/you").status in (200, 502, 503, 504)
+    check_killed_in_time(server, 4)
+    answer = hanging.answer()
+    assert answer.status == 504
+    server.until_logged(rf"is still running; its worker's stack follows.*GET /sleep \({answer['x-request-id']}\)")
+    server.until(lambda _: server.workers("ready"))
+    server.still_serves()
+
+
+@pytest.mark.promise(6)
 @pytest.mark.parametrize("hanging", ["/loop", "/sleep"])
 def test_what_queues_behind_a_plain_function_that_hangs_is_answered_when_that_is_killed(
     serve: Serve, hanging: str

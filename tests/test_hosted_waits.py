@@ -22,16 +22,22 @@ VIEWS = {name: ("/wait",) if name in SYNCHRONOUS else ("/wait", "/wait_in_loop")
 """Plain functions and coroutines."""
 
 
-@pytest.fixture(scope="module", params=SYNCHRONOUS + ASYNCHRONOUS)
-def site(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
+@pytest.fixture(scope="module", params=SYNCHRONOUS + [f"{name} in threads" for name in SYNCHRONOUS] + ASYNCHRONOUS)
+def threads(request: pytest.FixtureRequest) -> tuple[str, int]:
+    name, _, several = request.param.partition(" ")
+    return name, 3 if several else 1
 
 
 @pytest.fixture(scope="module")
-def shared(site: str, serve_for_all: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
+def site(threads: tuple[str, int]) -> str:
+    return threads[0]
+
+
+@pytest.fixture(scope="module")
+def shared(threads: tuple[str, int], serve_for_all: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    site, count = threads
     folder = tmp_path_factory.mktemp(site)
-    return serve_for_all(site, workers=2, job_workers=1, database="sqlite:///lite.db", folder=folder)
+    return serve_for_all(site, workers=2, job_workers=1, threads=count, database="sqlite:///lite.db", folder=folder)
 
 
 def publish(server: Server, body: bytes = b"hello", channel: str = "news", where: str = "publish") -> None:

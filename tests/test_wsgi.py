@@ -15,9 +15,15 @@ from .harness.until import until
 from .harness.versions import VERSIONS, Ask, asking_over
 
 
+@pytest.fixture(scope="module", params=[1, 4], ids=["alone", "threads"])
+def threads(request: pytest.FixtureRequest) -> int:
+    count: int = request.param
+    return count
+
+
 @pytest.fixture(scope="module")
-def shared(serve_for_all: Serve) -> Server:
-    return serve_for_all("raw_wsgi", workers=1)
+def shared(serve_for_all: Serve, threads: int) -> Server:
+    return serve_for_all("raw_wsgi", workers=1, threads=threads)
 
 
 @pytest.fixture(params=VERSIONS)
@@ -28,7 +34,7 @@ def ask(request: pytest.FixtureRequest, server: Server) -> Ask:
 # The request
 
 
-def test_the_environment_tells_of_the_request(ask: Ask, server: Server) -> None:
+def test_the_environment_tells_of_the_request(ask: Ask, server: Server, threads: int) -> None:
     fields = (("accept", "a"), ("accept", "b"), ("cookie", "c=1"), ("cookie", "d=2"))
     told = ask("/environ?a=%20&b", fields=fields).json()
     assert (told["REQUEST_METHOD"], told["SCRIPT_NAME"], told["PATH_INFO"]) == ("GET", "", "/environ")
@@ -39,7 +45,8 @@ def test_the_environment_tells_of_the_request(ask: Ask, server: Server) -> None:
     assert (told["SERVER_NAME"], told["SERVER_PORT"]) == ("127.0.0.1", str(server.address[1]))
     assert int(told["REMOTE_PORT"]) > 0
     assert (told["wsgi.url_scheme"], told["wsgi.version"]) == ("http", [1, 0])
-    assert (told["wsgi.multithread"], told["wsgi.multiprocess"], told["wsgi.run_once"]) == (False, True, False)
+    assert (told["wsgi.multithread"], told["wsgi.multiprocess"]) == (threads > 1, True)
+    assert told["wsgi.run_once"] is False
     assert "CONTENT_LENGTH" not in told
 
 
@@ -224,8 +231,8 @@ def test_a_response_that_has_begun_cannot_be_replaced(server: Server) -> None:
     server.until_logged("GET /late: ValueError: too late")
 
 
-def test_a_stop_lets_a_response_finish(serve: Serve) -> None:
-    server = serve("raw_wsgi", workers=1, grace="10s")
+def test_a_stop_lets_a_response_finish(serve: Serve, threads: int) -> None:
+    server = serve("raw_wsgi", workers=1, threads=threads, grace="10s")
     client = server.connect().ask("GET", "/held/stop")
     pieces = client.pieces(client.opening())
     assert next(pieces) == b"one "
@@ -246,8 +253,8 @@ def test_what_cannot_be_called_is_refused_in_words(serve: Serve, tmp_path: Path)
 # Flask and Django
 
 
-def test_flask(serve: Serve) -> None:
-    server = serve("flask_site", workers=1)
+def test_flask(serve: Serve, threads: int) -> None:
+    server = serve("flask_site", workers=1, threads=threads)
     client = server.connect()
     assert client.get("/hola/you").text == "Hola you"
     form = ("Content-Type: application/x-www-form-urlencoded",)
@@ -262,8 +269,8 @@ def test_flask(serve: Serve) -> None:
     server.still_serves()
 
 
-def test_django(serve: Serve) -> None:
-    server = serve("django_site", workers=1)
+def test_django(serve: Serve, threads: int) -> None:
+    server = serve("django_site", workers=1, threads=threads)
     client = server.connect()
     assert client.get("/hola/J%C3%BCrgen").text == "Hola J\u00fcrgen"
     first = client.get("/visits")
@@ -277,9 +284,9 @@ def test_django(serve: Serve) -> None:
     server.still_serves()
 
 
-def test_two_slow_readers_of_one_worker_get_their_own_rows(serve: Serve) -> None:
+def test_two_slow_readers_of_one_worker_get_their_own_rows(serve: Serve, threads: int) -> None:
     """Django closes its connection to the database with each response: two at a time would disturb each other."""
-    server = serve("django_site", workers=1)
+    server = serve("django_site", workers=1, threads=threads)
     clients: list[Client] = [
         server.connect(receive_buffer=4096, segment=1460).ask("GET", "/rows?count=200000") for _ in range(2)
     ]

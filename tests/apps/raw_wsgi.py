@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from wsgiref.validate import validator
@@ -121,6 +124,14 @@ def unchecked(environ: Environ, start: Start) -> Iterable[bytes]:
         start("200 OK", TEXT)
         body = environ["wsgi.input"]
         return iter(lambda: body.read(65_536), b"")
+    if path == "/sleep":
+        print(f"sleeps in {os.getpid()} since {time.monotonic()}", flush=True)
+        time.sleep(60)
+    if path == "/dies":
+        os._exit(7)
+    if path == "/thread":
+        start("200 OK", TEXT)
+        return [f"{os.getpid()} {threading.current_thread().name}".encode()]
     if path == "/endless":
         start("200 OK", TEXT)
         return Body(endless())

@@ -20,9 +20,10 @@ pub enum Destination {
         concurrent: bool,
         deadline: Option<Duration>,
     },
-    /// No route matches, and the application takes those requests.
+    /// No route matches, and the application takes those requests. `concurrent`: with a coroutine.
     Fallback {
         table: TableId,
+        concurrent: bool,
     },
     /// The core parks the request itself. The server puts the request's own cursor into `wait` where that has none.
     Wait {

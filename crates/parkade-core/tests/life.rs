@@ -156,6 +156,8 @@ fn the_deadline_of_an_application_with_routes_of_its_own_is_for_the_beginning_of
     );
     let plain = "ready:1:sync:1:hosted arrive:a:/theirs begin:a wait:10s";
     check(plain, &format!("abort:a {told} dump:1:Deadline:a cancelled:a:Deadline"));
+    let thread = "ready:1:concurrent:9:threaded arrive:a:/theirs code:a begin:a wait:10s";
+    check(thread, &format!("ping:1 dump:1:Stuck abort:a {told} cancelled:a:Deadline"));
 }
 
 #[test]

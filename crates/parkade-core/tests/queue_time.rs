@@ -90,7 +90,7 @@ impl Site {
             route("/slow", None),
             Route { kind: Kind::Async, ..route("/async", None) },
         ];
-        let table = self.tables.learn(false, routes);
+        let table = self.tables.learn(None, routes);
         let credit = if self.is_concurrent { 1_000 } else { 64 };
         let manner = if self.is_concurrent { Manner::Loop { threads: 1 } } else { Manner::OneByOne };
         let jobs = DeclaredJobs::default();

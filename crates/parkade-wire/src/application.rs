@@ -17,6 +17,8 @@ pub struct Application {
     pub threads: u32,
     /// Requests that match no route go to the worker nevertheless, with route nil.
     pub fallback: bool,
+    /// Who answers these in a concurrent worker.
+    pub fallback_kind: CallKind,
     /// How these get their bodies.
     pub fallback_body: RequestBody,
     /// Requests for a WebSocket that match no route go to the worker as such.

@@ -94,6 +94,7 @@ fn one_form(name: &str, frame: &Value) -> Value {
 
 fn application(name: &str, application: &mut Value) {
     with_defaults(application, &[("concurrent", json!(false)), ("threads", json!(1)), ("fallback", json!(false))]);
+    with_defaults(application, &[("fallback_kind", json!("async"))]);
     for key in ["routes", "channels", "jobs", "queues", "recurring", "headers", "cors"] {
         with_defaults(application, &[(key, json!([]))]);
     }

@@ -54,17 +54,27 @@ pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Erro
             terminal::print_json(&json.expect("texts and numbers can always be written as JSON"))?;
         }
         Show::Outcome => {
-            let routes = if told.is_hosted() {
-                format!("written for {}, it decides its paths itself", words::interface(&told.interface))
-            } else {
-                counted(told.routes.len(), "route")
-            };
-            let jobs =
-                if told.jobs.is_empty() { String::new() } else { format!(", {}", counted(told.jobs.len(), "job")) };
-            terminal::print(&format!("{} loads: {routes}{jobs}", application.target))?;
+            terminal::print(&format!("{} loads: {}", application.target, summary(&told)))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the application is written for, and what it declares.
+fn summary(told: &Told) -> String {
+    let mut parts = vec![format!("written for {}", words::interface(&told.interface))];
+    if told.is_hosted() {
+        parts.push("it decides its paths itself".into());
+    } else {
+        parts.push(counted(told.routes.len(), "route"));
+    }
+    if !told.jobs.is_empty() {
+        parts.push(counted(told.jobs.len(), "job"));
+    }
+    if told.threads > 1 {
+        parts.push(format!("{} threads in each worker", told.threads));
+    }
+    parts.join(", ")
 }
 
 fn counted(count: usize, noun: &str) -> String {

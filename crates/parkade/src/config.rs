@@ -182,7 +182,7 @@ pub struct WorkerSettings {
     /// Number of workers; auto is the number of cores
     #[arg(short = 'w', long = "workers", id = "workers", value_name = "COUNT", value_parser = workers, default_value = "auto")]
     pub count: usize,
-    /// Threads for plain functions in each worker, if the application also has an async def
+    /// Threads in each worker: for requests of WSGI, and for plain functions of an application that also has an async def
     #[arg(long, value_name = "COUNT", value_parser = threads, default_value = "1")]
     pub threads: u32,
     /// Python interpreter; by default the python next to the parkade executable, otherwise python3

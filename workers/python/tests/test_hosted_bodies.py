@@ -60,9 +60,10 @@ async def application(scope, receive, send):
 """
 
 
-@pytest.fixture(params=[WSGI, ASGI], ids=["wsgi", "asgi"])
+@pytest.fixture(params=[(WSGI, 1), (WSGI, 3), (ASGI, 1)], ids=["wsgi", "threads", "asgi"])
 def worker(request: pytest.FixtureRequest, core: StartCore) -> Core:
-    worker = core(request.param, "application:application")
+    source, threads = request.param
+    worker = core(source, "application:application", threads=str(threads))
     worker.ready()
     return worker
 
@@ -125,8 +126,10 @@ def test_whoever_reads_hears_that_the_client_has_left(worker: Core) -> None:
     worker.send(f.DATA, stream, b"begin" * 100, f.MORE)
     assert "begun 1" in lines
     worker.send(f.CANCEL, stream, ["client_left"])
-    assert "cut off: the client left in the middle of its request" in lines
-    assert worker.names(2) == [f"WINDOW {stream}", f"ERROR {stream}"]
+    assert any(line.startswith("cut off: the client left in the middle of its request") for line in lines)
+    while (frame := worker.next())[0] == "WINDOW":  # it may have read the first piece by then
+        pass
+    assert frame[:2] == ("ERROR", stream)
     other = worker.request(None, body=b"abc", method="POST")
     assert answered(worker) == (other, b"3")
     assert not [line for line in worker.end()[1].splitlines() if "Traceback" in line], "it is nobody's fault"

@@ -16,9 +16,9 @@ pub fn route(step: &mut Step<'_>, life: Accepted, destination: Destination) -> L
         Destination::Handler { route, concurrent, deadline } => {
             enqueue(step, life, Work::Handler { route, concurrent }, deadline)
         }
-        Destination::Fallback { table } => {
+        Destination::Fallback { table, concurrent } => {
             let deadline = step.cx.config.deadline;
-            enqueue(step, life, Work::Fallback { table }, deadline)
+            enqueue(step, life, Work::Fallback { table, concurrent }, deadline)
         }
         Destination::Wait { route, wait, then, deadline } => {
             let mut journey = end_queueing(step, life);

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::journey::Patience;
 use super::queue::{Lane, Queue};
-use super::work::Work;
 use crate::context::Context;
 use crate::fleet::Fleet;
 use crate::moment::Moment;
@@ -22,9 +21,8 @@ pub fn refusal(cx: &Context, (queue, fleet): (&Queue, &Fleet), destination: &Des
         Destination::Handler { concurrent, deadline, .. } => {
             no_room(cx, (queue, fleet), queued_before, *concurrent, *deadline)
         }
-        Destination::Fallback { table } => {
-            let concurrent = Work::Fallback { table: *table }.is_coroutine();
-            no_room(cx, (queue, fleet), queued_before, concurrent, cx.config.deadline)
+        Destination::Fallback { concurrent, .. } => {
+            no_room(cx, (queue, fleet), queued_before, *concurrent, cx.config.deadline)
         }
         Destination::Unknown => no_place(cx, fleet, queued_before),
         Destination::Wait { .. }

@@ -46,7 +46,9 @@ pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, whole: boo
         Reply::Awaited | Reply::Begun => {
             let mut life = Running { reply, ..life };
             // Such applications were written for servers whose deadlines are for the beginning of a response, and their streams are endless.
-            if matches!(life.work, Work::Fallback { .. }) && step.fleet.workers.is_concurrent(life.worker) {
+            if matches!(life.work, Work::Fallback { concurrent: true, .. })
+                && step.fleet.workers.is_concurrent(life.worker)
+            {
                 life.journey.silence(step.cx);
             }
             Life::Running(life)

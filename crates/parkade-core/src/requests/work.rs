@@ -11,8 +11,10 @@ pub enum Work {
         route: RouteId,
         concurrent: bool,
     },
+    /// What matches no route.
     Fallback {
         table: TableId,
+        concurrent: bool,
     },
     /// Boxed, because it is large and rare.
     Call {
@@ -32,7 +34,7 @@ impl Work {
     pub fn table(&self) -> Option<TableId> {
         match self {
             Self::Handler { route, .. } => Some(route.table),
-            Self::Fallback { table } => Some(*table),
+            Self::Fallback { table, .. } => Some(*table),
             Self::Call { .. } | Self::Job { .. } | Self::Coroutine => None,
         }
     }
@@ -48,8 +50,11 @@ impl Work {
     /// Whether it is for the loop of a worker that has one.
     pub fn is_coroutine(&self) -> bool {
         match self {
-            Self::Handler { concurrent, .. } | Self::Call { concurrent, .. } | Self::Job { concurrent } => *concurrent,
-            Self::Fallback { .. } | Self::Coroutine => true,
+            Self::Handler { concurrent, .. }
+            | Self::Fallback { concurrent, .. }
+            | Self::Call { concurrent, .. }
+            | Self::Job { concurrent } => *concurrent,
+            Self::Coroutine => true,
         }
     }
 

@@ -249,7 +249,12 @@ impl Script {
     }
 
     fn ready(&mut self, worker: &str, kind: &str, credit: &str, table: &str) {
-        let table = self.tables.learn(table == "hosted", routes(table));
+        let fallback = match table {
+            "hosted" => Some(true),
+            "threaded" => Some(false),
+            _ => None,
+        };
+        let table = self.tables.learn(fallback, routes(table));
         let (credit, concurrent) = (credit.parse().unwrap(), kind == "concurrent");
         let of_jobs = self.before > 0 && !self.silent;
         let jobs = DeclaredJobs { plain: of_jobs && !concurrent, coroutines: of_jobs && concurrent };
@@ -402,7 +407,7 @@ fn routes(table: &str) -> Vec<Route> {
         Route { deadline: Some(None), ..route("/endless", Kind::Sync) },
     ];
     match table {
-        "a" | "hosted" => {}
+        "a" | "hosted" | "threaded" => {}
         "without" => drop(routes.remove(0)),
         _ => routes.rotate_left(1),
     }

@@ -428,9 +428,11 @@ impl Model {
                 let waiting = Waiting::new(wait.clone(), *then, None, now, asked);
                 self.request(id).place = Place::Waiting(waiting);
             }
-            Destination::Fallback { .. } | Destination::Unknown => {
-                (request.deadline, request.coroutine) = (default, true);
-                request.unrouted = matches!(destination, Destination::Fallback { .. });
+            Destination::Fallback { concurrent, .. } => {
+                (request.deadline, request.coroutine, request.unrouted) = (default, *concurrent, *concurrent);
+            }
+            Destination::Unknown => {
+                (request.deadline, request.coroutine, request.unrouted) = (default, true, false);
             }
             Destination::Constant { .. }
             | Destination::Preflight

@@ -71,7 +71,9 @@ fn arriving(world: &World, event: &Event) -> Option<Arriving> {
         Event::Arrived { destination: Destination::Handler { deadline, concurrent, .. }, .. } => {
             (*deadline, *concurrent)
         }
-        Event::Arrived { destination: Destination::Fallback { .. }, .. } => (world.core.config().deadline, true),
+        Event::Arrived { destination: Destination::Fallback { concurrent, .. }, .. } => {
+            (world.core.config().deadline, *concurrent)
+        }
         Event::JobGuarded { request, concurrent, .. } => {
             (world.model.requests.get(request).and_then(|request| request.deadline), *concurrent)
         }

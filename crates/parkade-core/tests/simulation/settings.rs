@@ -79,7 +79,7 @@ pub fn history(random: &mut Random) -> HistoryLimits {
 }
 
 /// Mostly the same routes; now and then those of newer code.
-pub fn routes(version: u64) -> (bool, Vec<Route>) {
+pub fn routes(version: u64) -> (Option<bool>, Vec<Route>) {
     let channel = |name| ChannelName::parse(name).unwrap();
     let next = Wait::Next { channel: channel("a"), timeout: Some(Duration::from_secs(2)), since: None };
     let mut routes = vec![
@@ -123,7 +123,12 @@ pub fn routes(version: u64) -> (bool, Vec<Route>) {
         2 => routes[0].deadline = Some(Some(Duration::from_millis(300))),
         _ => {}
     }
-    (version == 3, routes)
+    let fallback = match version {
+        3 => Some(true),
+        4 => Some(false),
+        _ => None,
+    };
+    (fallback, routes)
 }
 
 /// At the address of a job, which is another for each client.

@@ -28,8 +28,8 @@ pub fn route(path: &'static str, kind: Kind) -> Route {
     Route { path, kind, deadline: None }
 }
 
-/// Whether what matches no route goes to the application, and the routes.
-type Table = (bool, Vec<Route>);
+/// Whether what matches no route goes to the application, to a coroutine or not, and the routes.
+type Table = (Option<bool>, Vec<Route>);
 
 #[derive(Debug, Default)]
 pub struct Tables {
@@ -38,7 +38,7 @@ pub struct Tables {
 
 impl Tables {
     /// Equal tables have one id.
-    pub fn learn(&mut self, fallback: bool, routes: Vec<Route>) -> TableId {
+    pub fn learn(&mut self, fallback: Option<bool>, routes: Vec<Route>) -> TableId {
         let table = (fallback, routes);
         let index = self.known.iter().position(|known| *known == table).unwrap_or_else(|| {
             self.known.push(table);
@@ -52,7 +52,10 @@ impl Tables {
         let Some(table) = table else { return Destination::Unknown };
         let (fallback, routes) = &self.known[table.0 as usize - 1];
         let Some((index, found)) = (0..).zip(routes).find(|(_, route)| route.path == path) else {
-            return if *fallback { Destination::Fallback { table } } else { Destination::NotFound };
+            return match *fallback {
+                Some(concurrent) => Destination::Fallback { table, concurrent },
+                None => Destination::NotFound,
+            };
         };
         let (route, deadline) = (RouteId { table, index }, found.deadline.unwrap_or(default));
         match &found.kind {

@@ -1,16 +1,16 @@
 //! Reads the application that `READY` describes.
 
-use super::park::{headers, response, then, wait, wait_then};
+use super::park::{headers, kind, response, then, wait, wait_then};
 use super::read::Reader;
 use super::registered::{jobs, queue, recurring};
 use crate::application::{Application, ChannelOptions, CorsPolicy, RequestBody, Route, RouteKind, RouteOrigin};
 use crate::error::PayloadFault;
 use crate::exchange::{Headers, Response};
 use crate::limits::THREADS_MAX;
-use crate::wait::{ThenRequest, WaitRequest};
+use crate::wait::{CallKind, ThenRequest, WaitRequest};
 
 pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFault> {
-    let mut interface = None;
+    let (mut interface, mut fallback_kind) = (None, CallKind::Async);
     let (mut concurrent, mut threads, mut fallback) = (false, 1, false);
     let (mut streams, mut websocket) = (false, false);
     let (mut routes, mut channels) = (Vec::new(), Vec::new());
@@ -22,6 +22,7 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
             "concurrent" => concurrent = reader.boolean("concurrent is a boolean")?,
             "threads" => threads = self::threads(reader)?,
             "fallback" => fallback = reader.boolean("fallback is a boolean")?,
+            "fallback_kind" => fallback_kind = kind(reader)?,
             "stream" => streams = reader.boolean("stream is a boolean")?,
             "websocket" => websocket = reader.boolean("websocket is a boolean")?,
             "routes" => routes = reader.list(route)?,
@@ -49,6 +50,7 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
         concurrent,
         threads,
         fallback,
+        fallback_kind,
         fallback_body: if streams { RequestBody::Streamed { bytes_max: None } } else { RequestBody::Collected },
         websocket,
         routes,

@@ -402,7 +402,7 @@ fn called(
     Ok(ThenRequest::Call { function, state, kind: kind(reader)? })
 }
 
-fn kind(reader: &mut Reader) -> Result<CallKind, PayloadFault> {
+pub(super) fn kind(reader: &mut Reader) -> Result<CallKind, PayloadFault> {
     match reader.text("kind is text")? {
         "sync" => Ok(CallKind::Sync),
         "async" => Ok(CallKind::Async),

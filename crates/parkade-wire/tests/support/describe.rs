@@ -112,6 +112,10 @@ fn application(application: &Application) -> Value {
         "headers": headers(&application.headers),
         "cors": application.cors.iter().map(policy).collect::<Vec<_>>(),
     });
+    described["fallback_kind"] = match application.fallback_kind {
+        CallKind::Sync => json!("sync"),
+        CallKind::Async => json!("async"),
+    };
     if application.fallback_body != RequestBody::Collected {
         described["stream"] = json!(true);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::{Core, Destination, RouteId};
 use parkade_model::{Errand, JobId, TableId, Then, Wait};
-use parkade_wire::{Application, Response, Route, RouteKind, RouteOrigin, ThenRequest};
+use parkade_wire::{Application, CallKind, Response, Route, RouteKind, RouteOrigin, ThenRequest};
 
 use super::surroundings::{self, BadSurroundings, Declared, Surroundings};
 use super::{called, check, waits};
@@ -89,7 +89,8 @@ impl Routes {
         let declared = Declared { headers, policies: application.cors, of_routes, unmatched }.checked()?;
         let routes: Result<Vec<_>, _> =
             application.routes.into_iter().map(|route| route_spec(route, databases, &mut self.names)).collect();
-        let (body, concurrent) = (application.fallback_body, application.concurrent);
+        let concurrent = application.concurrent && application.fallback_kind == CallKind::Async;
+        let body = application.fallback_body;
         let fallback = application.fallback.then_some(BodyWay { body, concurrent });
         let table = self.tables.learn(fallback, routes?, |table| core.uses_table(table))?;
         self.surroundings.retain(|known| known.table() != table && self.tables.knows(known.table()));

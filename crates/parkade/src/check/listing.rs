@@ -292,6 +292,7 @@ mod tests {
             concurrent: false,
             threads: 1,
             fallback: false,
+            fallback_kind: parkade_wire::CallKind::Async,
             fallback_body: parkade_wire::RequestBody::Collected,
             websocket: false,
             routes: vec![

@@ -19,12 +19,13 @@ enum Advice {
 
 const TLS: &str = "Parkade has no TLS of its own yet: put a proxy in front (docs/operations.md, Behind nginx)";
 const KIND: &str = "Parkade sees by itself what it serves: applications that are written for it (`from parkade import \
-                    App`), with plain functions and coroutines side by side, and those of WSGI and ASGI";
+                    App`), with plain functions and coroutines side by side, and those of WSGI and ASGI. \
+                    --interface overrides that, and --threads is how many requests of WSGI a worker runs at once";
 const FOREGROUND: &str =
     "Parkade stays in the foreground: let systemd or a container run it (docs/operations.md, systemd)";
 
 /// Flags of uvicorn, gunicorn, granian, hypercorn and Flask.
-const HABITS: [(&[&str], Advice); 16] = [
+const HABITS: [(&[&str], Advice); 18] = [
     (&["--port", "-p", "--host", "-H"], Advice::Address),
     (&["--uds", "--unix-socket", "--socket"], Advice::Socket),
     (&["--reload", "--debug", "--auto-reload"], Advice::Dev),
@@ -45,7 +46,9 @@ const HABITS: [(&[&str], Advice); 16] = [
         &["--ssl-keyfile", "--ssl-certfile", "--keyfile", "--certfile", "--ssl-key", "--ssl-certificate"],
         Advice::Text(TLS),
     ),
-    (&["--interface", "--worker-class", "-k", "--factory", "--asgi", "--wsgi"], Advice::Text(KIND)),
+    (&["--worker-class", "-k", "--asgi", "--wsgi"], Advice::Text(KIND)),
+    (&["--blocking-threads"], Advice::Flag("--threads")),
+    (&["--url-path-prefix"], Advice::Flag("--root-path")),
     (&["--daemon", "-D", "--pid-file", "--pidfile"], Advice::Text(FOREGROUND)),
 ];
 
@@ -133,7 +136,8 @@ mod tests {
             ("parkade serve app --timeout 60", "write --deadline 60\n"),
             ("parkade serve app --graceful-timeout 60", "write --grace 60\n"),
             ("parkade serve app --certfile x", "no TLS"),
-            ("parkade serve app --worker-class x", "ASGI"),
+            ("parkade serve app --worker-class x", "--interface overrides"),
+            ("parkade serve app --blocking-threads 4", "write --threads 4\n"),
             ("parkade serve app --daemon", "foreground"),
         ] {
             let told = refusal(line);

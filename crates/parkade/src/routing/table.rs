@@ -119,7 +119,7 @@ impl RouteTable {
     }
 
     fn nothing(&self) -> RouteMatch {
-        let fallback = self.fallback.map(|_| Destination::Fallback { table: self.id });
+        let fallback = self.fallback.map(|way| Destination::Fallback { table: self.id, concurrent: way.concurrent });
         RouteMatch { destination: fallback.unwrap_or(Destination::NotFound), parameters: Vec::new(), allow: None }
     }
 }

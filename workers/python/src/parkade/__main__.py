@@ -50,14 +50,14 @@ def main(arguments: list[str]) -> int:
             if info.get("dev"):
                 unused.watch()
             wanted = Wanted(interface=info.get("interface", "auto"), factory="factory" in info)
-            application = _hosted(load(arguments[0], wanted), info)
+            threads = int(info.get("threads", 1))
+            application = _hosted(load(arguments[0], wanted), info, threads)
             session.opens_early = application.opens_early
             still_wanted(link, session)
             # What was loaded lives as long as the worker: the collector need not look at it again.
             logging.getLogger("parkade").debug("the compiled accelerator is %s", accelerator_state)
             gc.collect()
             gc.freeze()
-            threads = int(info.get("threads", 1))
             run = partial(concurrent.run, threads=threads) if application.concurrent else blocking.run
             why = run(link, session, application)
         except LoadError as error:
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _hosted(loaded: Loaded, info: Mapping[str, Any]) -> Application:
+def _hosted(loaded: Loaded, info: Mapping[str, Any], threads: int) -> Application:
     """What a link runs, with the core's information. What no application needs is not imported."""
     dev, root_path = bool(info.get("dev")), str(info.get("root_path", ""))
     if isinstance(loaded, App):
@@ -84,7 +84,7 @@ def _hosted(loaded: Loaded, info: Mapping[str, Any]) -> Application:
         return Asgi(loaded.application, dev, root_path, str(info.get("on_disconnect", "notify")))
     from ._hosting.wsgi import Wsgi
 
-    return Wsgi(loaded, dev, root_path)
+    return Wsgi(loaded, dev, root_path, threads)
 
 
 def _run_command(arguments: list[str]) -> int:

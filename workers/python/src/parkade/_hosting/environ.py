@@ -25,8 +25,11 @@ class BodySource(Protocol):
         """The next piece of the body; nothing after its end. Raises `BodyCutOff` if the rest will not come."""
 
 
-def environ_of(raw: p.Request, head: p.RequestHead, source: BodySource, root_path: RootPath) -> dict[str, Any]:
-    """The environment of one request. Text of the client is its bytes as ISO-8859-1, as PEP 3333 has it.
+def environ_of(
+    raw: p.Request, head: p.RequestHead, source: BodySource, root_path: RootPath, threads: bool = False
+) -> dict[str, Any]:
+    """The environment of one request. Text of the client is its bytes as ISO-8859-1, as PEP 3333 has it. `threads` says
+    whether another request may be answered at the same time.
 
     A body that follows is read from `source`: as it comes if its length is known, at once otherwise, because many
     applications read nothing without `CONTENT_LENGTH`. Raises `BodyCutOff` then.
@@ -62,7 +65,7 @@ def environ_of(raw: p.Request, head: p.RequestHead, source: BodySource, root_pat
         "wsgi.input": file_of(source.read_body) if body is None else io.BytesIO(body),
         "wsgi.input_terminated": True,
         "wsgi.errors": sys.stderr,
-        "wsgi.multithread": False,
+        "wsgi.multithread": threads,
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
         "wsgi.file_wrapper": FileWrapper,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import Literal
 
 import msgspec
 
@@ -29,12 +30,20 @@ def own_part(dev: bool, framework: Framework) -> Handling:
     return Handling(app, dev, concurrent=True, calling=framework)
 
 
-def ready(own: Handling, interface: str, concurrent: bool) -> ReadyApplication:
+def ready(
+    own: Handling, interface: str, concurrent: bool, kind: Literal["sync", "async"] = "async"
+) -> ReadyApplication:
     """For READY. Requests that match none of its routes go to the application, which has routes of its own."""
     told = own.ready()
     jobs = told.jobs if concurrent else [msgspec.structs.replace(job, kind="sync") for job in told.jobs]
     return msgspec.structs.replace(
-        told, interface=interface, concurrent=concurrent, fallback=True, stream=True, jobs=jobs
+        told,
+        interface=interface,
+        concurrent=concurrent,
+        fallback=True,
+        fallback_kind=kind if concurrent else "async",
+        stream=True,
+        jobs=jobs,
     )
 
 

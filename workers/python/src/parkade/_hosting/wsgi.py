@@ -1,4 +1,4 @@
-"""A WSGI application (PEP 3333) as a link runs it: one request at a time."""
+"""A WSGI application (PEP 3333) as a link runs it: one request at a time, or several in threads."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from .._link.answers import FAULTS, Answer, ClientLeft, Parked, Run, Sent
 from .._link.blocking import Blocking
+from .._link.concurrent import Concurrent
 from .._link.port import port
 from .._log import log_error
 from .._requests.request import Request
@@ -13,7 +14,7 @@ from .._responses.encoding import encode
 from .._responses.error_pages import failure_response
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
-from .coroutines import blocking
+from .coroutines import blocking, within
 from .environ import environ_of
 from .frameworks import framework_of
 from .interfaces import WsgiCallable
@@ -25,35 +26,45 @@ from .sending import Sending
 
 
 class Wsgi:
-    """See `Application` in `_link.answers`. `dev` shows tracebacks to the client."""
+    """See `Application` in `_link.answers`. `dev` shows tracebacks to the client.
 
-    concurrent = False
+    With more than one thread it is run by a link with an event loop, where its coroutines are: jobs, and functions
+    after waits.
+    """
+
     opens_early: frozenset[int | None] = frozenset({None})  # not those that ask about jobs
     plain: frozenset[int | None] = frozenset({None})
     deferred: frozenset[int | None] = frozenset()
 
-    def __init__(self, application: WsgiCallable, dev: bool = False, root_path: str = "") -> None:
+    def __init__(self, application: WsgiCallable, dev: bool = False, root_path: str = "", threads: int = 1) -> None:
         self._application = application
+        self.concurrent = threads > 1
         self._root_path = RootPath(root_path)
         self._dev = dev
         framework = framework_of(application, self._root_path)
         self._parking = Parking(framework, dev)
         self._own = own = own_part(dev, framework)
-        runs: dict[int | None, Run] = {number: blocking(framework, run) for number, run in own.runs.items()}
+        if self.concurrent:
+            runs: dict[int | None, Run] = {**own.runs}
+            self.call, self.attempt = within(framework, own.call), within(framework, own.attempt)
+        else:
+            runs = {number: blocking(framework, run) for number, run in own.runs.items()}
+            self.call, self.attempt = blocking(framework, own.call), blocking(framework, own.attempt)
         self.runs: Mapping[int | None, Run] = {**runs, None: self._run}
-        self.call, self.attempt = blocking(framework, own.call), blocking(framework, own.attempt)
 
     def ready(self) -> ReadyApplication:
         """See `own_part.ready`."""
-        return ready(self._own, "wsgi", concurrent=False)
+        return ready(self._own, "wsgi", self.concurrent, kind="sync")
 
     def _run(self, raw: p.Request) -> Answer:
         head = p.read_head(raw.head)
-        stream = port()
-        assert isinstance(stream, Blocking)
+        link = port()
+        assert isinstance(link, Blocking | Concurrent)
+        stream = link.plain_exchange() if isinstance(link, Concurrent) else link
         sending = Sending(stream)
         try:
-            body = self._application(environ_of(raw, head, stream, self._root_path), sending.start_response)
+            environ = environ_of(raw, head, stream, self._root_path, self.concurrent)
+            body = self._application(environ, sending.start_response)
             if parked and isinstance(body, ParkedResponse):  # returned, rather than called
                 body = sending.started(body)
             try:
@@ -87,7 +98,7 @@ class Wsgi:
         """There are no shut-down hooks."""
 
     async def start_concurrent(self) -> None:
-        """There is no event loop."""
+        """There are no start-up hooks."""
 
     async def stop_concurrent(self) -> None:
-        """There is no event loop."""
+        """There are no shut-down hooks."""

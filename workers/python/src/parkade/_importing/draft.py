@@ -10,6 +10,7 @@ Value = str | int | bool | list[str]
 HEAD_BYTES_MAX = 512 * 1024  # the most that `header-limit` takes
 HEADER_COUNT_MAX = 256  # the most that `header-count` takes
 WORKERS_MAX = 1_024
+THREADS_MAX = 1_024
 SECONDS_MAX = 365 * 86_400
 SHOWN_CHARACTERS_MAX = 200  # of a line that is quoted in a comment. Then: cut
 
@@ -17,7 +18,7 @@ IN_A_PROXY = "missing: a proxy in front does it, such as nginx"
 BY_SYSTEMD = "systemd does it: docs/operations.md has a unit"
 IN_THE_ENVIRONMENT = "set it in the environment of the command, such as Environment= of systemd"
 NOT_NEEDED = "not needed"
-NO_THREADS = "a worker runs one request at a time: take more workers"
+STACK_SIZE = "threading.stack_size(…) of Python sets it"
 UNKNOWN = "parkade import does not know it: docs/migrate.md may"
 
 
@@ -110,6 +111,9 @@ class Draft:
 
     def workers(self, line: str, value: object) -> None:
         self.whole("workers", line, value, least=1, most=WORKERS_MAX)
+
+    def threads(self, line: str, value: object) -> None:
+        self.whole("threads", line, value, least=1, most=THREADS_MAX)
 
     def text(self) -> str:
         lines = [

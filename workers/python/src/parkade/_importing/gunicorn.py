@@ -13,7 +13,6 @@ from .draft import (
     HEADER_COUNT_MAX,
     IN_A_PROXY,
     IN_THE_ENVIRONMENT,
-    NO_THREADS,
     NOT_NEEDED,
     Draft,
     Unreadable,
@@ -30,7 +29,6 @@ REASONS = {
     "header_map forwarder_headers spew secure_scheme_headers control_socket control_socket_mode control_socket_disable "
     "http_protocols http_parser http2_cleartext http2_initial_window_size http2_max_concurrent_streams "
     "http2_max_frame_size http2_max_header_list_size asgi_loop asgi_lifespan config",
-    NO_THREADS: "threads",
     "each worker loads the application": "preload_app",
     BY_SYSTEMD: "daemon pidfile user group umask initgroups",
     IN_THE_ENVIRONMENT: "raw_env",
@@ -237,7 +235,7 @@ def _class(draft: Draft, setting: Setting) -> None:
     if name in {"gevent", "eventlet", "tornado", "geventpywsgiworker", "ggeventworker"}:
         draft.leave(setting.line, "a view that waits is parked instead: docs/hosted.md")
     elif name == "gthread":
-        draft.leave(setting.line, NO_THREADS)
+        draft.leave(setting.line, f"{NOT_NEEDED}: `threads` says how many requests a worker runs at once")
     else:
         draft.leave(setting.line, f"{NOT_NEEDED}: the application shows what it is")
 
@@ -284,6 +282,7 @@ CARRIED: dict[str, Callable[[Draft, Setting], None]] = {
     "wsgi_app": _application,
     "bind": _bind,
     "workers": lambda d, s: d.workers(s.line, s.value),
+    "threads": lambda d, s: d.threads(s.line, s.value),
     "worker_class": _class,
     "timeout": lambda d, s: d.seconds("deadline", s.line, s.value, zero="0"),
     "graceful_timeout": lambda d, s: d.seconds("grace", s.line, s.value),

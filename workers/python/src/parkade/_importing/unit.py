@@ -12,8 +12,8 @@ from .draft import (
     BY_SYSTEMD,
     IN_A_PROXY,
     IN_THE_ENVIRONMENT,
-    NO_THREADS,
     NOT_NEEDED,
+    STACK_SIZE,
     UNKNOWN,
     Draft,
     Unreadable,
@@ -165,13 +165,13 @@ def home(draft: Draft, _line: str, value: object) -> None:
 
 CARRIED: dict[str, Callable[[Draft, str, Any], None]] = {
     "processes": processes,
+    "threads": lambda draft, line, value: draft.threads(line, value),
     "limits": limits,
     "protocol": protocol,
     "home": home,
 }
 WHY = {
-    "threads": NO_THREADS,
-    "thread_stack_size": NO_THREADS,
+    "thread_stack_size": STACK_SIZE,
     "environment": IN_THE_ENVIRONMENT,
     "user": BY_SYSTEMD,
     "group": BY_SYSTEMD,

@@ -173,6 +173,7 @@ CARRIED: dict[str, Callable[[Draft, Option], None]] = {
         lambda d, o: d.bind(o.line, o.value),
     ),
     **dict.fromkeys(["processes", "workers"], _workers),
+    "threads": lambda d, o: d.threads(o.line, o.value),
     "chdir": _directory,
     **dict.fromkeys(["pythonpath", "python-path", "pp"], _path),
     **dict.fromkeys(["home", "virtualenv", "venv", "pyhome"], _python),

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from .draft import BY_SYSTEMD, IN_A_PROXY, IN_THE_ENVIRONMENT, NO_THREADS, NOT_NEEDED
+from .draft import BY_SYSTEMD, IN_A_PROXY, IN_THE_ENVIRONMENT, NOT_NEEDED, STACK_SIZE
 
 LOOPS = "a view that waits is parked instead: docs/hosted.md"
 LOGS = "the log goes to standard error; set access-log for lines of requests"
@@ -37,7 +37,7 @@ REASONS = {
     "safe-pidfile2 attach-daemon attach-daemon2 smart-attach-daemon smart-attach-daemon2 umask cap chroot "
     "limit-as limit-nproc max-fd prio cpu-affinity reload-on-fd shared-socket undeferred-shared-socket map-socket "
     "master-as-root no-initgroups no-server stop reload pivot-root unshare unshare2 namespace ns jail jail2",
-    NO_THREADS: "threads threads-stacksize threads-stack-size thread-stacksize thread-stack-size",
+    STACK_SIZE: "threads-stacksize threads-stack-size thread-stacksize thread-stack-size",
     NUMBER_IS_FIXED: "cheaper cheap idle die-on-idle",
     LOOPS: "gevent async ugreen greenlet loop asyncio tornado fiber coroae stackless goroutines",
     LOGS: "logto logto2 logger logger-req req-logger logdate logfile-chown logfile-chmod logformat "

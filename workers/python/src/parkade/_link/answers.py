@@ -52,8 +52,8 @@ class Attempted(Struct, frozen=True, gc=False):
 
 
 class Sent(Struct, frozen=True, gc=False):
-    """The code of the request has sent its answer itself, except for its end; not `is_whole`: up to a fault. In a
-    concurrent link, it has sent the end as well.
+    """The code of the request has sent its answer itself, except for its end; not `is_whole`: up to a fault. A
+    coroutine has sent the end as well.
     """
 
     is_whole: bool = True

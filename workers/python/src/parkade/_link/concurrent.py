@@ -110,6 +110,7 @@ class Concurrent(asyncio.Protocol):
         """Writes there from now on, and runs plain functions, which see the current context."""
         self._outlet.open(writer)
         self._plain_functions = PlainFunctions(self.loop, self._session, self._outlet, self._application, threads)
+        self.plain_exchange = self._plain_functions.exchange
 
     # The port
 
@@ -403,7 +404,6 @@ class Concurrent(asyncio.Protocol):
     def cancel_all(self, reason: str) -> int:
         """Cancels the code of all requests; returns how many they were."""
         for stream in list(self._exchanges):
-            self.body_reader.wake(stream)
             self._cancel(stream, reason)
         return len(self._exchanges)
 

@@ -18,8 +18,9 @@ from msgspec import Struct
 from .._limits import SUSPENDED_MAX
 from .._session.session import Session
 from . import port
-from .answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Streamed
+from .answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Sent, Streamed
 from .outlet import Outlet
+from .plain_exchange import PlainExchange, Wakers
 from .threads import Threads
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ class PlainFunctions:
         self._queued: set[int] = set()  # streams whose function has not begun
         self._own: set[int] = set()  # streams whose function has begun
         self._aside: dict[int, tuple[Chunks, Context]] = {}  # answers whose client has to read first
+        self._wakers = Wakers()
 
     # In the loop
 
@@ -56,7 +58,7 @@ class PlainFunctions:
 
     def cancel(self, stream: int) -> bool:
         """The stream was cancelled. Returns whether a plain function has it. If that has not begun, the stream is
-        answered at once; an answer that was put aside is ended; a running function checks for itself.
+        answered at once; an answer that was put aside is ended; a running function checks for itself, or is woken.
         """
         with self.outlet.lock:
             if stream in self._queued:
@@ -69,7 +71,13 @@ class PlainFunctions:
         """The client has read. Returns whether a plain function answers the stream."""
         if stream in self._aside:
             self._threads.add(_Continuation(self, stream))
-        return stream in self._own
+        return self.wake(stream)
+
+    def wake(self, stream: int) -> bool:
+        """Something has happened to the stream. Returns whether a plain function answers it."""
+        with self.outlet.lock:
+            self._wakers.wake(stream)
+            return stream in self._own
 
     async def call(self, function: Callable[[], T]) -> T:
         """Runs a plain function for a coroutine, when its turn comes. It sees the coroutine's context, and the
@@ -91,6 +99,10 @@ class PlainFunctions:
         return cast(T, result)
 
     # In a thread, or with the lock
+
+    def exchange(self) -> PlainExchange:
+        """The request whose function calls this."""
+        return PlainExchange(self.session, self.outlet, self._wakers, port.port().body(), port.plain.get())
 
     def owns(self, stream: int) -> bool:
         """Whether a thread writes the frames of the stream. Needs the lock."""
@@ -117,6 +129,10 @@ class PlainFunctions:
             self._close(stream, session.park, answer.park)
         elif type(answer) is Attempted:
             self._close(stream, session.end, answer.kind, answer.payload)
+        elif type(answer) is Sent and answer.is_whole:
+            self._close(stream, session.finish)
+        elif type(answer) is Sent:
+            self._close(stream, session.error, "application")
         else:
             self._stream(stream, cast(Streamed, answer))
 

@@ -116,6 +116,7 @@ class Application(Struct, frozen=True, omit_defaults=True, kw_only=True):
     concurrent: bool = False
     threads: Annotated[int, Meta(ge=1, le=THREADS_MAX)] = 1
     fallback: bool = False
+    fallback_kind: Literal["sync", "async"] = "async"  # in a concurrent worker
     stream: bool = False  # requests that match no route may come before their bodies
     websocket: bool = False
     routes: list[Route] = []

@@ -1,0 +1,69 @@
+"""One request that a thread answers, for code that reads its body and sends its answer itself, and waits meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from .._session.session import Session
+from .answers import ClientLeft
+from .outlet import Outlet
+from .port import ArrivingBody
+
+
+class Wakers:
+    """The threads that wait until something has happened to their streams."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, list[threading.Event]] = {}
+
+    def register(self, stream: int) -> threading.Event:
+        """What is set then. Needs the lock of the outlet, from the look that made waiting necessary on."""
+        waker = threading.Event()
+        self._waiting.setdefault(stream, []).append(waker)
+        return waker
+
+    def wake(self, stream: int) -> None:
+        """Something has happened: those that wait look again. Needs the lock."""
+        for waker in self._waiting.pop(stream, ()):
+            waker.set()
+
+
+class PlainExchange(Struct, frozen=True):
+    """It has the methods of `Blocking` of the same names."""
+
+    _session: Session
+    _outlet: Outlet
+    _wakers: Wakers
+    _body: ArrivingBody
+    _stream: int
+
+    def stream(self) -> int:
+        return self._stream
+
+    def read_body(self) -> bytes:
+        return self._body.read()
+
+    def begin_answer(self, head: bytes, first: bytes) -> None:
+        session, stream = self._session, self._stream
+        self._send(lambda: session.begin(stream, head) + session.data(stream, first))
+
+    def send_answer(self, piece: bytes) -> None:
+        session, stream = self._session, self._stream
+        self._send(lambda: session.data(stream, piece))
+
+    def _send(self, make: Callable[[], bytes]) -> None:
+        session, stream = self._session, self._stream
+        with self._outlet.lock:
+            self._outlet.put(make())
+        self._outlet.send()
+        while True:
+            with self._outlet.lock:
+                if stream in session.cancelled:
+                    raise ClientLeft
+                if not session.blocked(stream):
+                    return
+                waker = self._wakers.register(stream)
+            waker.wait()
