@@ -197,6 +197,7 @@ def test_what_is_broken_off_is_seen_by_its_client(server: Server) -> None:
         ("/text", "an application returns an array or a code reference, not the text"),
         ("/undef", "an application returns an array or a code reference, not undef"),
         ("/status", "a response begins with its status, 200 to 599"),
+        ("/large", "a response is too large: its head has at most a million bytes"),
         ("/body", "the body of a response is an array, a file handle, or an object with getline and close, not text"),
         ("/nobody", "the application dropped the responder of a request without answering it"),
     ],

@@ -148,6 +148,7 @@ my %pages = (
     text => sub { return 'text' },
     undef => sub { return undef },
     status => sub { return ['fine', [], []] },
+    large => sub { return [200, ['X-Large' => 'x' x 2_000_000], []] },
     body => sub { return [200, [], 'text'] },
     exits => sub { exit 3 },
     forks => sub {

@@ -166,6 +166,7 @@ my %responses = (
     'names'          => [map { my $it = $_; sub { [200, [$it, 'a'], ['hello']] } } grep { defined } @values],
     'bodies'         => [map { my $it = $_; sub { [200, [], [$it]] } } @values],
     'pieces'         => [map { my $it = $_; sub { [200, [], ['one', $it, undef, 'two']] } } @values],
+    'too large'      => [map { my $size = $_; sub { [200, ['X', 'x' x $size], ['y' x 60_000]] } } 980_000, 1_000_000, 1_048_500, 2_000_000],
     'many fields'    => [map { my $count = $_; sub { [200, [map { ("X-$_" => $_) } 1 .. $count], []] } } 0, 7, 8, 15, 16, 200, 33_000],
     'sizes'          => [map { my $size = $_; sub { [200, [], ['x' x $size]] } } 0, 1, 255, 256, 65_535, 65_536, 65_537, 200_000],
     'sizes together' => [map { my $size = $_; sub { [200, [], [('x' x $size) x 2]] } } 127, 128, 32_768, 32_769],

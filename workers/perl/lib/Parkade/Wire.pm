@@ -65,6 +65,7 @@ sub response {
     }
     $written .= defined $body ? (length $body < 0x100 ? "\xc4" . chr length $body : _bytes_head($body)) . $body : "\xc0";
     utf8::downgrade($written);
+    die "a response is too large: its head has at most a million bytes\n" if length $written > FRAME_MAX;
     return $written;
 }
 
@@ -428,7 +429,7 @@ An array as MessagePack. See L<Parkade::MessagePack> for how bytes and booleans 
 
 =head2 response($status, \@fields, $body)
 
-The payload of C<RESPONSE>: names and values of fields in turn, references to bytes, and a body, or C<undef> if that follows.
+The payload of C<RESPONSE>: names and values of fields in turn, references to bytes, and a body, or C<undef> if that follows. Dies for what no frame can hold.
 
 =head2 read_frame($kind, $stream, $payload)
 
