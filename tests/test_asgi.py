@@ -215,7 +215,7 @@ def test_a_slow_reader_holds_up_its_own_response_alone(serve: Serve) -> None:
         ("/unfinished", "the application returned without http.response.body, after http.response.start"),
         ("/twice", "the application sent http.response.start a second time"),
         ("/unstarted", "the application sent http.response.body before http.response.start"),
-        ("/strange", "the application sent 'websocket.accept', which is no message of a response"),
+        ("/strange", "the application sent 'websocket.accept', which is not a message of a response"),
         ("/text", "the body of a message is str, not bytes"),
         ("/text-field", "a header is two byte strings, not 'x-a': 'b'"),
         ("/status/fine", "the status is a number, not 'fine'"),

@@ -308,7 +308,7 @@ def test_an_app_has_the_jobs_of_what_it_imports_and_too_late_is_refused(serve: S
     server = serve(tmp_path / "main.py")
     assert server.get("/work").text == "worked"
     assert server.get("/late").status == 500
-    server.until_logged("the worker has told the server its jobs already")
+    server.until_logged("these jobs come too late: the server already knows")
 
 
 ITS_JOBS = """

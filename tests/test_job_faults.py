@@ -373,7 +373,7 @@ def fill(server: Server, *statuses: int) -> list[str]:
         if answer.status != 200:
             assert answer.status in statuses, answer.text
             assert answer.json()["fault"] != "client"
-            server.until_logged("the job store refuses commands: ")
+            server.until_logged("the job store cannot carry out commands; ")
             assert server.get("/hola/you").status == 200, "the rest goes on"
             return acknowledged
         acknowledged += answer.json()
@@ -407,7 +407,7 @@ def test_a_start_under_a_limit_of_file_sizes_serves_all_but_jobs_until_it_is_rai
 ) -> None:
     # Enough for the log, which is a file here, but not for the tables of the store.
     server = serve("jobs", folder=tmp_path, prefix=["prlimit", f"--fsize={16 << 10}:"])
-    server.until_logged("jobs are neither accepted nor run, everything else is served.* the file size limit")
+    server.until_logged("the job store cannot be opened; serving everything but jobs, and retrying.* the file size limit")
     assert server.get("/hola/you").text == "Hola you"
     refused = server.post("/enqueue", asking("write", "refused"))
     assert (refused.status, refused.json()["title"]) == (507, "Insufficient Storage")

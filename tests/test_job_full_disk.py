@@ -152,7 +152,7 @@ def test_a_restart_on_a_full_disk_serves_all_but_jobs_until_there_is_room(in_fil
     in_file.disk.fill_the_rest()
 
     server = in_file.serve()
-    server.until_logged("jobs are neither accepted nor run, everything else is served.*free disk space")
+    server.until_logged("the job store cannot be opened; serving everything but jobs, and retrying.*free disk space")
     check_without_jobs(server, job, 507)
 
     in_file.disk.make_room()

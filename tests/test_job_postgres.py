@@ -103,7 +103,7 @@ def test_a_server_that_cannot_look_up_how_a_job_ended_in_another_looks_again(sit
         site.open_gate("gate")
         (waits,) = until("it is looked up", looking)
         connection.execute("select pg_cancel_backend(%s)", [waits])
-        second.until_logged("the job store refuses commands: ")
+        second.until_logged("the job store cannot carry out commands; ")
         until("it is looked up again", looking)
         assert not client.is_readable()
     assert client.answer().text == "gate"
@@ -229,7 +229,7 @@ def test_outcomes_that_the_database_cannot_take_are_logged_once_a_second(fragile
     server.until(lambda status: status["jobs"]["running"] == 30)
     fragile.postgres.halt()
     fragile.open_gate("gate")
-    server.until_logged("the job store refuses commands: ")
+    server.until_logged("the job store cannot carry out commands; ")
     server.stop()
     assert server.log().count("the job store refuses") < 15
 

@@ -189,11 +189,11 @@ def test_a_collector_that_fails_holds_up_nobody(serve: Serve, collector: Collect
     collector.status = 400
     collector.delay.set()
     server.until(lambda status: status["traces"]["spans_dropped"] >= 40)
-    server.until_logged("the collector of traces takes no spans; they are dropped until it does: it answers 400")
+    server.until_logged("the trace collector accepts no spans; they are dropped until it does: it answers 400")
     collector.status = 200
     server.get("/hola", TRACEPARENT)
     collector.trace_of(TRACE, "GET /hola")
-    server.until_logged("the collector of traces takes spans again")
+    server.until_logged("the trace collector accepts spans again")
     assert len([line for line in server.log().splitlines() if "takes no spans" in line]) == 1
 
 

@@ -1,4 +1,4 @@
-//! Writes of requests that are not durable yet, and what waits for them: nobody is told of a write before it is durable.
+//! Writes of requests that are not durable yet, and the output that waits for them: nobody learns of a write before it is durable.
 //!
 //! An answer that is whole, or the result of a job, the core holds itself, and the worker has its credit back. All other output that has to wait is
 //! kept as it came by whoever reads from workers, who asks first ([`Core::holds_output`](crate::Core::holds_output)), says what was held
@@ -35,7 +35,7 @@ pub struct Barrier {
 struct Writes {
     /// How many are on their way.
     pending: u32,
-    /// Why one of them was lost. It is remembered until the answer comes, or the coroutine is told.
+    /// Why one of them was lost. It is remembered until the answer comes, or the coroutine learns it.
     fault: Option<Refusal>,
     held: Option<HeldOutput>,
 }

@@ -21,7 +21,7 @@ use parkade_model::{
     WorkerId,
 };
 
-/// Everything that is decided. It is told the time, and never waits, reads or writes.
+/// Makes every decision. It gets the time as an argument, and never waits, reads or writes.
 #[derive(Debug)]
 pub struct Core {
     cx: Context,

@@ -1,4 +1,4 @@
-//! What the core asks to be done. Whoever carries it out decides nothing.
+//! The output of the core: actions for the server, which carries them out and decides nothing.
 
 use crate::jobs::{CancelEffect, RecurringEffect};
 use crate::moment::Moment;
@@ -27,7 +27,7 @@ pub enum Effect {
     Server(ServerEffect),
     /// For jobs that recur.
     Recurring(RecurringEffect),
-    /// For jobs that somebody ends.
+    /// For jobs that are to be cancelled.
     Cancel(CancelEffect),
     /// For transactions that enqueue jobs.
     Commit(CommitEffect),
@@ -56,7 +56,7 @@ pub enum HttpEffect {
     /// A timer with [`Then::Answer`](crate::Then::Answer) is over, or the jobs of a request are stored: the kept response (or the wait route's)
     /// goes to the client.
     Release { request: RequestId },
-    /// A message is the answer of all these requests. `gap`: messages before it, behind the cursor, are lost.
+    /// A message is the answer of all these requests. `gap`: messages between the cursor and this one are lost.
     Deliver { message: MessageId, cursor: Cursor, gap: bool, requests: Vec<RequestId> },
     /// What a channel held is the answer.
     AnswerHistory { request: RequestId, history: HistoryId },
@@ -185,7 +185,7 @@ pub enum FileEffect {
 /// For the store of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoreEffect {
-    /// So many jobs are wanted, of the queues named here at most so many. Every queue with bounds is named.
+    /// How many jobs are wanted, and how many of each queue at most. Every queue with bounds is named.
     ClaimJobs { count: u32, limited: Vec<Allowance<QueueId>> },
     /// A run has ended: this is to be noted of its job. [`ServerEffect::Forget`] follows.
     EndRun { request: RequestId, verdict: Verdict },
@@ -217,7 +217,7 @@ pub enum ServerEffect {
     Forget { request: RequestId, ending: Ending, times: Times },
     /// What the request has written is durable, or lost, and its worker still holds it: the output that was held may be heard.
     ReleaseOutput { request: RequestId },
-    /// The message is refused: all channels that there may be are in use. [`ServerEffect::DropMessage`] follows.
+    /// The message is refused: the limit of channels is reached, and clients wait on all of them. [`ServerEffect::DropMessage`] follows.
     NotPublished { message: MessageId },
     /// The message is in no history and on no way to anybody any more.
     DropMessage { message: MessageId },

@@ -1,4 +1,4 @@
-//! What the core is told: the closed door through which everything comes in.
+//! The input of the core: the only door through which anything comes in.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ pub enum Event {
     FileEnded { request: RequestId, end: FileEnd },
 
     // From the store of jobs.
-    /// There may be jobs that are ready, now or after so long.
+    /// There may be jobs that are ready, now or after this time.
     JobsReady { after: Option<Duration> },
     /// The answer to [`StoreEffect::ClaimJobs`](crate::StoreEffect::ClaimJobs). `more`: others are ready; `next`: when the next one will be.
     JobsClaimed { jobs: Vec<ClaimedJob>, more: bool, next: Option<Duration> },
@@ -90,7 +90,7 @@ pub enum Event {
     RunNoted { request: RequestId, is_stale: bool },
     /// It could not, or nobody knows whether it could.
     RunNotNoted { request: RequestId },
-    /// Of jobs that somebody ends.
+    /// About jobs that are to be cancelled.
     Cancel(CancelEvent),
     /// Of jobs that recur.
     Recurring(RecurringEvent),
@@ -127,7 +127,7 @@ pub enum Event {
     PublishedNothing { by: Publisher },
     /// How long the history of channels is that match `pattern` (a name, or a prefix ending in `*`).
     ChannelConfigured { pattern: String, limits: HistoryLimits },
-    /// Messages of this channel may have been missed where they come from: whoever waits is to be told.
+    /// The source of this channel may have lost messages: everybody who waits has to learn of a gap.
     MessagesLost { channel: ChannelName },
     /// Nothing more comes on this channel: its streams end.
     ChannelEnded { channel: ChannelName },
@@ -168,7 +168,7 @@ pub enum WorkerError {
     Overloaded,
     /// The answer that the worker gave breaks HTTP (found by the shell).
     BadAnswer,
-    /// Of a job: it wants to be tried again, after so long.
+    /// Of a job: it asks to be tried again, after this time.
     Retry {
         after: Option<Duration>,
     },

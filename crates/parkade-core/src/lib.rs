@@ -1,6 +1,6 @@
 //! What Parkade decides: the life of a request, its waits, the workers. No I/O, no clock, no bytes, no SQL.
 //!
-//! [`Core::handle`] takes an [`Event`] with its moment and adds [`Effect`]s; whoever carries those out decides nothing. The same events at the
+//! [`Core::handle`] takes an [`Event`] with its moment and adds [`Effect`]s; the server that carries them out decides nothing. The same events at the
 //! same moments with the same seed have the same effects, so the whole behaviour is tested by a simulation.
 //!
 //! | question | where |

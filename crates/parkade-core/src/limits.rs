@@ -26,7 +26,7 @@ pub const QUEUE_KNOWN_COUNT_MAX: u64 = 64;
 pub const QUEUE_SPELL_MIN: Duration = Duration::from_millis(31);
 /// How many of these numbers are remembered: half a minute at least. Then: the oldest is forgotten.
 pub const QUEUE_SPELLS_COUNT_MAX: usize = 1_024;
-/// The longest wait that a client is told to try again after. A longer one would be a guess. Then: it is told this.
+/// The longest `Retry-After`. A longer one would be a guess. Then: this one is sent.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 /// Requests in all workers together. No machine has memory for more at once. Then: the queue waits.
 pub const RUNNING_COUNT_MAX: usize = 100_000;
@@ -122,7 +122,7 @@ pub const CANCELS_COUNT_MAX: usize = 10_000;
 pub const CANCEL_TRIES_COUNT: u32 = 6;
 /// The first pause before it is asked again; each is twice the one before it.
 pub const CANCEL_PAUSE_MIN: Duration = Duration::from_millis(10);
-/// The store could not note how a run ended: so long until it is told again.
+/// The store could not record how a run ended: the pause until it is asked again.
 pub const NOTE_PAUSE: Duration = Duration::from_secs(1);
 /// The pause until the store is asked again up to which times recurring jobs have been enqueued, after it could not say.
 pub const SCHEDULES_PAUSE: Duration = Duration::from_secs(1);

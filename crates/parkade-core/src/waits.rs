@@ -160,7 +160,7 @@ pub fn brings_something(wait: &Wait, then: Then) -> bool {
     }
 }
 
-/// Whether the client is told instead of a function being called.
+/// Whether the client gets the outcome itself, without a function being called.
 pub fn is_failure(outcome: Outcome) -> bool {
     match outcome {
         Outcome::Queried { completed, late, .. } => !completed || late.is_some(),
@@ -320,7 +320,7 @@ impl Waits {
         self.barrier.is_pending(request).then_some(Watch::Stored)
     }
 
-    /// What a coroutine is told of what it has enqueued.
+    /// What a coroutine learns of the jobs that it has enqueued.
     fn stored(&mut self, request: RequestId) -> Outcome {
         match self.barrier.take_fault(request) {
             None => Outcome::Stored,
@@ -387,7 +387,7 @@ impl Waits {
         }
     }
 
-    /// What the request waits for is given up, although its client is there. Only queries are: the request is told how its query ended.
+    /// The wait of the request is given up, although its client is there. This happens only to queries: the request gets the outcome of its query.
     pub fn give_up(&mut self, cx: &mut Context, watch: Watch, reason: Reason) -> WaitChange {
         match watch {
             Watch::Query(waiter) => query_given_up(self.queries.give_up(cx, waiter, reason), cx.now, reason),
@@ -531,7 +531,7 @@ impl Waits {
     }
 }
 
-/// The wait cannot be had: a coroutine is told so, every other request is refused.
+/// The wait is impossible: a coroutine gets an error, every other request is refused.
 fn refused(refusal: Refusal) -> Begun {
     Begun::Over(Outcome::Refused { refusal })
 }

@@ -105,12 +105,12 @@ pub enum CliCommand {
     Jobs(Box<JobsArgs>),
     /// Enqueue a job on a running parkade, and print its id
     Enqueue(Box<EnqueueArgs>),
-    /// Print a parkade.toml for what a settings file of another server says
+    /// Translate a settings file of another server, and print the parkade.toml
     #[command(after_help = "Examples:
   parkade import uwsgi.ini > parkade.toml
   parkade import gunicorn.conf.py
   parkade import unit.json\n
-What could not be carried over is a comment, with the reason and what to do instead.")]
+A line that cannot be translated becomes a comment, with the reason and what to do instead.")]
     Import(ImportArgs),
     /// Print a completion script for a shell
     #[command(after_help = "bash: parkade completions bash > ~/.local/share/bash-completion/completions/parkade\n\

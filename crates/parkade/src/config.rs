@@ -68,7 +68,7 @@ pub struct ServerSettings {
     pub dev: bool,
 }
 
-/// How the target is understood, and what it is told.
+/// How the target is loaded, and what it gets to know.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Application")]
 pub struct LoadingSettings {
@@ -81,10 +81,10 @@ pub struct LoadingSettings {
         default_missing_value = "true", default_value = "false"
     )]
     pub factory: bool,
-    /// For WSGI and ASGI: the prefix of the application's paths, such as /shop, if a proxy passes on only these; with the prefix or without it
+    /// For WSGI and ASGI: the prefix under which a proxy serves the application, such as /shop, whether the proxy removes it from paths or not
     #[arg(long, value_name = "PATH", value_parser = root_path)]
     pub root_path: Option<String>,
-    /// For ASGI: what happens to the application when its client leaves. It is told, or cancelled
+    /// For ASGI: whether the application is notified or cancelled when its client leaves
     #[arg(long, value_name = "WHAT", value_enum, default_value = "notify")]
     pub on_disconnect: OnDisconnect,
 }
@@ -116,7 +116,7 @@ pub enum Interface {
 }
 
 impl Interface {
-    /// As workers are told it; `None`: they find out.
+    /// In the form that workers get; `None`: they detect it.
     pub const fn word(self) -> Option<&'static str> {
         match self {
             Self::Auto => None,
@@ -149,7 +149,7 @@ pub struct ListenSettings {
     /// Also serve the admin endpoints (health, status, metrics, publishing, queries, jobs) here: a port of this machine, host:port or unix:FILE; may be repeated
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = address::admin)]
     pub admin: Vec<Bind>,
-    /// Requests that may change something at a TCP address of --admin: none, those of programs on this machine, or those that have the token, also from the admin page
+    /// Who may change something at a TCP address of --admin: nobody (off), programs on this machine (local), or anyone with the token, also on the admin page (token)
     #[arg(long, value_name = "WHO", value_enum, default_value = "local")]
     pub admin_writes: AdminWrites,
     /// Token for --admin-writes token, at least 16 characters. Other users of the machine can see a command line: prefer the environment or --admin-token-file
@@ -304,7 +304,7 @@ pub struct DatabaseSettings {
     /// PostgreSQL channel (NOTIFY) whose notifications are published on the channel of the same name; may be repeated
     #[arg(long, value_name = "CHANNEL", value_delimiter = ',')]
     pub listen: Vec<String>,
-    /// Comments in the statements for PostgreSQL, in the format of sqlcommenter: none, the route or job that asks, or also the trace of requests that are sampled (their statements are not kept prepared)
+    /// Comment at the end of each statement for PostgreSQL, in the format of sqlcommenter: none (off), the route or job that asks (route), or also the trace of sampled requests, whose statements are then not kept prepared (trace)
     #[arg(long, value_name = "WHAT", value_enum, default_value = "off")]
     pub sql_comments: SqlComments,
     /// Folder for data that outlives the server; it is created when needed
@@ -346,10 +346,10 @@ pub struct JobSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Development")]
 pub struct DevelopmentSettings {
-    /// For parkade dev: also reload when such a file changes. A name, or a path if it has a slash; * is any text; or a folder outside the application's; may be repeated
+    /// For parkade dev: also reload when a matching file changes. A pattern for its name, or for its path if the pattern has a slash; * is any text; or a folder outside the application's; may be repeated
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub watch: Vec<String>,
-    /// For parkade dev: never reload for such files and folders, written as for --watch, which this overrides; may be repeated
+    /// For parkade dev: never reload for matching files and folders, written as for --watch; overrides --watch; may be repeated
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub ignore: Vec<String>,
 }
@@ -382,7 +382,7 @@ pub struct TraceSettings {
     /// Name of this service in traces; by default that of OTEL_SERVICE_NAME, otherwise the name of the application's file
     #[arg(long, value_name = "NAME")]
     pub service_name: Option<String>,
-    /// Share of the traces that begin here which is recorded: 0 to 1. Requests with a traceparent are recorded if that says so
+    /// Share of traces to record, 0 to 1, among those that begin here. A request with a traceparent is recorded if that is sampled
     #[arg(long, value_name = "SHARE", value_parser = ratio, default_value = "1")]
     pub trace_ratio: f64,
 }

@@ -43,7 +43,9 @@ pub enum Error {
     Token(#[from] crate::config::TokenError),
     #[error("{0}")]
     Dev(#[from] crate::dev::DevError),
-    #[error("cannot make a socket in the folder for temporary files, where workers tell what they write: {0}")]
+    #[error(
+        "cannot create the socket by which workers report the files they write, in the folder for temporary files: {0}"
+    )]
     OwnFiles(io::Error),
     #[error("{0}")]
     Command(#[from] crate::status_view::CommandError),

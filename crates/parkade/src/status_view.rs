@@ -35,10 +35,10 @@ pub enum CommandError {
     ContentType(String),
     #[error("the arguments have {count} bytes, and a job takes at most {max}; pass a reference to larger data")]
     Arguments { count: usize, max: usize },
-    #[error("it is still reloading after {after:?}, and goes on: `parkade status` shows it")]
+    #[error("the server is still reloading after {after:?}, and continues: `parkade status` shows the outcome")]
     StillReloading { after: Duration },
     #[error(
-        "{what} still runs after {after:?}: {holds}; it goes on stopping, and `parkade stop --now` ends it at once"
+        "{what} is still running after {after:?}: {holds}. It goes on stopping; `parkade stop --now` ends it at once"
     )]
     StillRunning { what: String, after: Duration, holds: String },
     #[error("the number in {0} does not fit into 64 bits: pass it as text, '\"…\"'")]

@@ -671,7 +671,7 @@ class Anything: ...
 def test_a_job_with_a_parameter_that_nothing_can_become_is_refused_when_the_application_loads() -> None:
     def job(thing: Anything | None) -> None: ...
 
-    with pytest.raises(SignatureError, match="its parameter thing: nothing can become Anything"):
+    with pytest.raises(SignatureError, match="its parameter thing: no input can be converted to Anything"):
         App().job(job)
 
 

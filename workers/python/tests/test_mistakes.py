@@ -62,7 +62,7 @@ def test_a_parameter_that_no_request_has_says_what_to_write(kind: Any, says: str
     def handler(thing: Any) -> None: ...
 
     handler.__annotations__["thing"] = kind
-    with pytest.raises(SignatureError, match=f"nothing in a request is .*{says}"):
+    with pytest.raises(SignatureError, match=f"no part of a request can become .*{says}"):
         App().post("/x", handler)
 
 

@@ -184,12 +184,12 @@ impl Channels {
         cx.effects.push(Effect::Http(HttpEffect::EndStream { request, reconnect_spread }));
     }
 
-    /// What a request is told for which no message came in time.
+    /// The outcome for a request for which no message came in time.
     pub fn timed_out(&self, subscription: Subscription) -> Outcome {
         Outcome::TimedOut { cursor: self.table.channel(subscription.channel).cursor() }
     }
 
-    /// The server stops. All that wait for the next message are told so, as if their time were over.
+    /// The server stops. All requests that wait for the next message continue as if their time were over.
     pub fn drained(&self) -> Vec<Woken> {
         let waiting = self.table.iter().flat_map(|(_, channel)| {
             let outcome = Outcome::TimedOut { cursor: channel.cursor() };
@@ -244,7 +244,7 @@ impl Channels {
         Ok(publication)
     }
 
-    /// Nobody knows what was published meanwhile. Streams are told at once; a request that waits for the next message is told with it.
+    /// Messages may have been missed. Streams get the gap at once; a request that waits for the next message gets it with that.
     pub fn lose(&mut self, cx: &mut Context, name: &ChannelName) {
         let Some(id) = self.table.named(name) else { return };
         self.table.restart(id);

@@ -1,4 +1,4 @@
-//! When the clients of streams come back that have lost their server: not all of them at once.
+//! When clients of streams that have lost their server reconnect: not all of them at once.
 //!
 //! This says over which time they spread. The server draws a moment of it for each client.
 
@@ -10,7 +10,7 @@ use crate::limits::{RECONNECT_SPREAD_MAX, RECONNECT_SPREAD_MIN, RECONNECTS_PER_S
 #[derive(Debug, Default)]
 pub struct OpenStreams {
     count: usize,
-    /// As many as there were when the server began to stop: the last one that is told has lost as many neighbours as the first.
+    /// As many as there were when the server began to stop, so that the last client gets as long a time as the first.
     leaving: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What channels held when requests asked for it: each is kept until whoever asked has been told.
+//! What channels held when requests asked for it: each snapshot is kept until its request has been answered.
 
 use crate::context::Context;
 use crate::effect::{Effect, ServerEffect};

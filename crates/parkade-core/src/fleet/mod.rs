@@ -1,6 +1,6 @@
 //! The workers: who is alive, who gets work, who is recycled; reloads and the drain.
 //!
-//! Nothing outside this folder sees a worker. What happens to workers is told here, and what follows for requests is returned: those that have
+//! Nothing outside this folder sees a worker. Events of workers come in, and what follows for requests is returned: those that have
 //! lost their worker, those that go to another one, runs of jobs that are handed back.
 //!
 //! | question | where |
@@ -338,7 +338,7 @@ impl Fleet {
         self.supervisor.jobs_put_off(now, &self.workers)
     }
 
-    /// When a request that joins a line now, after so many others, would be given to a worker, at the soonest.
+    /// The earliest time at which a request that joins a line now, after those `ahead`, would be given to a worker.
     pub fn soonest(&self, now: Moment, concurrent: bool, ahead: usize) -> Option<Duration> {
         let (rate, servers) = self.line(now, concurrent)?;
         rate.soonest(now, ahead, servers)

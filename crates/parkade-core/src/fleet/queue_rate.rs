@@ -103,7 +103,7 @@ impl QueueRate {
         }
     }
 
-    /// A worker has closed a request that it ran for so long.
+    /// A worker has closed a request, which it ran for this time.
     pub fn answered(&mut self, took: Duration) {
         let Answers { count, mean_nanos } = &mut self.answers;
         *count = count.saturating_add(1);

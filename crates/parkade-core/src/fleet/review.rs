@@ -61,7 +61,7 @@ fn review_liveness(worker: &mut Worker, cx: &mut Context) -> Finding {
     Finding::Nothing
 }
 
-/// The grace of its drain is over: the jobs that it runs are handed back. Their code is told, and has a moment to end.
+/// The grace of its drain is over: the jobs that it runs are handed back. Their code is notified, and has a moment to end.
 fn stop_or_kill(worker: &mut Worker, cx: &mut Context) -> Finding {
     let runs = stop_runs(worker, cx, cx.config.kill_grace);
     if runs.is_empty() { kill(worker, cx, KillReason::GraceOver) } else { Finding::RunsStopped(runs) }

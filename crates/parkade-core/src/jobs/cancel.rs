@@ -1,4 +1,4 @@
-//! What is said of jobs that somebody ends: what the core is told, and what it asks to be done.
+//! Cancelling jobs: the events and the effects.
 
 use parkade_model::{JobId, PayloadId};
 
@@ -6,7 +6,7 @@ use parkade_model::{JobId, PayloadId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CancelId(pub u64);
 
-/// What is told of jobs that somebody ends.
+/// Events about jobs that are to be cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelEvent {
     /// An operator wants the job to end, whether or not there is one.
@@ -30,7 +30,7 @@ pub enum CancelAnswer {
     AskedElsewhere,
 }
 
-/// What is to be done about jobs that somebody ends.
+/// Effects for jobs that are to be cancelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CancelEffect {
     /// Have the store end the job if it waits there.
@@ -44,7 +44,7 @@ pub enum CancelEffect {
 /// What becomes of the wish that a job ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// Whether it will end by this. If not, it has ended already, or nobody could get hold of it.
+    /// Whether it will end because of this. If not, it has ended already, or could not be reached.
     Ends(bool),
     /// As many want jobs to end as may.
     TooMany,

@@ -1,5 +1,5 @@
-//! Jobs that somebody ends, wherever they are. The store ends those that wait, the core those that it runs; between the two a job may be on its
-//! way. Whoever wants it to end is told as soon as it is known whether it will.
+//! Jobs that a client or an operator cancels, wherever they are. The store ends those that wait, the core those that it runs; between the two a job may be on its
+//! way. The one who cancels it gets an answer as soon as it is known whether the job will end.
 //!
 //! ```text
 //!   wanted ──▶ Asked ──▶ it does not wait ──┬──▶ AwaitsClaim: the store may just be giving it
@@ -56,7 +56,7 @@ pub struct Decided {
     pub clients: Vec<(RequestId, Option<bool>)>,
 }
 
-/// The jobs that somebody wants to end, until it is known whether they will.
+/// The jobs that are to be cancelled, until it is known whether they will end.
 #[derive(Debug, Default)]
 pub struct Cancels {
     jobs: BTreeMap<JobId, Cancel>,

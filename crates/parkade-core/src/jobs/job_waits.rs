@@ -1,6 +1,6 @@
 //! Requests that wait for a job to end, or want to know how it stands.
 //!
-//! A request is put down first, then the store is asked how the job stands: an end that falls between the two is told all the same, to a client
+//! A request is registered first, then the store is asked for the state of the job. So an end between the two is not missed. It is reported to a client
 //! when the store has answered.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ use parkade_model::{ChannelName, Cursor, Errand, JobCaller, JobId, JobLookup, Re
 pub struct JobWaits {
     watchers: Watchers,
     visitors: Visitors,
-    /// How jobs ended that somebody is still to be told of, and how many need each.
+    /// How jobs ended, as long as somebody has yet to learn it, and how many requests need each.
     results: RefCounts<JobId>,
 }
 
@@ -29,14 +29,14 @@ pub struct NewJobWait {
     pub then: Then,
     /// How long it may take the store to say how the job stands.
     pub patience: Option<Duration>,
-    /// The server takes requests. One that stops does not wait for jobs either; how they stand is told all the same.
+    /// The server accepts requests. A server that stops waits for no job, but still reports the state of each.
     pub is_open: bool,
 }
 
 /// What becomes of a request about which the application was asked.
 #[derive(Debug, Clone, Copy)]
 pub enum Granted {
-    /// It waits for so long, if anything bounds that.
+    /// How long it waits, if there is a limit.
     Waits(Option<Duration>),
     /// It may not have the job.
     Over(Outcome),
@@ -98,7 +98,7 @@ impl JobWaits {
     ) -> Option<Duration> {
         match errand {
             Errand::Result { timeout } => self.begin(cx, new, (job, asker), timeout),
-            // A client that follows a job which does not exist is told so, instead of nothing for ever.
+            // A client that follows a job which does not exist learns that, instead of waiting for ever.
             Errand::Events { channel, since } => {
                 self.watch(cx, new, JobQuestion { job, asker }, Wants::Stream { channel, since });
                 new.patience
@@ -159,7 +159,7 @@ impl JobWaits {
         Some(Woken { request, outcome: Outcome::Refused { refusal: Refusal::StoreUnreadable } })
     }
 
-    /// How the job stands that the request wanted to end is told to its client. Returns whether it wanted that.
+    /// Reports the state of a job to the client whose request wanted to end it. Returns whether the request wanted that.
     pub fn answer_cancel(&self, cx: &mut Context, request: RequestId, job: JobId, standing: JobLookup) -> bool {
         let Some(cancelling) = self.watchers.cancelling(request) else { return false };
         let will_end = cancelling == Cancelling::Known { will_end: true };
@@ -229,7 +229,7 @@ impl JobWaits {
         self.watchers.of(job).into_iter().map(|request| Woken { request, outcome }).collect()
     }
 
-    /// The server stops: all that wait come back for the result. Clients are told that as soon as the store has said that there is such a job.
+    /// The server stops: everybody who waits has to ask for the result again. Clients learn that as soon as the store has confirmed the job.
     pub fn drain(&mut self) -> Vec<Woken> {
         let mut woken = Vec::new();
         for (request, job) in self.watchers.all() {
@@ -242,7 +242,7 @@ impl JobWaits {
         woken
     }
 
-    /// The time is up. A client is told nothing of a job that the store has said nothing of.
+    /// The time is up. A client learns nothing about a job that the store has not confirmed.
     pub fn expire(&self, request: RequestId) -> Option<Outcome> {
         let job = self.watchers.job_of(request)?;
         if self.watchers.is_client_asking(request) {
@@ -284,12 +284,12 @@ impl JobWaits {
         self.results.release(job);
     }
 
-    /// Whether somebody is still to be told how the job ended.
+    /// Whether somebody has yet to learn how the job ended.
     pub fn is_result_held(&self, job: JobId) -> bool {
         self.results.is_held(job)
     }
 
-    /// At the end of an event: what came of jobs of which nobody is to be told any more.
+    /// At the end of an event: forgets the outcomes of jobs that nobody needs any more.
     pub fn drop_results(&mut self, cx: &mut Context) {
         let effects = &mut cx.effects;
         self.results.drop_unheld(|job| effects.push(Effect::Store(StoreEffect::DropJobResult { job })));

@@ -1,4 +1,4 @@
-//! Jobs: which are being run, how many more are wanted, who waits for one to end, whose answer waits for the store.
+//! Jobs: which ones run, how many more are wanted, which requests wait for a job to end, and which responses wait for the store.
 //!
 //! A job's run is a request that no client sent: it has a life like the others, so its waits, its deadline and its cancelling are theirs. What
 //! becomes of the job when that life ends is its [`Verdict`](parkade_model::Verdict).
@@ -112,7 +112,7 @@ impl Jobs {
         });
     }
 
-    /// What it waited for failed; the shell has what is said of it.
+    /// Its wait failed; the shell has the reason.
     pub fn run_failed(&mut self, request: RequestId) {
         self.fail(request, Failure::Raised);
     }
@@ -158,7 +158,7 @@ impl Jobs {
         self.runs.len()
     }
 
-    /// When something is to be done about jobs that somebody ends, and about runs of which the store could not note how they ended.
+    /// When to look again at jobs that are to be cancelled, and at runs whose end the store could not record.
     pub fn next_due(&self) -> Option<Moment> {
         [self.cancels.next_due(), self.run_ends.next_due()].into_iter().flatten().min()
     }
@@ -212,7 +212,7 @@ impl Jobs {
         self.pull.ask(cx, count, limited);
     }
 
-    /// A run has ended: the store is told what becomes of its job.
+    /// A run has ended: the store records what becomes of its job.
     pub fn tell_verdict(&mut self, cx: &mut Context, request: RequestId, job: JobId, verdict: Verdict) {
         let count = match verdict {
             Verdict::Completed => &mut cx.counts.jobs_completed,

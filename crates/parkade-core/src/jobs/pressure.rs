@@ -12,7 +12,7 @@ use parkade_model::WorkerId;
 /// What slows a worker down, or no longer does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PressureEvent {
-    /// A job of the worker was given to the store, with so many bytes of arguments.
+    /// A job of the worker was given to the store; `bytes` is the size of its arguments.
     WriteBegan { worker: WorkerId, bytes: usize },
     /// The store has answered it, whatever it said.
     WriteEnded { worker: WorkerId, bytes: usize },
@@ -41,7 +41,7 @@ pub struct Pressure {
 struct Load {
     count: usize,
     bytes: usize,
-    /// The store is behind with what it has enqueued.
+    /// The store has not yet stored what it has enqueued.
     store: Option<StoreBehind>,
     clients_behind: bool,
 }

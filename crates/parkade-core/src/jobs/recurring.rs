@@ -11,7 +11,7 @@ use crate::limits::{RECURRING_LOOK_MAX, RECURRING_ON_TIME, SCHEDULES_PAUSE};
 use crate::moment::Moment;
 use parkade_model::{Missed, Wall};
 
-/// What is told of recurring jobs.
+/// Events about recurring jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecurringEvent {
     /// The recurring jobs of the code that serves from now on.

@@ -41,7 +41,7 @@ impl Run {
             (Ending::Done, Some(Fate::Failed { why, after })) => self.failed(why, after, random),
             (Ending::Done, None) => self.failed(Failure::Refused(Refusal::BadAnswer), None, random),
             (Ending::Cancelled(Reason::Operator), _) => Verdict::Cancelled,
-            // It has no client: whoever carries it could not go on.
+            // It has no client. The server could not continue it.
             (Ending::Cancelled(Reason::ClientLeft), _) => {
                 self.failed(Failure::Refused(Refusal::StoreUnavailable), None, random)
             }

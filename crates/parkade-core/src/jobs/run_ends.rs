@@ -1,4 +1,4 @@
-//! Runs that have ended, until the store has noted how. What it could not note it is asked to note again: a job that nobody notes would be taken
+//! Runs that have ended, until the store has recorded how. If it fails to, it is asked again: a job whose end is not recorded would be taken
 //! for running until the next start.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use parkade_model::{JobId, RequestId, Verdict};
 #[derive(Debug, Default)]
 pub struct RunEnds {
     runs: BTreeMap<RequestId, RunEnd>,
-    /// When the first of those that were refused are said again.
+    /// When the first of the refused ones are sent again.
     due: Option<Moment>,
 }
 

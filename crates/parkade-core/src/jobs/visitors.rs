@@ -1,4 +1,4 @@
-//! Clients at the addresses of jobs that are told nothing before it is known whether they may be.
+//! Clients that ask for a job, before it is known whether they may: until then they get no answer.
 
 use parkade_model::{Errand, IdMap, JobId, RequestId};
 

@@ -17,20 +17,20 @@ pub struct Watchers {
 struct JobWatch {
     asked: JobQuestion,
     wants: Wants,
-    /// A client is told, not code of the application.
+    /// A client waits for it, not code of the application.
     is_client: bool,
     /// It has ended since the store was asked, which may not have known that.
     has_ended: bool,
 }
 
-/// About which job somebody wants to know, and who that is: what one is told is no answer to another.
+/// The job that a request asks about, and the request: an answer for one of them is no answer for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobQuestion {
     pub job: JobId,
     pub asker: JobCaller,
 }
 
-/// What somebody wants of a job.
+/// What a request wants to know about a job.
 #[derive(Debug)]
 pub enum Wants {
     /// To be told when it has ended.

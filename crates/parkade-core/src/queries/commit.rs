@@ -1,10 +1,10 @@
-//! What is said of COMMITs of transactions that enqueue jobs: what the core is told, and what it asks to be done.
+//! COMMITs of transactions that enqueue jobs: the events and the effects.
 
 use std::time::Duration;
 
 use parkade_model::{DatabaseId, JobId, LeaseId, PayloadId, QueryId, RequestId, WorkerId};
 
-/// What is told of transactions that enqueue jobs.
+/// Events about transactions that enqueue jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CommitEvent {
     /// `ENQUEUE` within the request's transaction: the job is stored if that commits. The payload is the job; `bytes`: of its arguments.

@@ -2,7 +2,7 @@
 //!
 //! An execution is what a database was asked to do once. One request waits for it, or many that share a key. When the last of them has left, it
 //! is cancelled. It is remembered until the database has said how it ended, and a request whose query is cancelled stays parked until then, so that
-//! nobody is told a guess.
+//! nobody gets a guess.
 
 mod commit;
 mod commits;

@@ -53,7 +53,7 @@ impl Waiter {
         }
     }
 
-    /// What a client is told whose wait has been cancelled.
+    /// The refusal for a client whose wait has been cancelled.
     pub fn refusal(self, cx: &mut Context, request: RequestId, reason: Reason) -> Option<Refusal> {
         match (self.stage, reason) {
             (_, Reason::ClientLeft) => None,
@@ -67,7 +67,7 @@ impl Waiter {
     }
 }
 
-/// What is said of a query that was given up for this reason, as long as nothing else is known of it.
+/// How a query that was given up for this reason counts, as long as nothing else is known about it.
 pub fn fate_unknown(reason: Reason) -> Refusal {
     match reason {
         Reason::Operator => Refusal::QueryCancelledByOperator,

@@ -37,7 +37,7 @@ pub fn end_member(step: &mut Step<'_>, journey: Journey, outcome: Outcome) -> Li
     Life::Done
 }
 
-/// It is cancelled with its request, or else alone, which the worker or the group is told.
+/// It is cancelled with its request, or alone; then the worker or the group learns it.
 pub fn cancel(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
     step.waits.cancel(step.cx, step.request, life.watch, reason, None);
     life.sequel.leave(step.fleet);

@@ -59,7 +59,7 @@ fn dispatch_one(requests: &mut Requests, with: &mut Components<'_>, role: Role, 
     true
 }
 
-/// The bound holds for requests and for runs of jobs apart. They are told apart only when both together have reached it.
+/// The bound holds for requests and for runs of jobs separately. They are counted separately only when both together have reached it.
 fn may_run_another(requests: &Requests, with: &Components<'_>, role: Role) -> bool {
     let (running, most) = (requests.lives.count_of(State::Running), with.cx.config.running_count_max);
     if running < most {

@@ -27,7 +27,7 @@ pub enum Happening {
     Parked(Wait, Then, PayloadId),
     /// The first rows of its query, or bytes of its file, have come.
     ContentBegan,
-    /// Its query is given up, and how that ended is to be told.
+    /// Its query is given up; the request still gets the outcome.
     QueryGivenUp(Reason),
     /// The application is asked whether its client may have what it waits for.
     Guarded {

@@ -77,7 +77,7 @@ impl Journey {
         }
     }
 
-    /// From now on, this spell may take so long. Another route may have another deadline; the spell began when it did.
+    /// Sets how long this spell may take in total. Another route may have another deadline; the beginning of the spell stays the same.
     pub fn bound_spell(&mut self, cx: &mut Context, request: RequestId, patience: Patience) {
         let before = std::mem::replace(&mut self.patience, patience);
         if self.alarm.is_some() && patience == before {

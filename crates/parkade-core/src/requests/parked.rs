@@ -106,7 +106,7 @@ pub fn expire(step: &mut Step<'_>, mut life: Parked) -> Life {
     apply(step, life, change)
 }
 
-/// Its query is given up, and how that ended is to be told.
+/// Its query is given up; the request still gets the outcome.
 pub fn give_query_up(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
     let change = step.waits.give_up(step.cx, life.watch, reason);
     apply(step, life, change)

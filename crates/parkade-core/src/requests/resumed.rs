@@ -1,4 +1,4 @@
-//! Coroutines that the event in hand has woken. Their workers are told at its end, so that one effect can tell of many.
+//! Coroutines that the current event has woken. Their workers are told at its end, so that one effect can resume many.
 
 use super::times::Times;
 use crate::context::Context;

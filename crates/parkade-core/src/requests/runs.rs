@@ -83,7 +83,7 @@ pub fn not_claimed(requests: &mut Requests, with: &mut Components<'_>) {
     expect(with, with.cx.now + CLAIM_PAUSE);
 }
 
-/// Runs of jobs that somebody wants to end are ended, and clients are told what becomes of theirs.
+/// Ends the runs of cancelled jobs, and tells clients what becomes of theirs.
 pub fn carry_out(requests: &mut Requests, with: &mut Components<'_>, decided: Decided) {
     for run in decided.runs {
         requests.turn(with, run, Happening::Cancelled(Reason::Operator));

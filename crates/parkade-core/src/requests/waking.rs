@@ -46,7 +46,7 @@ pub fn hold_against(requests: &Requests, with: &mut Components<'_>, by: Publishe
     }
 }
 
-/// Nothing more comes on this channel: its streams have had all that there is.
+/// Nothing more comes on this channel, and its streams have received everything.
 pub fn end_streams(requests: &mut Requests, with: &mut Components<'_>, channel: &ChannelName) {
     let streams = with.waits.channels.streams_of(channel);
     requests.wake(with, streams.into_iter().map(|request| Woken { request, outcome: Outcome::Elapsed }));

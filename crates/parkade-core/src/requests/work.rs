@@ -39,7 +39,7 @@ impl Work {
         }
     }
 
-    /// The route that the worker is told.
+    /// The route that is sent to the worker.
     pub fn route(&self) -> Option<RouteId> {
         match self {
             Self::Handler { route, .. } => Some(*route),

@@ -484,7 +484,7 @@ impl PostgresStore {
             MemberStep::Rescue => {
                 let jobs = steps::read_rescue(rows)?;
                 if jobs > 0 {
-                    tracing::warn!(jobs, "running the jobs of dead servers again");
+                    tracing::warn!(jobs, "other servers were declared dead; their jobs are ready to run again");
                     self.news.has_hint = true;
                 }
             }

@@ -161,7 +161,7 @@ impl Canceller {
             }
             (CancelStage::Asking { batch, .. }, BackendMessage::Row(row)) => batch.row(row)?,
             (CancelStage::Asking { .. }, BackendMessage::Error(error)) => {
-                tracing::warn!(sqlstate = %error.code, "the statement that cancels queries failed: {}", error.message);
+                tracing::warn!(sqlstate = %error.code, "the database failed to carry out a batch of cancels; those still needed are sent again: {}", error.message);
             }
             (CancelStage::Preparing { .. } | CancelStage::Ready { .. } | CancelStage::Asking { .. }, _) => {}
         }

@@ -1,4 +1,4 @@
-//! All decisions: it is told events and the time, and returns actions. It has no socket and no clock.
+//! All decisions: events and the time come in, actions come out. There is no socket and no clock in here.
 //!
 //! | question | where |
 //! |---|---|
@@ -256,7 +256,7 @@ impl Pool {
         }
         self.silence.give_up();
         let name = &self.cx.config.name;
-        tracing::warn!(database = %name, "the database {name} {SILENT}");
+        tracing::warn!(database = %name, "the database {name} {SILENT}; it is reported as down until something arrives");
     }
 
     fn probe_due(&self) -> Option<Instant> {
@@ -442,7 +442,7 @@ impl Pool {
         tracing::debug!(database = %name, "cannot connect to the database: {why}");
         if cx.reach.failed(cx.now, since, refusal, has_others, &mut cx.random) {
             let patience = cx.config.options.connect_timeout.as_secs();
-            tracing::warn!(database = %name, "cannot connect to the database {name} yet: {why}; queries wait for it for {patience} s");
+            tracing::warn!(database = %name, "cannot connect to the database {name}, retrying: {why}; queries wait for a connection for {patience} s, then they get 503");
         }
         if is_denied {
             cx.fail_if_refused();

@@ -38,7 +38,9 @@ pub struct Declared {
 pub enum BadSurroundings {
     #[error("the headers of the application cannot be sent: {0}")]
     Headers(BadAnswer),
-    #[error("a policy for other origins cannot be sent: it has something that is no origin, method or header name")]
+    #[error(
+        "a policy for other origins (CORS) is invalid: it contains something that is not an origin, a method or a header name"
+    )]
     Cors,
 }
 

@@ -52,11 +52,13 @@ pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, WaitResou
         WaitRequest::Rollback => Ok(works(queries::end(QueryWork::Rollback))),
         WaitRequest::Stored => Ok(alone(Wait::Stored)),
         WaitRequest::Branches => Ok(alone(Wait::Branches)),
-        WaitRequest::Group { .. } => Err("several waits at a time: only of a function that returns them".to_owned()),
+        WaitRequest::Group { .. } => {
+            Err("all_of and first_of can only be returned by a function, not awaited".to_owned())
+        }
         WaitRequest::Result { job, timeout } => Ok(alone(Wait::Job { job, timeout })),
         WaitRequest::File { path } => Ok((Wait::File, WaitResource::File(Source::Path(Path::new(&path).into())))),
         WaitRequest::Files(folder) => Ok((Wait::File, WaitResource::File(Source::Folder(Arc::new(*folder))))),
-        WaitRequest::Access { .. } => Err("\"access\": nobody asks for a job here".to_owned()),
+        WaitRequest::Access { .. } => Err("\"access\" is only for requests that ask for a job".to_owned()),
         WaitRequest::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
     }
 }

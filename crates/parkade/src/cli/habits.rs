@@ -18,9 +18,9 @@ enum Advice {
 }
 
 const TLS: &str = "Parkade has no TLS of its own yet: put a proxy in front (docs/operations.md, Behind nginx)";
-const KIND: &str = "Parkade sees by itself what it serves: applications that are written for it (`from parkade import \
-                    App`), with plain functions and coroutines side by side, and those of WSGI and ASGI. \
-                    --interface overrides that, and --threads is how many requests of WSGI a worker runs at once";
+const KIND: &str = "Parkade detects what an application is: one written for Parkade (`from parkade import App`), with \
+                    plain functions and coroutines side by side, or one of WSGI or ASGI. --interface overrides that, \
+                    and --threads is how many requests of WSGI a worker runs at once";
 const FOREGROUND: &str =
     "Parkade stays in the foreground: let systemd or a container run it (docs/operations.md, systemd)";
 
@@ -63,7 +63,7 @@ pub fn explain(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     {
         let text = format!(
             "there is no `parkade {command}`: `parkade serve app.py` serves the application, and `parkade dev app.py` \
-             while you write it\n"
+             reloads it while you write it\n"
         );
         return clap::Error::raw(ErrorKind::InvalidSubcommand, text);
     }

@@ -37,7 +37,7 @@ pub struct Exchange {
     pub wishes: Option<Box<Wishes>>,
     /// What a worker parked with it.
     pub kept: Option<Box<Kept>>,
-    /// What is said of it once its head is gone. Kept if there is an access log, or if its client reads errors in another
+    /// What is still needed of its head. Kept if there is an access log, or if its client reads errors in another
     /// form than most clients.
     pub note: Option<Box<Note>>,
     /// The route, if the request waits because of a wait route.

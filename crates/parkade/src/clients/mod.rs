@@ -115,7 +115,7 @@ impl Clients {
         self.exchanges.insert(request, Exchange::new(arrival, note, route_number));
     }
 
-    /// The request that a worker is about to get, and what is said of its connection.
+    /// The request that a worker is about to get, and the addresses of its connection.
     pub fn arrival<'a>(
         &'a mut self,
         request: RequestId,
@@ -296,7 +296,7 @@ impl Clients {
         !self.put_off.is_empty()
     }
 
-    /// Whether there are so many deferred responses that workers which add to them have to be slowed down.
+    /// Whether too many responses are deferred: then workers that add to them have to be slowed down.
     pub fn are_behind(&self) -> bool {
         self.put_off.is_full()
     }

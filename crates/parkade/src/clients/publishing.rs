@@ -30,8 +30,8 @@ impl RefusedMessages {
         if let Some(count) = self.lines.take(now) {
             tracing::error!(
                 count,
-                "channel limit reached: messages to new channels are not published, because clients wait on all \
-                 {channels_count_max} channels. Requests that published one get 503"
+                "channel limit reached: messages to new channels are not published while clients wait on all \
+                 {channels_count_max} channels; requests that publish one get 503"
             );
         }
     }

@@ -14,7 +14,7 @@ pub const UNTAKEN_BYTES_MAX: usize = 2 * PIECE_BYTES;
 pub const THREADS_MAX: usize = 16;
 
 /// Requests in the queue for a thread that have ended, beyond as many as have not: while a disk hangs, clients may come
-/// and leave. Then: they are removed, which costs little for each because there are so many.
+/// and leave. Then: they are removed, many at a time, so each costs little.
 pub const STALE_COUNT_MAX: usize = 64;
 
 /// Attempts to read a small file that changes while it is read. Then: it is sent as the last attempt has read it.

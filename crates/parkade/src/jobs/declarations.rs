@@ -50,7 +50,7 @@ pub struct DeclaredQueue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
     Visible,
-    /// The client is told that there is no such job.
+    /// The client gets the same answer as if there were no such job.
     Hidden,
     /// A function of this kind in the application decides.
     Guarded(CallKind),

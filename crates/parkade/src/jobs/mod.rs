@@ -158,7 +158,9 @@ impl Jobs {
 
     fn check_clock(&mut self, cx: &mut JobContext<'_>) {
         if let Some(jump) = self.store.clock_jump(cx.now) {
-            tracing::info!("the wall clock has jumped by {jump} ms; the times of waiting jobs are checked again");
+            tracing::info!(
+                "the wall clock has jumped by {jump} ms; checking again which delayed and recurring jobs are due"
+            );
             cx.tell(Event::JobsReady { after: None });
             cx.tell(Event::Recurring(RecurringEvent::ClockJumped));
         }

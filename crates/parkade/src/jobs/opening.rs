@@ -50,7 +50,7 @@ impl StoreOpening {
     pub fn fail(&mut self, error: &OpenError, now: Moment) -> Fault {
         let before = self.outage.as_ref().map(|outage| outage.pause);
         if before.is_none() {
-            tracing::error!("jobs are neither accepted nor run, everything else is served; retrying: {error}");
+            tracing::error!("the job store cannot be opened; serving everything but jobs, and retrying: {error}");
         }
         let pause = before.map_or(PAUSE_MIN, |pause| (2 * pause).min(PAUSE_MAX));
         let fault = error.fault();

@@ -106,7 +106,10 @@ impl StoreLink {
         if let Reply::Refused { fault, .. } = reply {
             self.refusals.note();
             if let Some(count) = self.refusals.take(now) {
-                tracing::error!(count, "the job store refuses commands: {fault}");
+                tracing::error!(
+                    count,
+                    "the job store cannot carry out commands; requests that enqueue get 503 or 507 until it can: {fault}"
+                );
             }
         }
         self.enqueued += u64::from(question.has_added(reply));

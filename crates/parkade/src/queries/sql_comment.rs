@@ -1,5 +1,5 @@
-//! The comment that says who asks a statement of PostgreSQL, in the format of sqlcommenter: its pool, its log and its
-//! statistics then name the route.
+//! The comment at the end of a statement for PostgreSQL, in the format of sqlcommenter, by which its log and its
+//! statistics name the route that asks.
 
 use std::sync::Arc;
 

@@ -261,7 +261,7 @@ impl Server {
                 let database = self.databases.name(database);
                 tracing::warn!(
                     database,
-                    "jobs are enqueued after its transactions have committed, not within them: its role has no access to the schema parkade (see docs/jobs.md)"
+                    "jobs of transactions on the database {database} are enqueued after the COMMIT instead of with it: the role of the transactions has no access to the schema parkade (see docs/jobs.md, In a transaction)"
                 );
             }
             CommitEffect::Enqueued { request, job, id } => {

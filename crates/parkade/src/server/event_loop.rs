@@ -219,7 +219,7 @@ impl EventLoop {
                 self.last_call();
             }
             Input::Stop => {
-                tracing::info!("shutting down immediately");
+                tracing::info!("shutting down immediately: open requests get 503");
                 self.server.tell(Event::Drain { grace: Duration::ZERO });
             }
         }
@@ -499,7 +499,7 @@ impl EventLoop {
         while turns < LAST_CALL_TURNS || self.has_unheard() && turns < LAST_CALL_TURNS_MAX {
             turns += 1;
             if let Err(error) = self.turn() {
-                tracing::warn!(%error, "shutting down before all clients in the backlog were served");
+                tracing::warn!(%error, "accepting connections failed while shutting down; clients that are still in the backlog are not served");
                 break;
             }
         }

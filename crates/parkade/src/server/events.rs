@@ -433,7 +433,7 @@ impl Server {
             }
             Err(why) => {
                 let what = self.describe(owner);
-                tracing::error!(worker = worker.0, request = what, "invalid wait by the application: {why}");
+                tracing::error!(worker = worker.0, request = what, "invalid wait awaited by the application: {why}");
                 let refused = WaitOutcome::Refused { text: why.into(), status: 500 };
                 self.upstream.resume(worker, &refused, &[branch], None);
                 self.clients.http.forget(branch);

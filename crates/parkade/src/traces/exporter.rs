@@ -90,7 +90,9 @@ impl Drop for Exporter {
     fn drop(&mut self) {
         self.spans = None;
         if let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(FLUSH_TIME_MAX) {
-            tracing::warn!("the collector of traces did not take the last spans in time; they are lost");
+            tracing::warn!(
+                "the trace collector did not accept the last spans before the server stopped; they are lost"
+            );
         }
     }
 }
@@ -174,17 +176,14 @@ impl BatchSender {
             Ok(()) => {
                 self.counts.exported.fetch_add(count, Ordering::Relaxed);
                 if std::mem::take(&mut self.has_failed) {
-                    tracing::info!("the collector of traces takes spans again");
+                    tracing::info!("the trace collector accepts spans again");
                 }
             }
             Err(NotTaken { why, .. }) => {
                 self.counts.dropped.fetch_add(count, Ordering::Relaxed);
                 if !std::mem::replace(&mut self.has_failed, true) {
                     let url = &*self.collector.shown_url();
-                    tracing::warn!(
-                        url,
-                        "the collector of traces takes no spans; they are dropped until it does: {why}"
-                    );
+                    tracing::warn!(url, "the trace collector accepts no spans; they are dropped until it does: {why}");
                 }
             }
         }

@@ -64,7 +64,11 @@ pub struct TracedRunEnd<'a> {
 impl Traces {
     /// `ratio`: the share of the traces that begin here which is recorded.
     pub fn to(collector: Collector, ratio: f64) -> std::io::Result<Self> {
-        tracing::info!(url = &*collector.shown_url(), service = &*collector.service, "spans are sent to a collector");
+        tracing::info!(
+            url = &*collector.shown_url(),
+            service = &*collector.service,
+            "sending spans to a trace collector"
+        );
         let (recorder, exporter) = (Recorder::new(ratio, fastrand::Rng::new()), Exporter::start(collector)?);
         Ok(Self(Some(Box::new(Recording { recorder, exporter, epoch: Epoch::default() }))))
     }
@@ -179,7 +183,7 @@ impl Traces {
         }
     }
 
-    /// A query begins. Returns the span that the database is told.
+    /// A query begins. Returns its span, for the comment of its statement.
     pub fn query<'d>(
         &mut self,
         request: RequestId,

@@ -14,7 +14,7 @@ pub struct Collector {
     pub url: Box<str>,
     pub headers: Vec<(String, String)>,
     pub service: Box<str>,
-    /// What else is said of the service: where it is deployed, its version.
+    /// Further attributes of the service: where it is deployed, its version.
     pub resource: Vec<(String, String)>,
 }
 

@@ -132,7 +132,7 @@ def _detected(named: str, found: Any) -> Loaded:
     if is_asgi_2(found):
         raise LoadError(
             f"{named} is called with a scope alone, as in ASGI 2: Parkade runs ASGI 3, which is one callable "
-            "(scope, receive, send). asgiref.compatibility.guarantee_single_callable makes one of it"
+            "(scope, receive, send). asgiref.compatibility.guarantee_single_callable converts it"
         )
     kind = article_of(type(found).__name__)
     raise LoadError(f"{named} is {kind}, neither a parkade.App nor an application of ASGI or WSGI")

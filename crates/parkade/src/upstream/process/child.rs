@@ -132,7 +132,7 @@ impl Running {
             let post = post.clone();
             async move {
                 if let Err(error) = output::log_output(output.into(), mark, worker, pid, &post).await {
-                    tracing::warn!(worker = worker.0, pid, %error, "cannot read what the worker prints; it is lost");
+                    tracing::warn!(worker = worker.0, pid, %error, "cannot read a worker's output; from now on, what it logs and prints is lost");
                     post.send(worker, News::Silent);
                 }
             }
@@ -170,7 +170,7 @@ impl Drop for Running {
     }
 }
 
-/// The lowest level that is logged, as workers are told it.
+/// The lowest level that is logged, in the form that workers get.
 fn level_word() -> &'static str {
     match log::level() {
         RecordLevel::Trace => "trace",

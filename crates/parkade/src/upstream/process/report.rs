@@ -50,7 +50,7 @@ impl Post {
         self.send(worker, News::Record(record));
     }
 
-    /// Whether so many records are on their way that no more should be sent.
+    /// Whether too many records are on their way to send another one.
     pub fn is_full(&self) -> bool {
         self.records_count.load(Ordering::Relaxed) >= limits::RECORDS_COUNT_MAX
     }

@@ -202,7 +202,7 @@ impl Worker {
             worker = self.id.0,
             pid = self.process.pid(),
             frame = evidence,
-            "a frame violates the protocol: {why}"
+            "closing a worker's link, because a frame violates the protocol: {why}"
         );
         if let Some(link) = &mut self.link {
             encode::goodbye(&mut link.unsent, code, &why);

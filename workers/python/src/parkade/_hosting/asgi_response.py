@@ -181,7 +181,7 @@ _MISSING = {
 
 def _misplaced(kind: object, phase: _Phase) -> InvalidResult:
     if kind not in ("http.response.start", "http.response.body", "http.response.pathsend"):
-        return InvalidResult(f"the application sent {kind!r}, which is no message of a response")
+        return InvalidResult(f"the application sent {kind!r}, which is not a message of a response")
     if phase is _OVER:
         return InvalidResult(f"the application sent {kind} after the end of its response")
     if phase is _NEW:

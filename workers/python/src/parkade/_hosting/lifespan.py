@@ -79,7 +79,7 @@ class Lifespan:
         phase, _, how = str(kind).rpartition(".")
         if phase not in ("lifespan.startup", "lifespan.shutdown") or how not in ("complete", "failed"):
             self._has_misunderstood = True
-            raise InvalidResult(f"the application sent {kind!r}, which is no message of a lifespan")
+            raise InvalidResult(f"the application sent {kind!r}, which is not a message of a lifespan")
         if outcome is None or outcome.done():
             raise InvalidResult(f"the application sent {kind} a second time")
         outcome.set_result(None if how == "complete" else str(message.get("message") or f"the application sent {kind}"))

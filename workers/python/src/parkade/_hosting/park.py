@@ -91,7 +91,7 @@ def _response() -> Any:
     kinds = [kind for module, kind in _KINDS.items() if module in sys.modules]
     if len(kinds) > 1:
         names = " and ".join(sorted(module.partition(".")[0] for module in _KINDS if module in sys.modules))
-        raise WaitError(f"{names} are both here: say which response it is, as in park(wait, HttpResponse())")
+        raise WaitError(f"{names} are both loaded: pass a response of the right one, as in park(wait, HttpResponse())")
     return kinds[0]() if kinds else ParkedResponse()
 
 

@@ -35,7 +35,7 @@ class Draft:
         self._source = source
         self._settings: dict[str, tuple[Value, str]] = {}
         self._left: list[tuple[str, str]] = []
-        self.unclear_target = "the command line said what is served, not this file"
+        self.unclear_target = "the command line names the application, not this file"
 
     def carry(self, key: str, value: Value, note: str = "") -> None:
         """The last one counts, except for lists, which grow."""
@@ -125,7 +125,7 @@ class Draft:
         for key, (value, note) in self._settings.items():
             lines.append(f"{key} = {toml(value)}" + (f"  # {one_line(note)}" if note else ""))
         if self._left:
-            lines += ["", "# Not carried over:"]
+            lines += ["", "# Not translated:"]
         for line, why in self._left:
             lines += [f"# {one_line(line)}", f"#     {one_line(why)}"]
         return "\n".join(lines) + "\n"

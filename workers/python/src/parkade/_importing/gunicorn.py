@@ -151,7 +151,7 @@ def read(text: str, draft: Draft) -> None:
         raise Unreadable(f"line {error.lineno or 1}: this is not Python: {error.msg}") from error
     except (RecursionError, MemoryError, ValueError) as error:
         raise Unreadable(f"line 1: this is not Python that can be read: {error}") from error
-    draft.unclear_target = "the command line of gunicorn says what is served, not this file"
+    draft.unclear_target = "the command line of gunicorn names the application, not this file"
     reading = Reading()
     for statement in module.body:
         line = f"line {statement.lineno}: {(ast.get_source_segment(text, statement) or '').splitlines()[0]}"
@@ -190,7 +190,7 @@ def _conditional(draft: Draft, reading: Reading, statement: ast.stmt, text: str)
             reading.mentioned.add(inner.id)
             if inner.id in KNOWN:
                 line = f"line {inner.lineno}: {lines[inner.lineno - 1].strip()}"
-                draft.leave(line, "it depends on what is above: write down which value it has")
+                draft.leave(line, "it depends on the code above: write down its value")
 
 
 def _assigned(draft: Draft, reading: Reading, name: str, node: ast.expr, line: str) -> None:
@@ -206,7 +206,7 @@ def _assigned(draft: Draft, reading: Reading, name: str, node: ast.expr, line: s
     except Unclear:
         reading.forget(name)
         if name in CARRIED:
-            draft.leave(line, "not a constant: write down which value it has")
+            draft.leave(line, "not a constant: write down its value")
         return
     reading.assign(name, value)
     if name in CARRIED and value is not None:

@@ -149,7 +149,7 @@ def limits(draft: Draft, line: str, value: object) -> None:
         elif key == "requests":
             draft.whole("max-requests", line, limit)
         else:
-            draft.leave(line, f"there is no such limit here as {key}")
+            draft.leave(line, f"there is no limit like {key} here")
 
 
 def protocol(draft: Draft, line: str, value: object) -> None:

@@ -39,7 +39,7 @@ def read(text: str, draft: Draft) -> None:
     for option in options:
         value = expanded(option.value, known)
         if value is None:
-            computed = "uwsgi computes it when it starts: write what comes out"
+            computed = "uwsgi computes it when it starts: write down the result"
             draft.leave(option.line, reason(option.name) or computed)
             continue
         known[option.name] = value

@@ -12,7 +12,7 @@ JOBS = "jobs do it: docs/jobs.md"
 NUMBER_IS_FIXED = "the number of workers is fixed"
 METRICS = "admin has a page, JSON and /metrics for Prometheus"
 AROUND = "ExecStartPre= and ExecStartPost= of systemd run programs around the server"
-TEMPLATES = "uwsgi evaluates it: write down what comes out"
+TEMPLATES = "uwsgi evaluates it: write down the result"
 ONE_SERVER_EACH = "docs/migrate.md says how several applications are served"
 RESPONSES = "a middleware of the application, or the proxy in front"
 LIMITS = "deadline, body-timeout and stall-timeout are the limits here"
@@ -59,7 +59,7 @@ REASONS = {
     IN_THE_ENVIRONMENT: "env unenv envdir early-envdir",
     "recycle-jitter is a share, and counts for max-age, too": "max-worker-lifetime-delta",
     "max-memory counts resident memory": "reload-on-as evil-reload-on-as",
-    "a change of folder after loading is for the application": "chdir2",
+    "let the application itself change the folder after loading": "chdir2",
     "it is left to its own deadline, then killed": "harakiri-graceful-timeout harakiri-graceful-signal "
     "harakiri-queue-threshold",
     LIMITS: "http-timeout http-connect-timeout http-headers-timeout http-harakiri socket-timeout socket-send-timeout "
@@ -67,7 +67,7 @@ REASONS = {
     "header-limit and header-count are the limits of a request's head": "http-buffer-size",
     METRICS: "enable-metrics carbon snmp nagios rrdtool zabbix-template",
     MESSAGES: "cache cache2 queue sharedarea rpc-max locks",
-    "write a module whose `application` it is": "paste ini-paste ini-paste-logged pecan web3 wsgi-lite eval",
+    "write a module that has it as its `application`": "paste ini-paste ini-paste-logged pecan web3 wsgi-lite eval",
     "an exception is logged with its traceback, and answered with 500": "reload-on-exception "
     "reload-on-exception-type reload-on-exception-value reload-on-exception-repr exception-handler",
     "docs/perl.md shows how Perl is served": "perl-local-lib perl-version perl-no-die-catch perl-arg perl-args "

@@ -115,7 +115,7 @@ def _convert(told: str, name: str, kind: Any, item: Any) -> Convert:
         raise SignatureError(f"{told}: {error} (the parameter {name})") from None
     if convert is None:
         raise SignatureError(
-            f"{told}: nothing in a request is {name_of(kind)} (the parameter {name}); {_instead_of(kind, item)}"
+            f"{told}: no part of a request can become {name_of(kind)} (the parameter {name}); {_instead_of(kind, item)}"
         )
     return convert
 

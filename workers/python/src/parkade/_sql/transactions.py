@@ -117,7 +117,7 @@ class Transaction:
         if self._state is not _State.NEW:
             raise WaitError("a transaction begins only once: make another with transaction()")
         if self._exchange in _begun:
-            raise WaitError("this request has a transaction already: one begins when the one before has ended")
+            raise WaitError("this request already has an open transaction: end that before you begin another")
         _begun[self._exchange] = self
         self._state = _State.OPEN
         try:

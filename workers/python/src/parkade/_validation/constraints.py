@@ -67,7 +67,7 @@ _DEMANDS: dict[str, tuple[tuple[Any, ...], Callable[[Any, Any], bool], str]] = {
 def _check(kind: Any, name: str, bound: Any) -> Check:
     kinds, holds, text = _DEMANDS[name]
     if kind not in kinds:
-        raise TypeError(f"Meta({name}={bound!r}) says nothing about {name_of(kind)}")
+        raise TypeError(f"Meta({name}={bound!r}) does not apply to {name_of(kind)}")
     reason = _reason(kind, name, bound, text)
     if name == "pattern":
         bound = re.compile(bound)

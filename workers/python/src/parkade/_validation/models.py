@@ -111,7 +111,7 @@ def is_no_json(error: ValueError) -> str | None:
 def decode_model(kind: type, value: Any) -> Any:
     """For decoders of msgspec: a model inside another value. Raises `ValueError`."""
     if not is_model(kind):
-        raise NotImplementedError(f"nothing can become {kind.__name__}")
+        raise NotImplementedError(f"no input can be converted to {kind.__name__}")
     return validated(_validator(kind), value)
 
 

@@ -116,7 +116,7 @@ class Channel:
         All together it is at most 768 KiB; the oldest are left out. Raises `ValueError` for a negative count.
         """
         if count is not None and count < 0:
-            raise ValueError(f"a history has no {count} messages")
+            raise ValueError(f"count is the number of messages, 0 or more, not {count}")
         return Wait(p.History(self.name, p.HistoryOptions(count)))
 
     def publish(self, value: object, content_type: str | None = None, *, event: str | None = None) -> Wait[str]:

@@ -199,4 +199,4 @@ def _check(kind: str, wait: object) -> None:
     if isinstance(wait._wait, p.Stream | p.File | p.Files):
         raise WaitError(f"{kind} takes waits that can be awaited: a stream or a file goes straight to the client")
     if wait._function is not None or wait._added is not None:
-        raise WaitError(f"{kind} takes waits without .then and headers: say .then of all of them")
+        raise WaitError(f"{kind} takes waits without .then and headers: add .then to the whole")

@@ -209,7 +209,7 @@ def added_to(wait: p.Wait, known: p.Added | None, headers: Headers, status: int 
         merged.add(name, value)
     reserved = (*_OF_THE_SERVER, *_OF_FILES) if isinstance(wait, p.File | p.Files) else _OF_THE_SERVER
     if (unsendable := next((name for name in reserved if name in merged), None)) is not None:
-        raise ValueError(f"{unsendable} is the server's to say")
+        raise ValueError(f"{unsendable} is set by the server alone")
     return p.Added(known.status if status is None else int(status), merged._flat())
 
 

@@ -39,8 +39,8 @@ class Jobs(JobRegistry):
     def _check_open(self) -> None:
         if _is_closed:
             raise SignatureError(
-                "the worker has told the server its jobs already: import the module with these when the application is "
-                "imported, not in a request"
+                "these jobs come too late: the server already knows which jobs there are. Import their module when the "
+                "application is imported, not in a request"
             )
 
     def __repr__(self) -> str:
