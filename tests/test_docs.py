@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import json
 import re
 import shlex
 import subprocess
@@ -21,8 +24,9 @@ GUIDE = ROOT / "docs" / "guide.md"
 README = ROOT / "README.md"
 
 COLUMNS_MAX = 100
-FRAMEWORKS = ("django.md", "fastapi.md", "flask.md", "litestar.md", "quart.md", "starlette.md")
-FLAGS_SHOWN = ("README.md", "operations.md", "guide.md", "wsgi.md", "asgi.md", "hosted.md", "perl.md", *FRAMEWORKS)
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+COMMANDS = ("serve", "dev", "routes", "status", "reload", "stop", "publish", "cancel", "jobs", "enqueue", "import")
+JOB_ACTIONS = ("list", "show", "retry", "cancel", "drop")
 
 
 def documents() -> list[Path]:
@@ -40,23 +44,29 @@ def test_the_table_of_settings_is_the_one_that_parkade_prints() -> None:
         assert table == printed, "print it anew: parkade settings"
 
 
+def flags(*command: str) -> set[str]:
+    return set(FLAG.findall(run(*command, "--help").stdout))
+
+
 def test_every_flag_that_a_document_names_exists() -> None:
-    known = set(
-        re.findall(
-            r"--[a-z][a-z-]+",
-            "".join(run(name, "--help").stdout for name in ("serve", "status", "publish", "cancel", "reload", "stop")),
-        )
-    )
-    told = {
-        (path.name, flag)
+    named = {
+        (path.name, command, flag)
         for path in documents()
-        if path.name in FLAGS_SHOWN
-        for line in re.findall(
-            r"parkade (?:serve|dev|status|publish|cancel|routes|reload|stop)[^`\n|]*", path.read_text()
-        )
-        for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", line)
+        for command, line in re.findall(rf"parkade ({'|'.join(COMMANDS)})\b([^`\n|]*)", path.read_text())
+        for flag in FLAG.findall(line)
     }
-    assert {(name, flag) for name, flag in told if flag not in known} == set()
+    known = {command: flags(command) for command in COMMANDS}
+    known["jobs"] |= {flag for action in JOB_ACTIONS for flag in flags("jobs", action)}
+    assert len(named) > 50
+    assert {(name, command, flag) for name, command, flag in named if flag not in known[command]} == set()
+
+
+def test_every_option_of_every_command_is_documented() -> None:
+    told = "\n".join(path.read_text() for path in documents() if path.name != "CHANGELOG.md")
+    settings = {f"--{name}" for name in re.findall(r"^\| `([a-z-]+)` \| `PARKADE_", told, re.MULTILINE)}
+    commands = [*((command,) for command in COMMANDS), *(("jobs", action) for action in JOB_ACTIONS)]
+    for command in commands:
+        assert flags(*command) - settings - set(FLAG.findall(told)) - {"--help"} == set(), command
 
 
 def test_every_option_of_another_server_leads_to_a_flag_that_exists() -> None:
@@ -200,6 +210,26 @@ def test_strict_checkers_have_nothing_to_say_about_the_guide(checker: str, tmp_p
         if not tests:
             (tmp_path / f"example_{name}.py").write_text(application)
     assert complaints(checker, tmp_path) == ""
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_code_in_documents_is_valid(path: Path) -> None:
+    """Also in blocks that no test runs, because they are parts of something: in these, … stands for anything."""
+    for language, code in re.findall(r"^```(python|json|toml)\b[^\n]*\n(.*?)^```$", path.read_text(), re.M | re.DOTALL):
+        if language == "json":
+            for text in code.splitlines() if code.startswith("{") else [code]:
+                json.loads(text)
+        elif language == "toml":
+            assert re.fullmatch(r"(?:[a-z-]+ = .*\n)+", code), f"no settings: {code}"
+            assert {f"--{key}" for key in re.findall(r"^[a-z-]+", code, re.M)} <= {*flags("serve"), "--target"}
+        else:
+            imported = [
+                node for node in ast.walk(ast.parse(code.replace("…", "..."))) if isinstance(node, ast.ImportFrom)
+            ]
+            for node in imported:
+                if str(node.module).startswith("parkade"):
+                    module = importlib.import_module(str(node.module))
+                    assert {name.name for name in node.names if not hasattr(module, name.name)} == set()
 
 
 def test_the_guide_has_code() -> None:

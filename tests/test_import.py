@@ -366,7 +366,7 @@ def test_a_settings_file_of_gunicorn(project: Path) -> None:
     }
     assert '# target = "mysite.wsgi:application"\n' in printed
     assert "# line 18: keepalive = compute()\n#     not a constant" in printed
-    assert "# line 22: limit_request_fields = 50\n#     it depends on what is above" in printed
+    assert "# line 22: limit_request_fields = 50\n#     it depends on the code above" in printed
     assert "# line 12: graceful_timeout" in printed
     assert "the default of the variable GRACEFUL was taken" in printed
     for left in ("preload_app = True", 'worker_class = "gevent"', "def post_fork(server, worker):"):

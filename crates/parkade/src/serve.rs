@@ -86,7 +86,10 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
     // A thread may still wait for a disk that does not respond.
     runtime.shutdown_background();
     match exit {
-        ExitReason::Drained => Ok(ExitCode::SUCCESS),
+        ExitReason::Drained => {
+            tracing::info!("stopped: every request has ended");
+            Ok(ExitCode::SUCCESS)
+        }
         ExitReason::GraceOver => {
             tracing::warn!("grace period expired with requests still running; they were cancelled");
             Ok(ExitCode::SUCCESS)

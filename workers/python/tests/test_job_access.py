@@ -150,7 +150,7 @@ def test_it_says_true_or_false_and_nothing_else(result: object, capsys: pytest.C
         id = client.get("/ada").text
         assert ask(client, id, "ada", "DELETE").status == 500
         assert client.jobs[0].state == "ready"
-    assert "access says True or False at once" in capsys.readouterr().err
+    assert "access must return True or False at once" in capsys.readouterr().err
 
 
 def test_what_is_given_is_told_by_the_parameters_of_the_function() -> None:

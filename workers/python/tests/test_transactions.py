@@ -210,7 +210,7 @@ async def misspelt() -> Any:
 @pytest.mark.parametrize(
     ("handler", "said"),
     [
-        (nested, "has a transaction already"),
+        (nested, "has an open transaction"),
         (entered_twice, "begins only once"),
         (before_its_block, "begins with its block"),
         (after_its_block, "has ended: begin another"),

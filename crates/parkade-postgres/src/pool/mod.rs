@@ -442,7 +442,7 @@ impl Pool {
         tracing::debug!(database = %name, "cannot connect to the database: {why}");
         if cx.reach.failed(cx.now, since, refusal, has_others, &mut cx.random) {
             let patience = cx.config.options.connect_timeout.as_secs();
-            tracing::warn!(database = %name, "cannot connect to the database {name}, retrying: {why}; queries wait for a connection for {patience} s, then they get 503");
+            tracing::warn!(database = %name, "cannot connect to the database {name}, retrying: {why}; statements wait for a connection for {patience} s, then they fail");
         }
         if is_denied {
             cx.fail_if_refused();

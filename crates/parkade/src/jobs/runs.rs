@@ -139,7 +139,7 @@ impl Runs {
             Verdict::Completed => AttemptEnd::Completed { result: run.result.unwrap_or_default() },
             Verdict::Retry { after, why } => {
                 let error = error(why, run.error);
-                tracing::warn!(job = %job, name = &*name, request_id, attempt, ?after, "a job failed and will be retried: {error}");
+                tracing::warn!(job = %job, name = &*name, request_id, attempt, retry_in = ?after, "a job failed and will be retried: {error}");
                 let after = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
                 AttemptEnd::Retry { due: Wall(wall().0.saturating_add(after)), error }
             }

@@ -48,15 +48,17 @@ impl Loading {
 
     /// A reload has ended. `generation`: of the code that serves now.
     pub fn end_reload(&mut self, outcome: ReloadOutcome, generation: u32) {
+        self.reloads.end(outcome, generation);
         match outcome {
             ReloadOutcome::Done => {
                 tracing::info!("reload complete: new workers are serving; the old ones finish their work and exit");
             }
             ReloadOutcome::GivenUp => {
-                tracing::error!("reload aborted: the new code failed to start; still serving the old code");
+                // Of a traceback, which has been logged, the last line is the exception.
+                let why = self.reloads.last_error().and_then(|why| why.lines().last());
+                tracing::error!(why, "reload aborted: the new code failed to start; still serving the old code");
             }
         }
-        self.reloads.end(outcome, generation);
         if let Some(development) = &mut self.development {
             match (outcome, self.reloads.last_error()) {
                 (ReloadOutcome::Done, _) | (_, None) => development.loaded(),

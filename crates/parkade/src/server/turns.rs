@@ -82,8 +82,10 @@ impl Turns {
     fn tell(&self, took: Duration, worked: Duration) {
         let (part, most, count) = self.most.unwrap_or((Part::Inputs, took, 0));
         let [took, worked, most] = [took, worked, most].map(|time| time.as_millis());
+        let cause = if 2 * worked < took { "; it mostly waited for the processor or the disk" } else { "" };
+        let part = part.words();
         let words =
-            format!("a turn of the core took {took} ms ({worked} ms of CPU), {most} ms of it for {}", part.words());
+            format!("a turn of the core took {took} ms ({worked} ms of CPU), {most} ms of it for {part}{cause}");
         // Other long turns, which were not logged.
         let others_since_last = Some(self.untold_count - 1).filter(|others| *others > 0);
         if took >= TURN_TOO_LONG.as_millis() {

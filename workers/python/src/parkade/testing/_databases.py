@@ -80,7 +80,7 @@ class Databases:
 
     def _begin(self, name: str, who: object) -> tuple[float, p.Outcome]:
         if who in self._open:
-            raise QueryError("this request has a transaction already", reason="no transaction")
+            raise QueryError("this request already has an open transaction", reason="no transaction")
         self._run(Asked("begin", database=name))
         self._open[who] = name
         return 0, p.Rows([], "BEGIN", 0, b"null")
