@@ -407,7 +407,9 @@ def test_a_start_under_a_limit_of_file_sizes_serves_all_but_jobs_until_it_is_rai
 ) -> None:
     # Enough for the log, which is a file here, but not for the tables of the store.
     server = serve("jobs", folder=tmp_path, prefix=["prlimit", f"--fsize={16 << 10}:"])
-    server.until_logged("the job store cannot be opened; serving everything but jobs, and retrying.* the file size limit")
+    server.until_logged(
+        "the job store cannot be opened; serving everything but jobs, and retrying.* the file size limit"
+    )
     assert server.get("/hola/you").text == "Hola you"
     refused = server.post("/enqueue", asking("write", "refused"))
     assert (refused.status, refused.json()["title"]) == (507, "Insufficient Storage")

@@ -80,7 +80,9 @@ def test_a_server_starts_without_its_database_and_says_so_until_it_comes(serve: 
     fragile.halt()
     server = without(serve, fragile.url)
     server.until(lambda status: status["databases"]["default"]["state"] == "down", 15)
-    server.until_logged("cannot connect to the database .*, retrying: .*; statements wait for a connection for 5 s, then they fail")
+    server.until_logged(
+        "cannot connect to the database .*, retrying: .*; statements wait for a connection for 5 s, then they fail"
+    )
     code, told = server.admin("GET", "/health/ready")
     assert (code, "default" in json.loads(told)["reason"]) == (503, True)
     assert server.admin("GET", "/health/live")[0] == 200

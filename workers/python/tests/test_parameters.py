@@ -297,6 +297,10 @@ def test_other_bad_signatures_too() -> None:
 
     def two(a: Bid, b: Lot) -> None: ...
 
-    for handler, said in ((unknown, "no part of a request can become"), (nowhere, "Nowhere"), (two, "cannot both be the body")):
+    for handler, said in (
+        (unknown, "no part of a request can become"),
+        (nowhere, "Nowhere"),
+        (two, "cannot both be the body"),
+    ):
         with pytest.raises(SignatureError, match=said):
             App().get("/", handler)

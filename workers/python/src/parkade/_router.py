@@ -455,7 +455,9 @@ class Router(JobRegistry):
         others = [route for route in found if route.pattern != found[0].pattern and route.target is not found[0].target]
         if others:
             told = ", ".join(route.pattern.path for route in (found[0], *others))
-            raise KeyError(f"several routes have the name {name!r}: {told}; give different names to them, or to their routers")
+            raise KeyError(
+                f"several routes have the name {name!r}: {told}; give different names to them, or to their routers"
+            )
         if len(patterns) != 1:
             told = ", ".join(sorted(patterns)) or "nowhere"
             raise KeyError(f"the router of {name!r} is not included once: {told}")

@@ -32,5 +32,6 @@ def check_decodable(annotation: Any) -> None:
 def _check_class(kind: type) -> None:
     if kind is not object and not is_model(kind):
         raise TypeError(
-            f"no input can be converted to {name_of(kind)}: write a dataclass, a msgspec.Struct, a TypedDict or a pydantic model"
+            f"no input can be converted to {name_of(kind)}: write a dataclass, a msgspec.Struct, a TypedDict or a "
+            "pydantic model"
         )

@@ -99,6 +99,7 @@ def verdict(granted: bool) -> Wait:
 def _verdict(result: object) -> Wait:
     if not isinstance(result, bool):
         raise InvalidResult(
-            f"returned {result!r}: access must return True or False at once, or raise HTTPError; an async def may await first"
+            f"returned {result!r}: access must return True or False at once, or raise HTTPError; an async def may "
+            "await first"
         )
     return verdict(result)
