@@ -1,8 +1,10 @@
 //! The only place that reads the clock for the core.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parkade_core::Moment;
+
+const YEAR: Duration = Duration::from_secs(86_400 * 365);
 
 /// The monotonic clock, as moments since the server began. Changes of the wall clock do not affect it.
 #[derive(Debug, Clone, Copy)]
@@ -19,16 +21,14 @@ impl Clock {
         Moment::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The instant of a moment in the past.
+    /// The instant of a moment, which may be in the far future.
     pub fn at(&self, moment: Moment) -> Instant {
-        self.began + std::time::Duration::from_nanos(moment.as_nanos())
+        // Centuries do not fit into the clocks of some systems; a year is far enough in the future.
+        let since = Duration::from_nanos(moment.as_nanos());
+        self.began.checked_add(since).unwrap_or_else(|| self.began + YEAR)
     }
 
     pub fn instant(&self, moment: Moment) -> tokio::time::Instant {
-        // A moment beyond the range of the clock is far enough in the future.
-        let far = std::time::Duration::from_secs(86_400 * 365);
-        tokio::time::Instant::from_std(
-            self.began + std::time::Duration::from_nanos(moment.as_nanos()).min(far + self.began.elapsed()),
-        )
+        tokio::time::Instant::from_std(self.at(moment))
     }
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::limits::{CLAIM_BYTES_MAX, CLAIM_COUNT_MAX, PROMOTED_COUNT_MAX};
-use super::ready_index::{ReadyIndex, ReadyKey, ReadyList};
+use super::ready_index::{KnownJob, ReadyIndex, ReadyKey, ReadyList};
 use super::running::{RunningJob, RunningJobs};
 use super::schema::rank::rank;
 use super::tables::JobTables;
@@ -25,9 +25,13 @@ pub fn claim(tables: &mut JobTables, tag: Tag, count: u32, limited: &[Allowance]
     let mut merge = Merge::begin(&tables.connection, &tables.running, &mut tables.ready, count, limited)?;
     while jobs.len() < count && bytes < CLAIM_BYTES_MAX {
         let Some(place) = merge.next()? else { break };
-        let claimed = read(&tables.connection, &place, tables.running.next_claim(runs.len()))?;
+        let claim = tables.running.next_claim(runs.len());
+        let ReadyPosition { queue, priority, head: (rank, job), known } = place;
+        let claimed = match known {
+            Some(known) => first_claim(*known, &queue, claim),
+            None => read(&tables.connection, job, &queue, claim)?,
+        };
         bytes += claimed.arguments.len();
-        let ReadyPosition { queue, priority, head: (rank, job) } = place;
         runs.push(RunningJob {
             id: claimed.id,
             job,
@@ -84,6 +88,7 @@ struct ReadyPosition {
     queue: Arc<str>,
     priority: i16,
     head: ReadyKey,
+    known: Option<Box<KnownJob>>,
 }
 
 struct Merge<'a> {
@@ -145,8 +150,8 @@ impl<'a> Merge<'a> {
             let AllowedList { queue, number, priority, list } = &mut self.lists[index];
             if self.allowed[*number] > 0 {
                 self.allowed[*number] -= 1;
-                list.take_first();
-                let place = ReadyPosition { queue: Arc::clone(queue), priority: *priority, head };
+                let known = list.take_first();
+                let place = ReadyPosition { queue: Arc::clone(queue), priority: *priority, head, known };
                 self.offer(index)?;
                 return Ok(Some(place));
             }
@@ -170,15 +175,20 @@ impl<'a> Merge<'a> {
     }
 }
 
-fn read(connection: &Connection, place: &ReadyPosition, claim: ClaimId) -> Result<Claimed> {
-    let (_, job) = place.head;
+/// Of a job whose row says nothing else.
+fn first_claim(known: KnownJob, queue: &str, claim: ClaimId) -> Claimed {
+    let KnownJob { id, name, arguments, correlation, .. } = known;
+    Claimed { id, name, queue: queue.into(), arguments, attempt: 1, claim, correlation }
+}
+
+fn read(connection: &Connection, job: i64, queue: &str, claim: ClaimId) -> Result<Claimed> {
     let text = "SELECT id, name, attempt, arguments, request_id, traceparent FROM jobs WHERE job = ?";
     let (mut claimed, is_beside) = connection.prepare_cached(text)?.query_row([job], |row| {
         let arguments = row.get_ref(3)?.as_blob_or_null()?;
         let claimed = Claimed {
             id: JobId::from_bytes(row.get(0)?),
             name: row.get(1)?,
-            queue: (&*place.queue).into(),
+            queue: queue.into(),
             arguments: arguments.map(Bytes::copy_from_slice).unwrap_or_default(),
             attempt: row.get::<_, u32>(2)? + 1,
             claim,

@@ -56,7 +56,7 @@ fn put(tables: &mut JobTables, new: &NewJob) -> Result<(JobId, Option<Wall>)> {
         tables.connection.prepare_cached(text)?.execute(params![job, &*new.arguments])?;
     }
     if state == JobState::Ready {
-        tables.ready.offer(&new.queue, new.priority, (rank, job));
+        tables.ready.offer_new(new, (rank, job));
     }
     tables.counters.moved(&new.queue, None, Some(state));
     Ok((new.id, due))

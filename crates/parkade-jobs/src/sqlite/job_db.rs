@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rusqlite::{Connection, Error};
 
-use super::limits::{BATCH_COUNT_MAX, BATCH_TIME_MAX, PAGE_BYTES, RESERVED_PAGES_MIN};
+use super::limits::{BATCH_COUNT_MAX, BATCH_TIME_MAX, PAGE_BYTES, RESERVED_PAGES_MIN, UNTIMED_COUNT};
 use super::mailbox::Submitted;
 use super::maintenance::Maintenance;
 use super::options::SqliteStoreOptions;
@@ -103,7 +103,7 @@ impl JobDb {
             let reply = if is_careful { self.carefully(done, command)? } else { self.quickly(command)? };
             replies.push(reply);
             done += 1;
-            if began.elapsed() >= BATCH_TIME_MAX {
+            if done.is_multiple_of(UNTIMED_COUNT) && began.elapsed() >= BATCH_TIME_MAX {
                 break;
             }
         }

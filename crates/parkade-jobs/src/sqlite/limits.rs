@@ -8,6 +8,9 @@ pub const BATCH_COUNT_MAX: usize = 1_000;
 /// Work in one transaction, so that no answer waits long for other commands. Then: the transaction is committed with what has been carried out.
 pub const BATCH_TIME_MAX: Duration = Duration::from_millis(20);
 
+/// Commands of a transaction between two readings of the clock, which cost as much as a tenth of a short command.
+pub const UNTIMED_COUNT: usize = 4;
+
 /// Commands that arrive this soon after the first one join its transaction. A single command waits this long, but a
 /// burst saves every second commit.
 pub const GATHER_TIME: Duration = Duration::from_micros(200);
@@ -61,6 +64,9 @@ pub const PREPARED_COUNT_MAX: usize = 64;
 
 /// Ready jobs of one queue and priority that are read at once; twice this number is kept in memory (16 bytes each). Then: they are read again.
 pub const LANE_COUNT_MAX: usize = 512;
+
+/// New jobs that are kept in memory until they are claimed, about half a kilobyte each at most. Then: others are read from the file.
+pub const KNOWN_COUNT_MAX: usize = 2_048;
 
 /// Jobs in one row of a claim: it is written again when one of them ends. Then: another row.
 pub const CLAIM_ROW_COUNT_MAX: usize = 64;

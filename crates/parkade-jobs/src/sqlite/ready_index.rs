@@ -1,15 +1,18 @@
-//! The next ready jobs of each queue and priority: kept in memory, so that a claim need not search the file.
+//! The next ready jobs of each queue and priority: kept in memory, so that a claim need not search the file, nor read
+//! the rows of jobs that were stored a moment ago.
 //!
 //! Ready jobs of one queue and priority form a list. Running jobs keep their place in the list's index until they end,
 //! and are skipped.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::limits::LANE_COUNT_MAX;
+use super::limits::{ARGUMENTS_BESIDE_BYTES_MAX, KNOWN_COUNT_MAX, LANE_COUNT_MAX};
 use super::running::RunningJobs;
+use crate::{Correlation, JobId, NewJob};
 
 /// Rank and order of insertion: the lowest goes first.
 pub type ReadyKey = (i64, i64);
@@ -22,10 +25,22 @@ const LAST: ReadyKey = (i64::MAX, i64::MAX);
 pub struct ReadyIndex {
     is_read: bool,
     queues: BTreeMap<Arc<str>, BTreeMap<i16, ReadyList>>,
+    /// One reference for each known job.
+    known: Arc<()>,
+}
+
+/// A job of this server that has never been claimed: what a claim needs of it.
+pub struct KnownJob {
+    pub id: JobId,
+    pub name: Box<str>,
+    pub arguments: Bytes,
+    pub correlation: Correlation,
+    _counted: Arc<()>,
 }
 
 pub struct ReadyList {
-    heads: BTreeSet<ReadyKey>,
+    /// A job that is not known is read when it is claimed.
+    heads: BTreeMap<ReadyKey, Option<Box<KnownJob>>>,
     /// All claimable jobs up to this one are among the heads.
     until: ReadyKey,
     /// How many are read at once: twice as many each time, so that little is read in vain if there are many lists.
@@ -51,7 +66,7 @@ impl ReadyIndex {
                 self.is_read = true;
                 break;
             };
-            let ready = ReadyList { heads: BTreeSet::new(), until: FIRST, chunk: 1 };
+            let ready = ReadyList { heads: BTreeMap::new(), until: FIRST, chunk: 1 };
             self.queues.entry(Arc::clone(&queue)).or_default().insert(priority, ready);
             last = (queue, priority);
         }
@@ -65,6 +80,18 @@ impl ReadyIndex {
 
     /// A job has become ready.
     pub fn offer(&mut self, queue: &str, priority: i16, head: ReadyKey) {
+        self.put(queue, priority, head, || None);
+    }
+
+    /// A new job is ready.
+    pub fn offer_new(&mut self, new: &NewJob, head: ReadyKey) {
+        let known = Arc::clone(&self.known);
+        let is_small = new.arguments.len() <= ARGUMENTS_BESIDE_BYTES_MAX;
+        let has_room = is_small && Arc::strong_count(&known) <= KNOWN_COUNT_MAX;
+        self.put(&new.queue, new.priority, head, || has_room.then(|| Box::new(KnownJob::of(new, known))));
+    }
+
+    fn put(&mut self, queue: &str, priority: i16, head: ReadyKey, known: impl FnOnce() -> Option<Box<KnownJob>>) {
         if !self.is_read {
             return;
         }
@@ -73,8 +100,8 @@ impl ReadyIndex {
         }
         let lists = self.queues.get_mut(queue).expect("it has been put there");
         // If this one is not here, no other job of its list can be claimed.
-        let new = || ReadyList { heads: BTreeSet::new(), until: LAST, chunk: 1 };
-        lists.entry(priority).or_insert_with(new).offer(head);
+        let new = || ReadyList { heads: BTreeMap::new(), until: LAST, chunk: 1 };
+        lists.entry(priority).or_insert_with(new).offer(head, known);
     }
 
     /// A job is no longer ready, without having been claimed.
@@ -106,11 +133,12 @@ impl ReadyList {
         while self.heads.is_empty() && self.until < LAST {
             self.read(connection, running, of)?;
         }
-        Ok(self.heads.first().copied())
+        Ok(self.heads.first_key_value().map(|(head, _)| *head))
     }
 
-    pub fn take_first(&mut self) {
-        self.heads.pop_first();
+    /// What is known of that job.
+    pub fn take_first(&mut self) -> Option<Box<KnownJob>> {
+        self.heads.pop_first()?.1
     }
 
     pub fn is_empty(&self) -> bool {
@@ -126,7 +154,7 @@ impl ReadyList {
         while let Some(row) = rows.next()? {
             let head = (row.get(0)?, row.get(1)?);
             if !running.has(head.1) {
-                self.heads.insert(head);
+                self.heads.insert(head, None);
             }
             self.until = head;
             count += 1;
@@ -138,13 +166,26 @@ impl ReadyList {
         Ok(())
     }
 
-    fn offer(&mut self, head: ReadyKey) {
+    fn offer(&mut self, head: ReadyKey, known: impl FnOnce() -> Option<Box<KnownJob>>) {
         if head <= self.until {
-            self.heads.insert(head);
+            self.heads.insert(head, known());
         }
         if self.heads.len() > 2 * LANE_COUNT_MAX {
             self.heads.pop_last();
-            self.until = self.heads.last().copied().unwrap_or(FIRST);
+            self.until = self.heads.last_key_value().map_or(FIRST, |(head, _)| *head);
+        }
+    }
+}
+
+impl KnownJob {
+    /// In its own memory.
+    fn of(new: &NewJob, counted: Arc<()>) -> Self {
+        Self {
+            id: new.id,
+            name: new.name.clone(),
+            arguments: Bytes::copy_from_slice(&new.arguments),
+            correlation: new.correlation.clone(),
+            _counted: counted,
         }
     }
 }

@@ -6,5 +6,6 @@ mod ending;
 mod faulty;
 mod files;
 mod killed;
+mod known;
 mod limits;
 mod owner;

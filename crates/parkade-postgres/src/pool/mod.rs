@@ -50,6 +50,18 @@ pub(crate) struct Pool {
     signals: BackendSignals,
     listener: Listener,
     silence: Silence,
+    /// When something was due at the end of the last turn.
+    due: Option<Instant>,
+    happened: Happened,
+}
+
+/// What has happened since the end of the last turn: it may have changed when something is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Happened {
+    Nothing,
+    /// Queries were submitted: a connection may have to be opened, but nothing times out earlier than before.
+    Submitted,
+    Else,
 }
 
 const SILENT: &str =
@@ -64,12 +76,15 @@ impl Pool {
             signals: BackendSignals::new(),
             listener: Listener::new(options.listen.clone()),
             silence: Silence::new(now),
+            due: None,
+            happened: Happened::Else,
             cx: PoolContext::new(PoolConfig { name, terms, options }, random, now),
         }
     }
 
     fn look(&mut self, now: Instant) {
         self.cx.now = self.attention.looks(now);
+        self.happened = Happened::Else;
     }
 
     pub(crate) fn start(&mut self, now: Instant) {
@@ -78,7 +93,9 @@ impl Pool {
     }
 
     pub(crate) fn submit(&mut self, now: Instant, query: QueryId, work: DatabaseWork) {
+        let happened = self.happened.max(Happened::Submitted);
         self.look(now);
+        self.happened = happened;
         if self.cx.phase == PoolPhase::Ending {
             return self.cx.queries.end(query, QueryEnd::Cancelled);
         }
@@ -180,7 +197,11 @@ impl Pool {
 impl Pool {
     /// Handles what is due, before data is read.
     pub(crate) fn tick(&mut self, now: Instant) {
+        let may_be_due = self.happened > Happened::Submitted;
         self.look(now);
+        if !may_be_due && self.due.is_none_or(|due| due > self.cx.now) {
+            return;
+        }
         for index in 0..self.slots.places_count() {
             let failed = self.slots.update(index, |slot| slot.time_out_dial(&mut self.cx));
             self.not_connected(failed.flatten());
@@ -207,7 +228,9 @@ impl Pool {
             self.listener.open(&mut self.cx);
         }
         self.signals.close(&mut self.slots, &mut self.cx);
-        self.attention.awaits(self.due());
+        self.due = self.due();
+        self.happened = Happened::Nothing;
+        self.attention.awaits(self.due);
     }
 
     /// Gives the queued queries to the idle slots, in order.
@@ -267,7 +290,8 @@ impl Pool {
     }
 
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.due().map(|due| self.attention.next_look(due))
+        let due = if self.happened == Happened::Nothing { self.due } else { self.due() };
+        due.map(|due| self.attention.next_look(due))
     }
 
     fn due(&self) -> Option<Instant> {

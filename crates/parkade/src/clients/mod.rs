@@ -262,17 +262,21 @@ impl Clients {
         self.http.finish(request);
     }
 
-    /// Puts the effect off, or returns it if it has to be carried out now. `count`: how many effects came with it.
-    pub fn put_off(&mut self, effect: Effect, count: usize, messages: &mut Messages) -> Option<Effect> {
-        if !self.put_off.has_to_wait(&effect, count, &self.exchanges) {
-            return Some(effect);
-        }
+    /// Whether the effect is to be put off. `count`: how many effects came with it.
+    pub fn has_to_wait(&self, effect: &Effect, count: usize) -> bool {
+        self.put_off.has_to_wait(effect, count, &self.exchanges)
+    }
+
+    /// Puts off an effect that has to wait.
+    pub fn put_off(&mut self, effect: Effect, messages: &mut Messages) {
         let (what, requests) = match effect {
             Effect::Http(HttpEffect::Deliver { message, cursor, gap, requests }) => {
-                (What::Answer(self.prepared(messages, message, (cursor, gap))?), requests)
+                let Some(prepared) = self.prepared(messages, message, (cursor, gap)) else { return };
+                (What::Answer(prepared), requests)
             }
             Effect::Http(HttpEffect::Feed { message, cursor, requests }) => {
-                (What::Event(messages.event(message, cursor)?), requests)
+                let Some(event) = messages.event(message, cursor) else { return };
+                (What::Event(event), requests)
             }
             Effect::Http(HttpEffect::FeedGap { cursor, requests }) => (What::Event(StreamEvent::gap(cursor)), requests),
             effect => {
@@ -283,12 +287,10 @@ impl Clients {
                 if let Some(request) = request {
                     self.exchanges.note_put_off(request);
                 }
-                self.put_off.push_effect(effect);
-                return None;
+                return self.put_off.push_effect(effect);
             }
         };
         self.put_off_for(what, requests);
-        None
     }
 
     /// Whether there are deferred responses.

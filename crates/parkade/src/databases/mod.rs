@@ -17,7 +17,6 @@ use std::time::Instant;
 use mio::{Token, Waker};
 use parkade_model::{ChannelName, DatabaseId, LeaseId, QueryId};
 use parkade_sql::{DatabaseStatus, DatabaseWork, QueryEnd};
-use tokio::time::timeout_at;
 
 use crate::poll::PollSet;
 use database::Database;
@@ -165,14 +164,25 @@ impl Databases {
 
     /// Waits until a database has events or work. Cancel safe.
     pub async fn ready(&self) -> io::Result<()> {
-        if self.asked || self.has_more || self.threads_spoke.load(Ordering::Acquire) {
+        if self.has_work() {
             tokio::task::yield_now().await;
             return Ok(());
         }
-        match self.all.iter().filter_map(Database::next_due).min() {
-            None => self.poll.ready().await,
-            Some(due) => timeout_at(due.into(), self.poll.ready()).await.unwrap_or(Ok(())),
-        }
+        self.poll.ready().await
+    }
+
+    fn has_work(&self) -> bool {
+        self.asked || self.has_more || self.threads_spoke.load(Ordering::Acquire)
+    }
+
+    /// When the next turn is needed if nothing happens.
+    pub fn next_due(&self) -> Option<tokio::time::Instant> {
+        self.all.iter().filter_map(Database::next_due).min().map(Into::into)
+    }
+
+    /// It may be that time.
+    pub fn look(&mut self) {
+        self.asked = true;
     }
 
     /// Takes the outcome of [`ready`](Self::ready): the next turn has work.
@@ -183,7 +193,7 @@ impl Databases {
 
     /// Whether a turn would find work. This is cheap for a server without queries.
     pub fn are_due(&self) -> bool {
-        self.asked || self.has_more || self.outstanding > 0 || self.threads_spoke.load(Ordering::Acquire)
+        self.has_work() || self.outstanding > 0
     }
 
     /// Does what is possible without waiting.

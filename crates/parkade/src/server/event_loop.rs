@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, timeout};
 
 use super::Server;
+use super::alarm::Alarm;
 use super::limits::{ANSWERS_SHARE, SHARE};
 use super::payloads::Payload;
 use super::turns::{Part, Turns};
@@ -17,7 +18,6 @@ use super::{report, snapshot};
 use crate::admin::{Ask, CancelRefused, PublishRefused, ReloadId, ReloadRefused};
 use crate::clients::NewMessage;
 use crate::clients::Step;
-use crate::clock::Clock;
 use crate::databases::DatabaseEvent;
 use crate::files::FileEvent;
 use crate::http::{FIRST_REQUEST_TIME, HttpEvent, SWEEP_INTERVAL};
@@ -114,11 +114,14 @@ impl EventLoop {
         let mut measure = tokio::time::interval(MEASURE_INTERVAL);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         measure.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut alarm = Alarm::new();
         let mut turns = 0;
         while self.server.exit.is_none() {
             let goes_on = self.has_more();
             let server = &mut self.server;
             let due = [server.core.next_due(), self.drain_at, self.service_manager.due()].into_iter().flatten().min();
+            let due = due.map(|due| server.clock.instant(due));
+            alarm.set(due.into_iter().chain(server.databases.next_due()).min());
             let woken = tokio::select! {
                 ready = server.clients.http.ready() => ready.map(|()| Woken::Ready)?,
                 ready = server.upstream.ready() => ready.map(|()| Woken::Ready)?,
@@ -126,7 +129,10 @@ impl EventLoop {
                 ready = server.jobs.ready() => ready.map(|()| Woken::Ready)?,
                 () = server.files.ready() => Woken::Ready,
                 Some(input) = inputs.recv() => Woken::Input(input),
-                () = sleep_until(server.clock, due) => Woken::Ready,
+                () = alarm.rings() => {
+                    server.databases.look();
+                    Woken::Ready
+                }
                 () = std::future::ready(()), if goes_on => Woken::Ready,
                 _ = sweep.tick() => Woken::Sweep,
                 _ = measure.tick() => Woken::Measure,
@@ -598,11 +604,4 @@ fn check_request_cancellable(state: Option<State>, is_run: bool) -> Result<(), C
 fn open_requests(core: &Core) -> OpenRequests {
     let lives = core.lives();
     OpenRequests { queued: lives.routed, running: lives.running, parked: lives.parked }
-}
-
-async fn sleep_until(clock: Clock, due: Option<Moment>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(clock.instant(due)).await,
-        None => std::future::pending().await,
-    }
 }

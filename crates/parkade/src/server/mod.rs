@@ -12,6 +12,7 @@
 //! | the log of a worker's death | `casualties` |
 //! | what `/status` and the admin page show | `report`, `snapshot` |
 
+mod alarm;
 mod backlog;
 mod casualties;
 mod cpu;
@@ -176,7 +177,9 @@ impl Server {
                     rest.next();
                 }
                 self.call(worker, outcome, &requests);
-            } else if let Some(effect) = self.clients.put_off(effect, count, &mut self.messages) {
+            } else if self.clients.has_to_wait(&effect, count) {
+                self.clients.put_off(effect, &mut self.messages);
+            } else {
                 self.act(effect);
             }
         }

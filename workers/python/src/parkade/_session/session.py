@@ -401,7 +401,10 @@ class Session:
         """PARK, encoded, with another `then` than `await`; it closes the stream."""
         if stream in self.cancelled:
             return self.error(stream, "cancelled")
-        self._close(stream)
+        # As in `respond`, and it has never been a socket.
+        del self._streams[stream]
+        if not self.bodies.is_empty:
+            self.bodies.close(stream)
         return frame(f.PARK, stream, park)
 
     def park_awaiting(self, stream: int, park: bytes) -> bytes:

@@ -1,0 +1,74 @@
+//! Wakes the event loop when something is due.
+
+use std::future::pending;
+use std::pin::Pin;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// One timer for all turns: it is set anew only if another time is due than before. A new one for each turn would enter
+/// the runtime's list of timers, and leave it again.
+pub struct Alarm {
+    /// `None`: it has not been set yet.
+    sleep: Option<Pin<Box<Sleep>>>,
+    due: Option<Instant>,
+}
+
+impl Alarm {
+    pub const fn new() -> Self {
+        Self { sleep: None, due: None }
+    }
+
+    /// `None`: nothing is due.
+    pub fn set(&mut self, due: Option<Instant>) {
+        if let Some(due) = due.filter(|due| self.due != Some(*due)) {
+            match &mut self.sleep {
+                Some(sleep) => sleep.as_mut().reset(due),
+                None => self.sleep = Some(Box::pin(sleep_until(due))),
+            }
+        }
+        self.due = due;
+    }
+
+    /// Waits until that time; forever, if nothing is due. Cancel safe.
+    pub async fn rings(&mut self) {
+        match (&mut self.sleep, self.due) {
+            (Some(sleep), Some(_)) => sleep.as_mut().await,
+            (Some(_) | None, None) | (None, Some(_)) => pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    async fn rings_within(alarm: &mut Alarm, time: Duration) -> bool {
+        timeout(time, alarm.rings()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_rings_at_its_time_and_until_it_is_set_to_another() {
+        let mut alarm = Alarm::new();
+        assert!(!rings_within(&mut alarm, SECOND).await, "it was never set");
+        let began = Instant::now();
+        alarm.set(Some(began + 10 * SECOND));
+        assert!(!rings_within(&mut alarm, 9 * SECOND).await);
+        alarm.set(Some(began + 10 * SECOND));
+        assert!(rings_within(&mut alarm, 2 * SECOND).await);
+        assert!(rings_within(&mut alarm, Duration::ZERO).await, "it is still due");
+        alarm.set(Some(Instant::now() + 5 * SECOND));
+        assert!(!rings_within(&mut alarm, 4 * SECOND).await);
+        alarm.set(None);
+        assert!(!rings_within(&mut alarm, 4 * SECOND).await);
+        let earlier = Instant::now() + SECOND;
+        alarm.set(Some(earlier + 60 * SECOND));
+        alarm.set(Some(earlier));
+        assert!(rings_within(&mut alarm, 2 * SECOND).await);
+    }
+}
