@@ -272,6 +272,16 @@ def test_a_worker_leaves_at_its_own_wish(start: Start) -> None:
     assert server.status()["counts"]["workers_died"] == 0
 
 
+@pytest.mark.parametrize(("target", "status"), [("/harakiri", 200), ("/exits", 500)])
+def test_what_was_sent_ahead_to_a_worker_that_leaves_goes_to_another(start: Start, target: str, status: int) -> None:
+    server = start()
+    for _ in range(20):
+        server.get("/pid")  # it is quick, so that the core sends ahead
+    clients = server.waiting(target, 20)
+    assert {client.answer().status for client in clients} == {status}
+    assert server.status()["counts"]["workers_died"] == 0
+
+
 def test_what_is_printed_is_in_the_log(server: Server) -> None:
     server.get("/prints")
     for line in ("to the standard output", "to psgi.errors", "WARN a warning at .*raw.psgi line", "of a child"):

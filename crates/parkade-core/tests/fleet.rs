@@ -544,6 +544,19 @@ fn one_that_leaves_its_work_has_died() {
 }
 
 #[test]
+fn one_that_has_withdrawn_its_credit_leaves_what_it_has_not_begun() {
+    let left = "ready:1:sync:9 arrive:x answer:x arrive:a arrive:b credit:1:-9 answer:a leaves:1";
+    check(left, "start:2");
+    check(&format!("{left} exited:1"), "");
+    check(&format!("{left} exited:1 ready:2"), "assign:b:2");
+    let script = Script::run(config(), &format!("{left} exited:1"));
+    assert_eq!((script.core.counts().workers_died, script.core.counts().workers_recycled), (0, 1));
+    // Not all of it: b has begun.
+    let not_all = left.replace("-9", "-8");
+    check(&format!("{not_all} exited:1"), "refuse:b:WorkerDied cancelled:b:WorkerDied");
+}
+
+#[test]
 fn so_has_one_that_did_none() {
     check("ready:1 leaves:1", "start:2");
     check("ready:1 leaves:1 exited:1 ready:2 leaves:2", "");

@@ -107,6 +107,19 @@ impl HeldStreams {
         self.streams.is_empty() && self.awaiting.is_empty()
     }
 
+    /// `GOODBYE`. A worker that runs one stream at a time, and has withdrawn all its credit, has closed everything that it has begun.
+    pub fn note_leaving(&mut self) {
+        let granted = self.credit.saturating_add_unsigned(self.streams.count() as u64);
+        if !self.is_concurrent() && granted <= 0 {
+            self.streams.for_each_mut(|stream| stream.begun = None);
+        }
+    }
+
+    /// Whether it has begun none of those that it holds.
+    pub fn are_untouched(&self) -> bool {
+        self.awaiting.is_empty() && self.streams.iter().all(|(_, stream)| stream.begun.is_none())
+    }
+
     /// Whether all of them are abandoned.
     pub fn are_all_abandoned(&self) -> bool {
         self.awaiting.is_empty() && self.streams.iter().all(|(_, stream)| stream.abandoned.is_some())

@@ -125,11 +125,13 @@ impl Fleet {
         self.note_death(cx, worker);
     }
 
-    /// It said `GOODBYE`, and will exit by itself: a fresh one takes its place at once. One that leaves its work, or has never done any, counts as
-    /// dead: otherwise workers that leave as soon as they are ready would be started without a pause. What it holds is resolved when it has exited.
+    /// It said `GOODBYE`, and will exit by itself: a fresh one takes its place at once. One that leaves work that it has begun, or has never done any,
+    /// counts as dead: otherwise workers that leave as soon as they are ready would be started without a pause. What it holds is resolved when it has
+    /// exited.
     pub fn worker_left(&mut self, cx: &mut Context, worker: WorkerId) {
-        let Some(leaver) = self.workers.find(worker).filter(|worker| worker.is_at_work()) else { return };
-        if leaver.streams.is_empty() && leaver.streams.closed() > 0 {
+        let Some(leaver) = self.workers.find_mut(worker).filter(|worker| worker.is_at_work()) else { return };
+        leaver.streams.note_leaving();
+        if leaver.streams.are_untouched() && leaver.streams.closed() > 0 {
             cx.counts.workers_recycled += 1;
         } else {
             self.note_death(cx, worker);

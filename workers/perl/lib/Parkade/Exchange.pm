@@ -242,6 +242,7 @@ sub DESTROY {
             : 'the application dropped the responder of a request without answering it');
         $self->{link}->leave_soon if $is_left;    # before the closing frame, so that nobody else is sent here
         $self->fail('nobody will answer');
+        $self->{link}->leave if $is_left;
     }
     return;
 }
