@@ -301,10 +301,11 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         // `Core::handle` has these.
         Event::Pressure(_) | Event::BodyProgressed { .. } => {}
         Event::Measured { worker, resident_bytes } => with.fleet.workers.measure(with.cx, worker, resident_bytes),
-        Event::Answered { worker, request, payload, whole } => {
-            requests.frame(with, worker, request, Happening::Answered(payload, whole));
+        Event::Answered { worker, request, payload, extent } => {
+            requests.frame(with, worker, request, Happening::Answered(payload, extent));
         }
         Event::AnswerEnded { worker, request } => requests.frame(with, worker, request, Happening::AnswerEnded),
+        Event::SocketClosed { request } => requests.turn(with, request, Happening::SocketClosed),
         Event::Errored { worker, request, error } => requests.frame(with, worker, request, Happening::Errored(error)),
         Event::Parked { worker, request, wait, then, payload } => {
             requests.frame(with, worker, request, Happening::Parked(wait, then, payload));

@@ -51,6 +51,10 @@ pub enum HttpEffect {
     End { request: RequestId },
     /// The answer that had begun will never be complete: break the connection (or the HTTP/2 stream).
     Abort { request: RequestId },
+    /// The request becomes a WebSocket, as this `RESPONSE` says.
+    OpenSocket { request: RequestId, payload: PayloadId },
+    /// The server closes its WebSocket, for this reason.
+    CloseSocket { request: RequestId, refusal: Refusal },
     /// Keep this with the request: the `RESPONSE`, or what came with the `PARK` (a response, a function with its state).
     Keep { request: RequestId, payload: PayloadId },
     /// A timer with [`Then::Answer`](crate::Then::Answer) is over, or the jobs of a request are stored: the kept response (or the wait route's)
@@ -110,6 +114,12 @@ pub enum WorkerEffect {
         request: RequestId,
         worker: WorkerId,
         reason: Reason,
+    },
+    /// Tell the worker that the server has closed this WebSocket, for this reason: `CLOSE`.
+    CloseSocket {
+        request: RequestId,
+        worker: WorkerId,
+        refusal: Refusal,
     },
     StartWorker {
         worker: WorkerId,

@@ -47,10 +47,12 @@ pub enum Event {
     Pressure(PressureEvent),
     /// Resident memory of the process, told about once a second.
     Measured { worker: WorkerId, resident_bytes: u64 },
-    /// `RESPONSE`, which is the payload; `whole` when nothing follows it.
-    Answered { worker: WorkerId, request: RequestId, payload: PayloadId, whole: bool },
-    /// The last `DATA` of a response.
+    /// `RESPONSE`, which is the payload. The messages of a WebSocket are no events.
+    Answered { worker: WorkerId, request: RequestId, payload: PayloadId, extent: Extent },
+    /// The last `DATA` of a response, or the `CLOSE` of a WebSocket.
     AnswerEnded { worker: WorkerId, request: RequestId },
+    /// The client has closed its WebSocket, or has broken the rules and was told so: its worker hears of it.
+    SocketClosed { request: RequestId },
     /// `ERROR`.
     Errored { worker: WorkerId, request: RequestId, error: WorkerError },
     /// `PARK`. The payload is what came with it: a response, a function with its state, a statement.
@@ -139,6 +141,16 @@ pub enum Event {
     Reload,
     /// SIGTERM: end within the grace.
     Drain { grace: Duration },
+}
+
+/// How much of the answer a `RESPONSE` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    Whole,
+    /// The rest follows.
+    Begun,
+    /// The request becomes a WebSocket.
+    Socket,
 }
 
 /// How the answer with a file ended.

@@ -50,7 +50,7 @@ pub use effect::{
     DatabaseEffect, Effect, ExitReason, FileEffect, HttpEffect, KillReason, Outcome, ReloadOutcome, ServerEffect,
     Spell, StatementSource, StoreEffect, WorkerEffect,
 };
-pub use event::{Event, FileEnd, Manner, Publisher, WorkerError};
+pub use event::{Event, Extent, FileEnd, Manner, Publisher, WorkerError};
 pub use jobs::{
     CancelAnswer, CancelEffect, CancelEvent, CancelId, CancelOutcome, PressureEvent, RecurringEffect, RecurringEvent,
     RecurringJob,

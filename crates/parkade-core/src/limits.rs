@@ -155,6 +155,9 @@ pub const HOOKS_MAX: Duration = Duration::from_secs(2);
 pub const RELOAD_GRACE: Duration = Duration::from_secs(30);
 /// The same for a recycled worker, which nobody waits for. Then: it is killed.
 pub const RECYCLE_GRACE: Duration = Duration::from_secs(3600);
+/// The part of a grace that is the notice before WebSockets are closed: applications close them in their own way meanwhile. A stop begins with it, since
+/// idle ones are not to hold it up; the grace of a worker that is replaced ends with it, so that conversations can end.
+pub const SOCKET_NOTICE_SHARE: u32 = 10;
 /// A worker that lives for a shorter time died early. Then: the next start backs off.
 pub const EARLY_DEATH: Duration = Duration::from_secs(10);
 /// The first back-off after a worker died that had been ready; it doubles.

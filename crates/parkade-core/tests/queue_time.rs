@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use parkade_core::{
-    Config, Core, DeclaredJobs, Effect, Ending, Event, HttpEffect, Manner, Moment, PayloadId, Reason, Refusal,
+    Config, Core, DeclaredJobs, Effect, Ending, Event, Extent, HttpEffect, Manner, Moment, PayloadId, Reason, Refusal,
     RequestId, ServerEffect, WorkerEffect, WorkerId,
 };
 use tables::{Kind, Route, Tables};
@@ -211,7 +211,7 @@ impl Site {
             let (worker, next) = (worker.id, worker.held.front().copied());
             self.worker(worker).busy_until = next.map(|next| self.now + self.takes(next));
             self.answered += 1;
-            self.tell(Event::Answered { worker, request, payload: PayloadId(0), whole: true });
+            self.tell(Event::Answered { worker, request, payload: PayloadId(0), extent: Extent::Whole });
         }
     }
 
@@ -339,7 +339,7 @@ fn a_coroutine_that_begins_at_once_is_never_refused_whatever_plain_functions_wai
         site.arrive("/async");
         assert_eq!(site.refused, 0, "at {:?}", site.now);
         let (worker, request) = (site.workers[0].id, site.workers[0].held.pop_back().unwrap());
-        site.tell(Event::Answered { worker, request, payload: PayloadId(0), whole: true });
+        site.tell(Event::Answered { worker, request, payload: PayloadId(0), extent: Extent::Whole });
     }
     site.arrive("/");
     assert_eq!(site.refused, 1, "for a plain one there is no chance");

@@ -1,5 +1,7 @@
 //! What a client sends: bytes in any pieces, into messages.
 
+use std::cell::Cell;
+
 use crate::close::Close;
 use crate::frame::{Control, FrameHead, Opcode};
 use crate::inflate::Inflater;
@@ -63,8 +65,8 @@ struct PartialMessage {
 }
 
 impl MessageReader {
-    /// Reads all of `bytes`, which are unmasked in place, and tells what has become whole. `inflater`: that of this
-    /// socket, or a shared one.
+    /// Reads `bytes`, which are unmasked in place, and tells what has become whole, until `tell` wants no more. Returns
+    /// how many were read: all unless it stopped. `inflater`: that of this socket, or a shared one.
     ///
     /// # Errors
     ///
@@ -74,10 +76,12 @@ impl MessageReader {
         rules: Rules,
         inflater: &mut Inflater,
         mut bytes: &mut [u8],
-        mut tell: impl FnMut(Incoming<'_>),
-    ) -> Result<(), SocketFault> {
+        mut tell: impl FnMut(Incoming<'_>) -> bool,
+    ) -> Result<usize, SocketFault> {
+        let (all, goes_on) = (bytes.len(), Cell::new(true));
+        let mut tell = |incoming: Incoming<'_>| goes_on.set(tell(incoming));
         let mut end = Ok(());
-        while !bytes.is_empty() && !matches!(self, Self::Closed) {
+        while !bytes.is_empty() && goes_on.get() && !matches!(self, Self::Closed) {
             let step = match self {
                 Self::Closed => break,
                 Self::Idle => match take_whole(rules, inflater, bytes, &mut tell) {
@@ -105,7 +109,7 @@ impl MessageReader {
                 }
             }
         }
-        end
+        end.map(|()| if matches!(self, Self::Closed) { all } else { all - bytes.len() })
     }
 
     /// Whether the client is in the middle of a message.

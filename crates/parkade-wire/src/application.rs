@@ -77,6 +77,8 @@ pub struct Route {
     pub cors: Option<u32>,
     pub kind: RouteKind,
     pub body: RequestBody,
+    /// Requests for a WebSocket go to the worker as such.
+    pub websocket: bool,
     pub origin: RouteOrigin,
 }
 

@@ -22,6 +22,8 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum};
 use parkade_jobs::sqlite::Durability;
 
+use crate::http::socket_offer::OriginPattern;
+
 pub use address::{Bind, TrustedPeer, admin};
 pub use in_force::{SettingView, in_force};
 pub use layers::Layers;
@@ -30,8 +32,8 @@ pub use table::settings_table;
 pub use token::{TokenError, given as admin_token};
 pub use values::{HEADER_COUNT_MAX, OrNone, duration, positive_duration};
 use values::{
-    count, count_or_none, durability, duration_or_none, head_size, header_count, job_workers, percent, ratio,
-    root_path, size, size_or_none, threads, whole, workers,
+    count, count_or_none, durability, duration_or_none, head_size, header_count, job_workers, message_size, origin,
+    percent, ratio, root_path, size, size_or_none, threads, whole, workers,
 };
 
 /// What the operator has decided, parsed.
@@ -51,6 +53,8 @@ pub struct ServerSettings {
     pub workers: WorkerSettings,
     #[command(flatten)]
     pub http: HttpSettings,
+    #[command(flatten)]
+    pub websocket: WebSocketSettings,
     #[command(flatten)]
     pub limits: CoreSettings,
     #[command(flatten)]
@@ -254,6 +258,44 @@ pub struct HttpSettings {
     /// Time that a client may stop reading its response before it is disconnected
     #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "30s")]
     pub stall_timeout: Duration,
+}
+
+/// What the client of a WebSocket may send, and how it is watched.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "WebSocket")]
+pub struct WebSocketSettings {
+    /// Maximum size of a message of a client, as sent and decompressed; beyond it, the WebSocket is closed with 1009
+    #[arg(long = "websocket-limit", id = "websocket_limit", value_name = "SIZE", value_parser = message_size, default_value = "1MiB")]
+    pub limit: usize,
+    /// Messages of a client that are taken in a second; beyond it, nothing more is read from the client for the rest of the second. 0 means no limit
+    #[arg(long = "websocket-rate", id = "websocket_rate", value_name = "COUNT", value_parser = count_or_none, default_value = "0")]
+    pub rate: OrNone<usize>,
+    /// Time after which a silent client gets a ping; 0 means never
+    #[arg(long = "websocket-ping", id = "websocket_ping", value_name = "TIME", value_parser = duration_or_none, default_value = "20s")]
+    pub ping: OrNone<Duration>,
+    /// Time that a client has to answer a ping before it is disconnected
+    #[arg(long = "websocket-pong-timeout", id = "websocket_pong_timeout", value_name = "TIME", value_parser = positive_duration, default_value = "20s")]
+    pub pong_timeout: Duration,
+    /// Compression of messages, if the client offers it: each by itself, with a memory of earlier messages (about 350 KB for each WebSocket), or none
+    #[arg(
+        long = "websocket-compression",
+        id = "websocket_compression",
+        value_name = "HOW",
+        value_enum,
+        default_value = "message"
+    )]
+    pub compression: WebSocketCompression,
+    /// Origins whose pages may open a WebSocket, as browsers send them, perhaps with * in place of the first labels of the host; self is that of the request's own host, * any; may be repeated. Clients that are no browsers name none, and are let in
+    #[arg(long = "websocket-origin", id = "websocket_origin", value_name = "ORIGIN", value_delimiter = ',', value_parser = origin, default_value = "*")]
+    pub origin: Vec<OriginPattern>,
+}
+
+/// How messages of a WebSocket are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WebSocketCompression {
+    Off,
+    Message,
+    Context,
 }
 
 /// How much the core keeps.

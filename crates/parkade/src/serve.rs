@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use parkade_core::{Config, ExitReason, Recycle};
 use parkade_model::{ChannelName, HistoryLimits};
+use parkade_websocket::Compression;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -16,6 +17,7 @@ use crate::admin::{self, AdminDoor};
 use crate::cli::ApplicationArgs;
 use crate::config::{
     self, AdminWrites, Bind, Forwarded, ListenSettings, ServerSettings, TokenError, TrustedPeer as TrustSetting,
+    WebSocketCompression, WebSocketSettings,
 };
 use crate::databases::{self, Databases};
 use crate::descriptors::DescriptorBudget;
@@ -23,8 +25,9 @@ use crate::dev::{OwnFilesListener, Patterns};
 use crate::error::Error;
 use crate::files::Files;
 use crate::http::forwarded::{ForwardedFields, TrustedProxies};
-use crate::http::limits::HttpLimits;
+use crate::http::limits::{HttpLimits, SocketLimits};
 use crate::http::listen::HttpListener;
+use crate::http::socket_offer::{PermittedOrigins, SocketTerms};
 use crate::http::{Http, Setup, StreamedBodies};
 use crate::jobs::Jobs;
 use crate::language::Program;
@@ -115,6 +118,7 @@ pub fn assemble(
         limits: limits(settings, connections_count_max),
         trust: trust(&settings.listen),
         streamed: StreamedBodies::default(),
+        sockets: sockets(&settings.websocket),
     };
     let http = Http::new(listen(&settings.listen)?, setup, descriptors.clone())?;
     let about = About {
@@ -249,6 +253,26 @@ fn limits(settings: &ServerSettings, connection_count_max: usize) -> HttpLimits 
         body_stall: http.body_timeout,
         idle_time: http.keep_alive,
         write_stall: http.stall_timeout,
+        sockets: SocketLimits {
+            message_bytes_max: settings.websocket.limit,
+            ping_interval: settings.websocket.ping,
+            ping_timeout: settings.websocket.pong_timeout,
+            messages_per_second: settings.websocket.rate.and_then(|count| u32::try_from(count).ok()),
+        },
+    }
+}
+
+fn sockets(websocket: &WebSocketSettings) -> SocketTerms {
+    let keeps = match websocket.compression {
+        WebSocketCompression::Off => None,
+        WebSocketCompression::Message => Some(false),
+        WebSocketCompression::Context => Some(true),
+    };
+    let terms = |keeps| Compression { server_keeps_context: keeps, client_keeps_context: keeps };
+    SocketTerms {
+        compression: keeps.map(terms),
+        origins: PermittedOrigins::new(websocket.origin.clone()),
+        ..SocketTerms::default()
     }
 }
 

@@ -27,6 +27,8 @@ pub struct HeldStreams {
     response_time: ResponseTime,
     /// How many streams it has closed so far.
     closed: u64,
+    /// How many WebSockets are open.
+    sockets: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +40,16 @@ pub struct HeldStream {
     /// a request may begin as soon as the worker has it.
     pub begun: Option<Moment>,
     pub abandoned: Option<Abandoned>,
+    pub socket: SocketStage,
+}
+
+/// Whether a stream is that of a WebSocket. One that was accepted takes no credit: it may last for days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SocketStage {
+    None,
+    Open,
+    /// Its client, or the server, has closed it; the code goes on.
+    Closed,
 }
 
 impl Default for HeldStreams {
@@ -52,6 +64,7 @@ impl Default for HeldStreams {
             overdue: 0,
             response_time: ResponseTime::default(),
             closed: 0,
+            sockets: 0,
         }
     }
 }
@@ -138,7 +151,7 @@ impl HeldStreams {
         let is_told = occupies || role == Role::Jobs && !goes_on;
         let is_next = !self.is_concurrent() && self.streams.count() < self.turns();
         let begun = (is_next || self.is_concurrent() && !is_told).then_some(now);
-        self.streams.push_back(HeldStream { request, occupies, begun, abandoned: None })
+        self.streams.push_back(HeldStream { request, occupies, begun, abandoned: None, socket: SocketStage::None })
     }
 
     /// The closing frame has come.
@@ -149,14 +162,44 @@ impl HeldStreams {
             self.overdue -= u64::from(stream.abandoned.is_some_and(|abandoned| abandoned.is_in_the_way()));
             self.response_time.answer(now);
         }
-        self.credit += 1;
+        match stream.socket {
+            SocketStage::None => self.credit += 1,
+            SocketStage::Open => self.sockets -= 1,
+            SocketStage::Closed => {}
+        }
         self.closed += 1;
         stream
     }
 
+    /// The stream is that of a WebSocket from now on, and gives its credit back.
+    pub fn open_socket(&mut self, place: Place) {
+        self.streams.value_mut(place).socket = SocketStage::Open;
+        self.sockets += 1;
+        self.credit += 1;
+    }
+
+    /// Its WebSocket is closed, if it has one.
+    pub fn close_socket(&mut self, place: Place) {
+        let stream = self.streams.value_mut(place);
+        if stream.socket == SocketStage::Open {
+            stream.socket = SocketStage::Closed;
+            self.sockets -= 1;
+        }
+    }
+
+    /// Whether a WebSocket is open.
+    pub fn has_sockets(&self) -> bool {
+        self.sockets > 0
+    }
+
+    /// Those with a WebSocket that is open.
+    pub fn sockets(&self) -> impl Iterator<Item = RequestId> {
+        self.streams.values().filter(|stream| stream.socket == SocketStage::Open).map(|stream| stream.request)
+    }
+
     /// The worker is gone: nothing is held any more. The coroutines that wait [`leave`](Self::leave) one by one.
     pub fn take_all(&mut self) -> Vec<HeldStream> {
-        self.occupying = 0;
+        (self.occupying, self.sockets) = (0, 0);
         std::mem::take(&mut self.streams).values().collect()
     }
 
@@ -213,9 +256,9 @@ impl HeldStreams {
         self.response_time.since()
     }
 
-    /// How long the worker took for a request. `None`: it has not begun it, or may have put it aside.
+    /// How long the worker took for a request. `None`: it has not begun it, may have put it aside, or took as long as a client liked.
     pub fn took(&self, now: Moment, stream: &HeldStream) -> Option<Duration> {
-        stream.begun.filter(|_| self.granted <= 0).map(|begun| now - begun)
+        stream.begun.filter(|_| self.granted <= 0 && stream.socket == SocketStage::None).map(|begun| now - begun)
     }
 
     pub fn at(&self, place: Place) -> &HeldStream {
@@ -224,6 +267,7 @@ impl HeldStreams {
 
     /// The request of this stream is over.
     pub fn abandon(&mut self, place: Place, abandoned: Abandoned) {
+        self.close_socket(place);
         self.streams.value_mut(place).abandoned = Some(abandoned);
     }
 

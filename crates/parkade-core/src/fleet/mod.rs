@@ -54,7 +54,7 @@ use worker::{Readiness, Worker, WorkerStage};
 pub use abandoned::Abandonment;
 pub use roles::PerRole;
 pub use status::FleetStatus;
-pub use supervisor::{Consequence, Demand, LastMoment};
+pub use supervisor::{Consequence, Demand, LastMoment, Taken};
 
 /// What concerns the workers as a whole: their number, their code, their end.
 #[derive(Debug, Default)]
@@ -231,8 +231,8 @@ impl Fleet {
         self.supervisor.due()
     }
 
-    /// Looks over the workers one by one. Returns the runs of jobs that are taken from them.
-    pub fn review_workers(&mut self, cx: &mut Context) -> Vec<RequestId> {
+    /// Looks over the workers one by one. Returns what is taken from them.
+    pub fn review_workers(&mut self, cx: &mut Context) -> Taken {
         self.supervisor.review_workers(cx, &mut self.workers)
     }
 

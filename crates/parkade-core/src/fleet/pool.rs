@@ -142,6 +142,19 @@ impl WorkerPool {
         }
     }
 
+    /// What the worker holds has become a WebSocket.
+    pub fn open_socket(&mut self, worker: WorkerId, place: Place) {
+        let holder = self.holder(worker);
+        holder.streams.open_socket(place);
+        // It may be one that was asked for before.
+        self.needs_review = true;
+    }
+
+    /// That WebSocket is closed; its code goes on.
+    pub fn close_socket(&mut self, worker: WorkerId, place: Place) {
+        self.holder(worker).streams.close_socket(place);
+    }
+
     /// The request is over, and the worker still holds it: its deadline still counts.
     pub fn abandon(&mut self, cx: &mut Context, worker: WorkerId, place: Place, left: &Abandonment) {
         judgement::abandon(self.holder(worker), cx, place, left);

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::effect::KillReason;
 use crate::fleet::judgement::abandoned_max;
 use crate::fleet::worker::{Worker, WorkerStage};
-use crate::limits::PAUSE_MAX;
+use crate::limits::{PAUSE_MAX, SOCKET_NOTICE_SHARE};
 use crate::moment::Moment;
 use parkade_model::{RequestId, Role};
 
@@ -20,10 +20,16 @@ pub enum Finding {
     StartedTooSlowly,
     /// These runs of jobs in it are to be handed back; their code has a moment to end.
     RunsStopped(Vec<RequestId>),
+    /// These WebSockets are to be closed.
+    SocketsEnd(Vec<RequestId>),
 }
 
-pub fn review(worker: &mut Worker, cx: &mut Context) -> Finding {
+/// `sockets_end`: when its WebSockets are closed because the server stops.
+pub fn review(worker: &mut Worker, cx: &mut Context, sockets_end: Option<Moment>) -> Finding {
     let now = cx.now;
+    if self::sockets_end(worker, sockets_end).is_some_and(|end| end <= now) {
+        return Finding::SocketsEnd(worker.streams.sockets().collect());
+    }
     match worker.stage {
         WorkerStage::Starting { until } if until <= now => {
             worker.kill(cx, KillReason::StartedTooSlowly);
@@ -44,6 +50,22 @@ pub fn review(worker: &mut Worker, cx: &mut Context) -> Finding {
         | WorkerStage::Leaving { .. }
         | WorkerStage::Killed => Finding::Nothing,
     }
+}
+
+/// When its WebSockets are closed, if it has any that are open. Others are told of their notice; those of a worker that is replaced have nearly all of its
+/// grace, since no client waits for the end of it. `server`: the end that the server has for them.
+pub fn sockets_end(worker: &Worker, server: Option<Moment>) -> Option<Moment> {
+    let own = match worker.stage {
+        WorkerStage::Draining { since, until } => Some(until - notice(until - since)),
+        WorkerStage::Starting { .. } | WorkerStage::Ready | WorkerStage::Leaving { .. } | WorkerStage::Killed => None,
+    };
+    let is_told = worker.is_at_work() && worker.streams.has_sockets();
+    [own, server].into_iter().flatten().min().filter(|_| is_told)
+}
+
+/// A part of a grace.
+pub fn notice(grace: Duration) -> Duration {
+    grace / SOCKET_NOTICE_SHARE
 }
 
 fn review_liveness(worker: &mut Worker, cx: &mut Context) -> Finding {
@@ -92,10 +114,10 @@ pub fn forgive_a_pause(worker: &mut Worker, now: Moment) {
     }
 }
 
-/// When the worker is to be looked at though nothing happens. `recycling`: when it is to be replaced.
-pub fn due(worker: &Worker, cx: &Context, recycling: Option<Moment>) -> Option<Moment> {
+/// When the worker is to be looked at though nothing happens. `recycling`: when it is to be replaced. `sockets_end`: as for [`review`].
+pub fn due(worker: &Worker, cx: &Context, recycling: Option<Moment>, sockets_end: Option<Moment>) -> Option<Moment> {
     let ping = || worker.liveness.due(cx.config.stuck_after).filter(|_| worker.streams.is_concurrent());
-    match worker.stage {
+    let by_stage = match worker.stage {
         WorkerStage::Starting { until } | WorkerStage::Leaving { until } => Some(until),
         WorkerStage::Ready => [ping(), recycling].into_iter().flatten().min(),
         WorkerStage::Draining { since, until } => {
@@ -104,5 +126,6 @@ pub fn due(worker: &Worker, cx: &Context, recycling: Option<Moment>) -> Option<M
             [ping(), abandoned_over, Some(until)].into_iter().flatten().min()
         }
         WorkerStage::Killed => None,
-    }
+    };
+    [by_stage, self::sockets_end(worker, sockets_end)].into_iter().flatten().min()
 }

@@ -61,6 +61,15 @@ pub struct LastMoment {
     is_at_once: bool,
 }
 
+/// What a look at the workers takes from them.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// Runs of jobs that are handed back.
+    pub runs: Vec<RequestId>,
+    /// WebSockets that are closed.
+    pub sockets: Vec<RequestId>,
+}
+
 impl Supervisor {
     pub fn code(&self) -> &Code {
         &self.code
@@ -145,27 +154,37 @@ impl Supervisor {
 
     // Reconciling.
 
-    /// Looks over the workers one by one. Returns the runs of jobs that are taken from them.
-    pub fn review_workers(&mut self, cx: &mut Context, workers: &mut WorkerPool) -> Vec<RequestId> {
+    /// Looks over the workers one by one. Returns what is taken from them.
+    pub fn review_workers(&mut self, cx: &mut Context, workers: &mut WorkerPool) -> Taken {
         self.needs_review = false;
         workers.begin_review();
         if was_core_paused(cx.now, self.due) {
             workers.iter_mut().for_each(|worker| review::forgive_a_pause(worker, cx.now));
         }
-        let (mut stopped, mut too_slow) = (Vec::new(), Vec::new());
+        let (mut taken, mut too_slow) = (Taken::default(), Vec::new());
+        let sockets_end = self.sockets_end();
         for worker in workers.iter_mut() {
-            let finding = review::review(worker, cx);
+            let finding = review::review(worker, cx, sockets_end);
             self.needs_review |= finding != Finding::Nothing;
             match finding {
                 Finding::Nothing | Finding::Changed => {}
                 Finding::StartedTooSlowly => too_slow.push(worker.id),
-                Finding::RunsStopped(runs) => stopped.extend(runs),
+                Finding::RunsStopped(runs) => taken.runs.extend(runs),
+                Finding::SocketsEnd(sockets) => taken.sockets.extend(sockets),
             }
         }
         for dead in too_slow.into_iter().filter_map(|id| workers.find(id)) {
             self.note_death(cx, workers, dead);
         }
-        stopped
+        taken
+    }
+
+    /// When WebSockets are closed because the server stops. Until then applications can close them in their own way; idle ones do not hold up the stop.
+    fn sockets_end(&self) -> Option<Moment> {
+        match self.service.state() {
+            ServiceState::Draining { since, until } => Some(since + review::notice(until - since)),
+            ServiceState::Open | ServiceState::Ending(_) | ServiceState::Ended => None,
+        }
     }
 
     /// Starts what is missing, and ends what is not needed any more.
@@ -261,7 +280,9 @@ impl Supervisor {
 
     /// Decides when the workers are looked over again though nothing happens.
     pub fn schedule(&mut self, cx: &Context, workers: &WorkerPool, demand: &Demand) {
-        let one_by_one = workers.iter().filter_map(|worker| review::due(worker, cx, self.recycling_due(worker)));
+        let sockets_end = self.sockets_end();
+        let due = |worker| review::due(worker, cx, self.recycling_due(worker), sockets_end);
+        let one_by_one = workers.iter().filter_map(due);
         let service = match self.service.state() {
             ServiceState::Open => self.fill_due(cx, workers, demand),
             ServiceState::Draining { until, .. } => {

@@ -2,7 +2,7 @@
 
 use super::queue::Turn;
 use crate::effect::Outcome;
-use crate::event::WorkerError;
+use crate::event::{Extent, WorkerError};
 use crate::routes::{Destination, RouteId};
 use parkade_model::{PayloadId, Reason, Refusal, TableId, Then, Wait, WorkerId};
 
@@ -19,9 +19,12 @@ pub enum Happening {
     Given(WorkerId),
     /// Its worker ended before it touched the request.
     Returned,
-    /// Whether that is all of it.
-    Answered(PayloadId, bool),
+    Answered(PayloadId, Extent),
     AnswerEnded,
+    /// Its client has closed the WebSocket.
+    SocketClosed,
+    /// The server closes the WebSocket, for this reason.
+    SocketEnds(Refusal),
     JobReturned,
     Errored(WorkerError),
     Parked(Wait, Then, PayloadId),
@@ -46,7 +49,11 @@ impl Happening {
     pub fn closes_stream(&self) -> bool {
         matches!(
             self,
-            Self::Answered(_, true) | Self::AnswerEnded | Self::JobReturned | Self::Errored(_) | Self::Parked(..)
+            Self::Answered(_, Extent::Whole)
+                | Self::AnswerEnded
+                | Self::JobReturned
+                | Self::Errored(_)
+                | Self::Parked(..)
         )
     }
 }

@@ -22,8 +22,10 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
         (Life::Routed(life), H::Cancelled(reason)) => routed::cancel(step, life, reason),
 
         (Life::Running(life), H::Returned) => running::take_back(step, life),
-        (Life::Running(life), H::Answered(payload, whole)) => return running::answer(step, life, payload, whole),
+        (Life::Running(life), H::Answered(payload, extent)) => return running::answer(step, life, payload, extent),
         (Life::Running(life), H::AnswerEnded) => return running::end_answer(step, life),
+        (Life::Running(life), H::SocketClosed) => return running::hear_close(step, life),
+        (Life::Running(life), H::SocketEnds(refusal)) => return running::close_socket(step, life, refusal),
         (Life::Running(life), H::JobReturned) => running::return_result(step, life),
         (Life::Running(life), H::Errored(error)) => running::give_up(step, life, error),
         (Life::Running(life), H::Parked(wait, then, payload)) => running::park(step, life, wait, then, payload),
@@ -39,27 +41,15 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
         (Life::Parked(life), H::Due) => parked::expire(step, life),
         (Life::Parked(life), H::Cancelled(reason)) => parked::cancel(step, life, reason),
 
-        (
-            life @ Life::Accepted(_),
-            H::Unrouted { .. }
-            | H::Given(_)
-            | H::Returned
-            | H::Answered(..)
-            | H::AnswerEnded
-            | H::JobReturned
-            | H::Errored(_)
-            | H::Parked(..)
-            | H::ContentBegan
-            | H::QueryGivenUp(_)
-            | H::Guarded { .. }
-            | H::Woken(_),
-        )
+        (life @ Life::Accepted(_), H::Unrouted { .. } | H::Given(_))
+        | (life @ Life::Routed(_), H::Routed(_))
         | (
-            life @ Life::Routed(_),
-            H::Routed(_)
-            | H::Returned
+            life @ (Life::Accepted(_) | Life::Routed(_)),
+            H::Returned
             | H::Answered(..)
             | H::AnswerEnded
+            | H::SocketClosed
+            | H::SocketEnds(_)
             | H::JobReturned
             | H::Errored(_)
             | H::Parked(..)
@@ -88,6 +78,8 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::Returned
             | H::Answered(..)
             | H::AnswerEnded
+            | H::SocketClosed
+            | H::SocketEnds(_)
             | H::JobReturned
             | H::Errored(_)
             | H::Parked(..),
@@ -102,6 +94,8 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::Returned
             | H::Answered(..)
             | H::AnswerEnded
+            | H::SocketClosed
+            | H::SocketEnds(_)
             | H::JobReturned
             | H::Errored(_)
             | H::Parked(..)

@@ -8,7 +8,7 @@ use super::step::{Step, refusal_of};
 use super::work::Work;
 use super::{parked, routed};
 use crate::effect::{Effect, HttpEffect, StatementSource, WorkerEffect};
-use crate::event::WorkerError;
+use crate::event::{Extent, WorkerError};
 use crate::fleet::Abandonment;
 use crate::refused::Refused;
 use crate::waits::{self, Waits};
@@ -25,9 +25,9 @@ pub fn take_back(step: &mut Step<'_>, life: Running) -> Life {
 }
 
 /// A `RESPONSE`, of which there is one at most.
-pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, whole: bool) -> Result<Life, Unmoved> {
-    let request = step.request;
-    let Some(reply) = life.reply.answered(whole) else {
+pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, extent: Extent) -> Result<Life, Unmoved> {
+    let (request, whole) = (step.request, extent == Extent::Whole);
+    let Some(reply) = life.reply.answered(extent) else {
         return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
     };
     if step.is_run() {
@@ -41,23 +41,32 @@ pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, whole: boo
         Some(refusal) => return Ok(refuse_begun(step, life, refusal)),
         None => {}
     }
-    step.cx.effects.push(Effect::Http(HttpEffect::Relay { request, payload, whole }));
-    Ok(match reply {
-        Reply::Awaited | Reply::Begun => {
-            let mut life = Running { reply, ..life };
-            // Such applications were written for servers whose deadlines are for the beginning of a response, and their streams are endless.
-            if matches!(life.work, Work::Fallback { concurrent: true, .. })
-                && step.fleet.workers.is_concurrent(life.worker)
-            {
-                life.journey.silence(step.cx);
-            }
-            Life::Running(life)
-        }
-        Reply::Ended => finish(step, life),
-    })
+    step.cx.effects.push(Effect::Http(match extent {
+        Extent::Whole | Extent::Begun => HttpEffect::Relay { request, payload, whole },
+        Extent::Socket => HttpEffect::OpenSocket { request, payload },
+    }));
+    if reply == Reply::Ended {
+        return Ok(finish(step, life));
+    }
+    let mut life = Running { reply, ..life };
+    if is_endless(step, &life) {
+        life.journey.silence(step.cx);
+    }
+    if reply == Reply::Socket {
+        step.fleet.workers.open_socket(life.worker, life.place);
+    }
+    Ok(Life::Running(life))
 }
 
-/// The last `DATA` of a response that has begun. What it published or enqueued on its way may be lost: then it is not whole.
+/// Whether its deadline was only for the beginning of its response. A WebSocket lasts as long as its two ends like.
+/// Other applications than our own were written for servers with such deadlines, and their streams are endless.
+fn is_endless(step: &Step<'_>, life: &Running) -> bool {
+    life.reply == Reply::Socket
+        || matches!(life.work, Work::Fallback { concurrent: true, .. })
+            && step.fleet.workers.is_concurrent(life.worker)
+}
+
+/// The last `DATA` of a response that has begun, or `CLOSE`. What it published or enqueued on its way may be lost: then it is not whole.
 pub fn end_answer(step: &mut Step<'_>, life: Running) -> Result<Life, Unmoved> {
     if life.reply.ended().is_none() {
         return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
@@ -65,9 +74,37 @@ pub fn end_answer(step: &mut Step<'_>, life: Running) -> Result<Life, Unmoved> {
     match step.waits.fault_of(step.request) {
         _ if step.is_run() => {}
         Some(refusal) => break_off(step, &life, refusal),
+        // The code and the text of its `CLOSE` have gone to the client.
+        None if matches!(life.reply, Reply::Socket | Reply::Closed) => {}
         None => step.cx.effects.push(Effect::Http(HttpEffect::End { request: step.request })),
     }
     Ok(finish(step, life))
+}
+
+/// The client has closed its WebSocket. The worker hears of it after the messages that came before.
+pub fn hear_close(step: &mut Step<'_>, life: Running) -> Result<Life, Unmoved> {
+    let Some(reply) = life.reply.closed() else {
+        return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
+    };
+    Ok(outlive_socket(step, life, reply))
+}
+
+/// The server closes the WebSocket: both ends are told.
+pub fn close_socket(step: &mut Step<'_>, life: Running, refusal: Refusal) -> Result<Life, Unmoved> {
+    let Some(reply) = life.reply.closed() else {
+        return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
+    };
+    let (request, worker) = (step.request, life.worker);
+    step.cx.effects.push(Effect::Http(HttpEffect::CloseSocket { request, refusal }));
+    step.cx.effects.push(Effect::Worker(WorkerEffect::CloseSocket { request, worker, refusal }));
+    Ok(outlive_socket(step, life, reply))
+}
+
+/// The code may go on for as long as that of any request.
+fn outlive_socket(step: &mut Step<'_>, mut life: Running, reply: Reply) -> Life {
+    step.fleet.workers.close_socket(life.worker, life.place);
+    life.journey.start_spell(step.cx, step.request);
+    Life::Running(Running { reply, ..life })
 }
 
 /// `RESULT`. What the run has enqueued is stored before the store hears that it is done.
@@ -173,12 +210,16 @@ fn refuse_begun(step: &mut Step<'_>, mut life: Running, refusal: Refusal) -> Lif
     step.done(journey)
 }
 
-/// The client gets an error if nothing was sent, and a broken connection otherwise.
+/// The client gets an error if nothing was sent, and a broken connection otherwise. One with a WebSocket is told.
 fn break_off(step: &mut Step<'_>, life: &Running, refusal: Refusal) {
     match life.reply {
         Reply::Begun | Reply::Ended if !step.is_run() => {
             step.cx.effects.push(Effect::Http(HttpEffect::Abort { request: step.request }));
         }
+        Reply::Socket => {
+            step.cx.effects.push(Effect::Http(HttpEffect::CloseSocket { request: step.request, refusal }));
+        }
+        Reply::Closed => {}
         Reply::Awaited | Reply::Begun | Reply::Ended => step.refuse(refusal),
     }
 }

@@ -6,7 +6,7 @@ use super::happening::Happening;
 use super::{Components, Requests, runs, waking};
 use crate::effect::{Effect, ExitReason, ServerEffect};
 use crate::fleet::{Consequence, Demand, Orphans, PerRole};
-use parkade_model::Reason;
+use parkade_model::{Reason, Refusal};
 
 /// A worker is gone: what it may have begun is lost, what it did not touch goes to another one.
 pub fn resolve(requests: &mut Requests, with: &mut Components<'_>, orphans: Orphans) {
@@ -21,8 +21,11 @@ pub fn resolve(requests: &mut Requests, with: &mut Components<'_>, orphans: Orph
 
 /// Reviews the workers, and carries out what follows for requests.
 pub fn supervise(requests: &mut Requests, with: &mut Components<'_>) {
-    let stopped = with.fleet.review_workers(with.cx);
-    requests.cancel_each(with, stopped, Reason::Stopping);
+    let taken = with.fleet.review_workers(with.cx);
+    for socket in taken.sockets {
+        requests.turn(with, socket, Happening::SocketEnds(Refusal::Stopping));
+    }
+    requests.cancel_each(with, taken.runs, Reason::Stopping);
     let demand = demand(requests, with);
     match with.fleet.reconcile(with.cx, &demand) {
         Some(Consequence::NewCode(Some(table))) => requests.reroute(with, table),

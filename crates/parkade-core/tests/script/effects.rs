@@ -20,6 +20,20 @@ impl Script {
         self.queries.iter().find(|(_, id)| **id == query).map_or("?", |(name, _)| name)
     }
 
+    fn written_of_sockets(&self, effect: &Effect) -> String {
+        match effect {
+            Effect::Http(HttpEffect::End { request }) => format!("end:{}", self.name(*request)),
+            Effect::Http(HttpEffect::OpenSocket { request, .. }) => format!("socket:{}", self.name(*request)),
+            Effect::Http(HttpEffect::CloseSocket { request, refusal }) => {
+                format!("close:{}:{refusal:?}", self.name(*request))
+            }
+            Effect::Worker(WorkerEffect::CloseSocket { request, worker, refusal }) => {
+                format!("tellclose:{}:{}:{refusal:?}", self.name(*request), self.number(*worker))
+            }
+            _ => unreachable!("of no WebSocket: {effect:?}"),
+        }
+    }
+
     pub(super) fn written(&self, effect: &Effect) -> String {
         let gapped = |gap: bool| if gap { ":gap" } else { "" };
         match effect {
@@ -33,8 +47,9 @@ impl Script {
             Effect::Http(HttpEffect::Preflight { request }) => format!("preflight:{}", self.name(*request)),
             Effect::Http(HttpEffect::Relay { request, whole: true, .. }) => format!("relay:{}", self.name(*request)),
             Effect::Http(HttpEffect::Relay { request, whole: false, .. }) => format!("begin:{}", self.name(*request)),
-            Effect::Http(HttpEffect::End { request }) => format!("end:{}", self.name(*request)),
             Effect::Http(HttpEffect::Abort { request }) => format!("abort:{}", self.name(*request)),
+            Effect::Http(HttpEffect::End { .. } | HttpEffect::OpenSocket { .. } | HttpEffect::CloseSocket { .. })
+            | Effect::Worker(WorkerEffect::CloseSocket { .. }) => self.written_of_sockets(effect),
             Effect::Http(HttpEffect::Keep { request, .. }) => format!("keep:{}", self.name(*request)),
             Effect::Http(HttpEffect::Release { request }) => format!("release:{}", self.name(*request)),
             Effect::Http(HttpEffect::Deliver { message, gap, requests, .. }) => {

@@ -1,8 +1,8 @@
 //! A language for tests: events as words, effects as words.
 //!
 //! `ready:1` worker 1 is ready (`ready:1:concurrent`, `ready:1:sync:8` with a credit of 8, `ready:1:sync:3:b` with the routes of table b),
-//! `failed:1 exited:1 violated:1 credit:1:2 pong:1 heldup:1 leton:1 measured:1:500`, `arrive:a` (`arrive:a:/async`), `left:a operator:a`,
-//! `answer:a begin:a end:a error:a` by whoever holds a (`answer:a:2`: by worker 2), `park:a:timer:2s:answer`, `park:a:next:bids:call` (`call+async`),
+//! `failed:1 exited:1 violated:1 credit:1:2 pong:1 heldup:1 leton:1 measured:1:500`, `arrive:a` (`arrive:a:/async`), `left:a closed:a operator:a`,
+//! `answer:a begin:a accept:a end:a error:a` by whoever holds a (`answer:a:2`: by worker 2), `park:a:timer:2s:answer`, `park:a:next:bids:call` (`call+async`),
 //! `park:a:next:bids@1.0:await`, `park:a:stream:bids:answer`, `branch:a:b:timer:2s` (b is a branch of a), `park:a:all:2:call` (`first:2`), `join:a:b:timer:2s` (b is one of two waits of a), `publish:bids` (`publish:bids:a`: by request a, `publishnothing:a`), `wait:2s`, `reload`, `drain:30s`,
 //! `deaf`: `ServerEffect::LookUpRoute` is not answered from now on, but by `routed:a:/sync`.
 //!
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, CommitEffect, Config, Core, DatabaseEffect, DeclaredJobs, Destination, Effect, Event, FileEnd,
+    ChannelName, CommitEffect, Config, Core, DatabaseEffect, DeclaredJobs, Destination, Effect, Event, Extent, FileEnd,
     LeaseId, Manner, MessageId, Moment, PayloadId, PressureEvent, Publisher, QueryId, QueryWork, Refusal, RequestId,
     ServerEffect, State, StoreEffect, TableId, Then, Verdict, Wait, WorkerEffect, WorkerError, WorkerId,
 };
@@ -171,6 +171,7 @@ impl Script {
             ["measured", worker, bytes] => {
                 Event::Measured { worker: id(worker), resident_bytes: bytes.parse().unwrap() }
             }
+            ["closed", name] => Event::SocketClosed { request: self.request(name) },
             ["left", name] => Event::Left { request: self.request(name) },
             ["join", owner, name, kind, of] => {
                 let (owner, member) = (self.request(owner), self.request(name));
@@ -220,8 +221,9 @@ impl Script {
             ("error", [of_a_job]) if jobs::error(of_a_job).is_some() => {
                 Event::Errored { worker, request, error: jobs::error(of_a_job).unwrap() }
             }
-            ("answer", _) => Event::Answered { worker, request, payload, whole: true },
-            ("begin", _) => Event::Answered { worker, request, payload, whole: false },
+            ("answer", _) => Event::Answered { worker, request, payload, extent: Extent::Whole },
+            ("begin", _) => Event::Answered { worker, request, payload, extent: Extent::Begun },
+            ("accept", _) => Event::Answered { worker, request, payload, extent: Extent::Socket },
             ("end", _) => Event::AnswerEnded { worker, request },
             ("error", ["overloaded"]) => Event::Errored { worker, request, error: WorkerError::Overloaded },
             ("error", ["bad"]) => Event::Errored { worker, request, error: WorkerError::BadAnswer },

@@ -28,6 +28,7 @@ mod query_promises;
 mod recurring;
 mod runs;
 mod settings;
+mod sockets;
 mod store;
 #[path = "../support/tables.rs"]
 mod tables;
@@ -116,7 +117,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 173] = [
+const EXPECTED: [&str; 178] = [
     "NotFound",
     "branch",
     "branch of a job",
@@ -186,6 +187,11 @@ const EXPECTED: [&str; 173] = [
     "began",
     "retired",
     "left its work",
+    "socket",
+    "socket closed by its client",
+    "socket closed by its worker",
+    "socket closed by a reload",
+    "socket closed by a stop",
     "history",
     "empty history",
     "cursor of a message",

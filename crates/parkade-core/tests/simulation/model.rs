@@ -16,6 +16,7 @@ use crate::pressure::Load;
 use crate::process::Process;
 use crate::queries::{Asked, Databases};
 use crate::recurring::Recurring;
+use crate::sockets;
 use crate::visits::Visit;
 
 #[derive(Debug, Default)]
@@ -38,6 +39,10 @@ pub struct Model {
     pub drains: bool,
     /// When the server ends by force.
     pub drain_until: Option<Moment>,
+    /// When a server that stops closes WebSockets.
+    pub sockets_end: Option<Moment>,
+    /// The WebSocket that its worker closes in this step.
+    pub closing: Option<RequestId>,
     /// The server may end because the first start failed.
     pub may_fail: bool,
     pub exited: Option<ExitReason>,
@@ -75,6 +80,8 @@ pub struct Request {
     pub place: Place,
     pub answer: Answer,
     pub deadline: Option<std::time::Duration>,
+    /// The deadline that its code has again when its WebSocket is closed.
+    pub patience: Option<std::time::Duration>,
     /// It matched no route, and is for an application that has its own.
     pub unrouted: bool,
     pub spell: Moment,
@@ -136,6 +143,8 @@ pub struct Waiting {
 pub enum Answer {
     Awaited,
     Begun,
+    /// A WebSocket is open.
+    Socket,
     Ended,
 }
 
@@ -192,6 +201,7 @@ impl Request {
             place: Place::Queue,
             answer: Answer::Awaited,
             deadline: None,
+            patience: None,
             unrouted: false,
             spell: now,
             kept: false,
@@ -260,6 +270,11 @@ impl Model {
                     self.stream_without_deadline(*request);
                 }
             }
+            HttpEffect::OpenSocket { request, payload } => {
+                self.has_come(*payload);
+                self.open_socket(*request);
+            }
+            HttpEffect::CloseSocket { request, refusal } => self.close_socket(*request, *refusal),
             HttpEffect::End { request } => {
                 self.end_rows(*request, true);
                 self.answer(*request, Answer::Begun, Answer::Ended);
@@ -322,12 +337,15 @@ impl Model {
                 }
             }
             WorkerEffect::Cancel { request, worker, reason } => self.cancel(*request, *worker, *reason),
+            WorkerEffect::CloseSocket { request, worker, .. } => self.tell_close(*request, *worker),
             WorkerEffect::StartWorker { worker } => self.start(*worker),
             WorkerEffect::DrainWorker { worker, within } => {
                 let (drains, until) = (self.drains, self.now + *within);
+                let end = sockets::replaced_end(self.now, *within);
                 let process = self.process(*worker);
                 process.replaced |= !drains;
                 process.drained_at = Some(until);
+                process.sockets_end = (!drains).then_some(end).or(process.sockets_end);
             }
             WorkerEffect::DismissWorker { worker } => self.dismiss(*worker),
             WorkerEffect::KillWorker { worker, why } => self.kill(*worker, *why),

@@ -1,6 +1,6 @@
 //! What workers say of requests whose writes are not durable yet: the shell holds it until the core wants it heard.
 
-use parkade_core::{Event, Output, RequestId, WorkerId};
+use parkade_core::{Event, Extent, Output, RequestId, WorkerId};
 
 use crate::model::Model;
 use crate::process::{Process, Stream};
@@ -84,7 +84,7 @@ impl World {
             match output {
                 Output::Head => {
                     self.model.process(worker).stream(request).unwrap().begun = true;
-                    self.tell(Event::Answered { worker, request, payload: self.payload(), whole: false });
+                    self.tell(Event::Answered { worker, request, payload: self.payload(), extent: Extent::Begun });
                 }
                 Output::Piece | Output::AboutWait => {}
                 Output::End => self.closes(&process, Event::AnswerEnded { worker, request }),

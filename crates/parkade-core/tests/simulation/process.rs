@@ -55,6 +55,8 @@ pub struct Process {
     pub clients_behind: bool,
     /// Since when its pipe is not read.
     pub held_up: Option<Moment>,
+    /// When WebSockets are closed because it is replaced.
+    pub sockets_end: Option<Moment>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +74,8 @@ pub struct Stream {
     pub since: Moment,
     /// Its code never ends: since when it runs.
     pub hangs: Option<Moment>,
+    /// It is that of a WebSocket that was accepted.
+    pub socket: bool,
 }
 
 impl Process {
@@ -95,6 +99,7 @@ impl Process {
             stuck_since: now,
             clients_behind: false,
             held_up: None,
+            sockets_end: None,
         }
     }
 
@@ -157,14 +162,15 @@ impl Process {
             deadline_at,
             since: now,
             hangs: None,
+            socket: false,
         });
     }
 
     /// Its closing frame for this request is written.
     pub fn close(&mut self, now: Moment, request: RequestId) {
         let place = self.streams.iter().position(|stream| stream.request == request).expect("it holds what it closes");
-        self.streams.remove(place);
-        self.credit += 1;
+        let closed = self.streams.remove(place).expect("it was just found");
+        self.credit += i64::from(!closed.socket);
         self.front_since = now;
     }
 }

@@ -14,6 +14,7 @@ use crate::model::{Place, Waiting};
 use crate::pressure::{nobody_is_paused_for_ever, pipes_are_read_or_not};
 use crate::process::Phase;
 use crate::recurring::nothing_recurs_too_late;
+use crate::sockets::none_is_open_too_long;
 use crate::world::World;
 use crate::{hangs, job_promises, query_promises};
 
@@ -142,6 +143,7 @@ pub fn check(world: &mut World, before: &Before) {
         nothing_is_noted_too_late(world);
         nothing_recurs_too_late(world);
         nobody_is_paused_for_ever(world);
+        none_is_open_too_long(world);
     }
     if world.model.drains && world.model.requests.is_empty() {
         let left =

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use parkade_core::{
-    ClaimedJob, Errand, Event, JobCaller, JobId, JobLookup, Output, Publisher, QueueBounds, QueueId, RequestId, Then,
-    Wait, WorkerError,
+    ClaimedJob, Errand, Event, Extent, JobCaller, JobId, JobLookup, Output, Publisher, QueueBounds, QueueId, RequestId,
+    Then, Wait, WorkerError,
 };
 
 use crate::cancels::Unnoted;
@@ -50,7 +50,7 @@ impl World {
             (false, 13) => self.publish(Some(Publisher { worker, request, number: None })),
             (false, 14) if !is_held_back => {
                 self.model.process(worker).stream(request).unwrap().begun = true;
-                self.tell(Event::Answered { worker, request, payload: self.payload(), whole: false });
+                self.tell(Event::Answered { worker, request, payload: self.payload(), extent: Extent::Begun });
             }
             (false, 15) if is_held_back && !is_open => self.says(process, stream, Output::Wait),
             (false, 16) if is_held_back => self.says(process, stream, Output::Head),

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use parkade_core::{Event, Manner, Output, PressureEvent, Publisher, RequestId, Then, Wait, WorkerError, WorkerId};
+use parkade_core::{
+    Event, Extent, Manner, Output, PressureEvent, Publisher, RequestId, Then, Wait, WorkerError, WorkerId,
+};
 
 use crate::model::{Place, Waiting};
 use crate::process::{Phase, Process, Stream, Temper};
@@ -148,7 +150,7 @@ impl World {
         let awaits = process.awaiting.contains(&request);
         let event = match self.random.below(6) {
             5 => Event::JobReturned { worker, request },
-            0 => Event::Answered { worker, request, payload: self.payload(), whole: true },
+            0 => Event::Answered { worker, request, payload: self.payload(), extent: Extent::Whole },
             1 => Event::AnswerEnded { worker, request },
             2 => Event::Errored { worker, request, error: WorkerError::Application },
             3 if !awaits => Event::Unparked { worker, request },
@@ -236,12 +238,13 @@ impl World {
             (true, 0..10) if is_held_back => self.says(process, stream, Output::End),
             (false, 0..15) if open && process.concurrent => self.parks(process, stream),
             (false, 0..9) => {
-                self.closes(process, Event::Answered { worker, request, payload: self.payload(), whole: true });
+                self.closes(
+                    process,
+                    Event::Answered { worker, request, payload: self.payload(), extent: Extent::Whole },
+                );
             }
-            (false, 9..11) => {
-                self.model.process(worker).stream(request).unwrap().begun = true;
-                self.tell(Event::Answered { worker, request, payload: self.payload(), whole: false });
-            }
+            (false, 9..11) => self.begins_or_accepts(process, stream),
+            (true, _) if self.is_idle_socket(stream) => self.time_passes(),
             (false, 11..13) => {
                 let error = *self.one_of(&[WorkerError::Application, WorkerError::Overloaded, WorkerError::BadAnswer]);
                 self.closes(process, Event::Errored { worker, request, error });
@@ -283,7 +286,8 @@ impl World {
 
     /// A second `RESPONSE`.
     fn answers_twice(&mut self, worker: WorkerId, request: RequestId) {
-        let event = Event::Answered { worker, request, payload: self.payload(), whole: self.random.below(2) == 0 };
+        let extent = *self.one_of(&[Extent::Whole, Extent::Begun, Extent::Socket]);
+        let event = Event::Answered { worker, request, payload: self.payload(), extent };
         let mut effects = Vec::new();
         self.note(|| format!("rogue {event:?}"));
         self.core.handle(self.now, event, &mut effects);
@@ -299,12 +303,16 @@ impl World {
             panic!("no closing frame")
         };
         let now = self.now;
+        if matches!(event, Event::AnswerEnded { .. }) {
+            self.model.close_by_worker(process.id, request);
+        }
         self.model.close(now, process.id, request);
         self.model.now = now;
         if matches!(event, Event::Answered { .. } | Event::JobReturned { .. }) {
             self.model.hold(request);
         }
         self.tell(event);
+        self.model.closing = None;
     }
 
     pub(crate) fn parks(&mut self, process: &Process, stream: Stream) {

@@ -13,6 +13,7 @@ use crate::SEEDS_WITHOUT_BRANCHES;
 use crate::model::{Model, Request};
 use crate::promises;
 use crate::settings::{config, declared};
+use crate::sockets;
 use crate::tables::Tables;
 
 #[expect(clippy::struct_excessive_bools, reason = "what differs from world to world has nothing to do with each other")]
@@ -38,6 +39,8 @@ pub struct World {
     pub(crate) has_branches: bool,
     /// Files are answers, too.
     pub(crate) has_files: bool,
+    /// So are WebSockets.
+    pub(crate) has_sockets: bool,
     /// What a worker that loads the code now says of its jobs.
     pub(crate) declared: DeclaredJobs,
     pub(crate) slots: Vec<u32>,
@@ -80,6 +83,7 @@ impl World {
             has_branches: seed > SEEDS_WITHOUT_BRANCHES,
             // Next to deadly jobs (4), next to transactions (5), and next to neither.
             has_files: matches!(seed % 8, 2..=5 | 7),
+            has_sockets: matches!(seed % 8, 1 | 6),
             declared,
             slots: Vec::new(),
             vacant: Vec::new(),
@@ -102,6 +106,9 @@ impl World {
         }
         if self.has_files && self.random.below(4) == 0 {
             return self.a_disk_acts();
+        }
+        if self.has_sockets && self.random.below(16) == 0 {
+            return self.a_client_closes();
         }
         match self.random.below(1000) {
             0..70 if self.jobs_are_deadly => self.the_store_acts(),
@@ -159,6 +166,7 @@ impl World {
         let grace = Duration::from_millis([0, 500, 30_000][usize::try_from(self.random.below(3)).unwrap()]);
         self.model.drains = true;
         self.model.drain_until = Some(self.now + grace);
+        self.model.sockets_end = Some(sockets::stop_end(self.now, grace));
         self.model.databases.closed_at = Some(self.now + grace.min(self.core.config().query_grace));
         self.tell(Event::Drain { grace });
         let over = self.now + grace + Duration::from_secs(3);

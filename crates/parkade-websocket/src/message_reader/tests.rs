@@ -33,7 +33,11 @@ fn hear(rules: Rules, pieces: &[&[u8]]) -> (Vec<String>, Result<(), SocketFault>
     let (mut reader, mut inflater, mut heard) = (MessageReader::default(), Inflater::new(false), Vec::new());
     for piece in pieces {
         let mut piece = piece.to_vec();
-        let end = reader.receive(rules, &mut inflater, &mut piece, |received| heard.push(words(&received)));
+        let hear = |received: Incoming<'_>| {
+            heard.push(words(&received));
+            true
+        };
+        let end = reader.receive(rules, &mut inflater, &mut piece, hear).map(drop);
         if end.is_err() {
             return (heard, end);
         }
@@ -141,11 +145,11 @@ fn an_idle_socket_keeps_next_to_nothing() {
     let (mut reader, mut inflater) = (MessageReader::default(), Inflater::new(false));
     let bytes = frame(0x82, &vec![7; 50_000]);
     let mut listen =
-        |reader: &mut MessageReader, piece: &[u8]| reader.receive(RULES, &mut inflater, &mut piece.to_vec(), |_| {});
-    assert_eq!(listen(&mut reader, &bytes[..100]), Ok(()));
+        |reader: &mut MessageReader, piece: &[u8]| reader.receive(RULES, &mut inflater, &mut piece.to_vec(), |_| true);
+    assert_eq!(listen(&mut reader, &bytes[..100]), Ok(100));
     assert!(reader.is_within());
     assert!(reader.kept() < 1_000, "what is announced takes no memory: {}", reader.kept());
-    assert_eq!(listen(&mut reader, &bytes[100..]), Ok(()));
+    assert_eq!(listen(&mut reader, &bytes[100..]), Ok(bytes.len() - 100));
     assert_eq!((reader.is_within(), reader.kept()), (false, 0));
 }
 
@@ -178,4 +182,13 @@ fn any_bytes_lead_to_the_same_however_they_are_cut() {
         ended[usize::from(whole.1.is_ok())] += 1;
     }
     assert!(ended.iter().all(|count| *count > 500), "{ended:?}");
+}
+
+#[test]
+fn reading_stops_when_no_more_is_wanted_and_the_rest_is_left_as_it_was() {
+    let mut bytes = [frame(0x81, b"one"), frame(0x81, b"two")].concat();
+    let (second, mut reader) = (frame(0x81, b"two"), MessageReader::default());
+    let taken = reader.receive(RULES, &mut Inflater::new(false), &mut bytes, |_| false);
+    assert_eq!(taken, Ok(bytes.len() - second.len()));
+    assert_eq!(bytes[bytes.len() - second.len()..], second);
 }

@@ -125,6 +125,7 @@ struct Said {
     cors: Option<u32>,
     streams: bool,
     body_bytes_max: Option<u64>,
+    websocket: bool,
     answer: Option<Response>,
     wait: Option<WaitRequest>,
     then: Option<ThenRequest>,
@@ -144,6 +145,7 @@ fn route(reader: &mut Reader) -> Result<Route, PayloadFault> {
             "body_limit" => {
                 said.body_bytes_max = reader.optional(|r| r.unsigned("body_limit is an integer"))?;
             }
+            "websocket" => said.websocket = reader.boolean("websocket is a boolean")?,
             "answer" => said.answer = reader.optional(response)?,
             "wait" => said.wait = reader.optional(wait)?,
             "then" => said.then = reader.optional(then)?,
@@ -170,6 +172,7 @@ impl Said {
             } else {
                 RequestBody::Collected
             },
+            websocket: self.websocket,
             origin: self.origin,
             kind: match kind.as_str() {
                 "sync" => RouteKind::Sync,

@@ -8,7 +8,7 @@ pub mod waits;
 use bytes::Bytes;
 use parkade_core::WorkerError;
 use parkade_model::{HistoryLimits, Then};
-use parkade_wire::{CallKind, ChannelOptions, ErrorReason, Response, ThenRequest};
+use parkade_wire::{CallKind, ChannelOptions, ErrorReason, Response, SWITCHING_PROTOCOLS, ThenRequest};
 
 use crate::clients::exchange::Kept;
 use crate::http::answer;
@@ -22,7 +22,9 @@ pub fn check(response: &Response, is_whole: bool) -> Result<(), answer::BadAnswe
     if response.headers.len() > FIELD_COUNT_MAX {
         return Err(answer::BadAnswer::Count);
     }
-    let Some(announced) = answer::check(response.status, response.headers.iter())? else { return Ok(()) };
+    // The fields of a WebSocket that is accepted are those of any response.
+    let status = if response.status == SWITCHING_PROTOCOLS { 200 } else { response.status };
+    let Some(announced) = answer::check(status, response.headers.iter())? else { return Ok(()) };
     let bytes = response.body.len() as u64;
     // The response to HEAD announces a body that it does not have.
     let fits = if is_whole { bytes == announced || bytes == 0 } else { bytes <= announced };

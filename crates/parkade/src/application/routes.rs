@@ -16,7 +16,7 @@ use crate::databases::Databases;
 use crate::files::Source;
 use crate::http::{Head, answer};
 use crate::queries::WorkRequest;
-use crate::routing::{self, BodyWay, HeldRoute, RouteBodies, RouteError, RouteMatch, RouteSpec};
+use crate::routing::{self, BodyWay, Fallback, HeldRoute, RouteBodies, RouteError, RouteMatch, RouteSpec};
 use crate::seconds::duration;
 use crate::statistics::{RouteName, RouteNames, RouteNumber};
 
@@ -91,7 +91,8 @@ impl Routes {
             application.routes.into_iter().map(|route| route_spec(route, databases, &mut self.names)).collect();
         let concurrent = application.concurrent && application.fallback_kind == CallKind::Async;
         let body = application.fallback_body;
-        let fallback = application.fallback.then_some(BodyWay { body, concurrent });
+        let fallback = Fallback { body: BodyWay { body, concurrent }, websocket: application.websocket && concurrent };
+        let fallback = application.fallback.then_some(fallback);
         let table = self.tables.learn(fallback, routes?, |table| core.uses_table(table))?;
         self.surroundings.retain(|known| known.table() != table && self.tables.knows(known.table()));
         self.surroundings.extend(declared.map(|declared| declared(table)));
@@ -126,6 +127,11 @@ impl Routes {
     /// How requests of an application get their bodies; `None`: all of them whole.
     pub fn bodies(&self, table: TableId) -> Option<RouteBodies> {
         self.tables.bodies(table)
+    }
+
+    /// Whether any request of an application may become a WebSocket.
+    pub fn takes_sockets(&self, table: TableId) -> bool {
+        self.tables.takes_sockets(table)
     }
 
     /// Where a new request goes.
@@ -236,7 +242,7 @@ fn route_spec(
     let deadline = route.deadline.map(|seconds| (seconds > 0.0).then(|| duration(seconds)));
     let numbers = numbers(&route.methods, &path, &route.origin, names);
     Ok((
-        RouteSpec { methods: route.methods, path, kind, deadline, body: route.body },
+        RouteSpec { methods: route.methods, path, kind, deadline, body: route.body, websocket: route.websocket },
         Ready { standing, query, file, numbers, added: adds },
     ))
 }

@@ -134,6 +134,7 @@ impl RouteView {
     fn of(route: &Route, shadowed: Vec<String>) -> Self {
         let (kind, wait, then) = match &route.kind {
             RouteKind::Sync => ("def", None, None),
+            RouteKind::Async if route.websocket => ("websocket", None, None),
             RouteKind::Async => ("async def", None, None),
             RouteKind::Wait { wait, then } => ("wait", Some(waits::in_words(wait)), called(then)),
             RouteKind::Constant(_) => ("constant", None, None),
@@ -243,6 +244,7 @@ mod tests {
             cors: None,
             kind,
             body: parkade_wire::RequestBody::Collected,
+            websocket: false,
             origin,
         }
     }

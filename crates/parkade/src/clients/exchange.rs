@@ -208,6 +208,8 @@ pub struct Arrival {
     pub parameters: Vec<String>,
     pub allow: Option<String>,
     pub deadline: Option<Duration>,
+    /// Its route has WebSockets.
+    pub websocket: bool,
     /// Set if the application decides whether the client may access a job: the worker gets this instead of the
     /// parameters and the body.
     pub guarded_job: Option<Box<GuardedJob>>,
@@ -422,7 +424,12 @@ impl Arrival {
             query: self.head.query(),
             headers: self.headers(),
             client: texts.client,
-            scheme: if self.origin.is_https { "https" } else { "http" },
+            scheme: match (self.websocket && self.head.socket.is_some(), self.origin.is_https) {
+                (false, false) => "http",
+                (false, true) => "https",
+                (true, false) => "ws",
+                (true, true) => "wss",
+            },
             version: self.head.version.as_str(),
             id: texts.id,
             client_port: self.origin.client_port,

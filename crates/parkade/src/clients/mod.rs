@@ -52,7 +52,7 @@ use request_log::RequestLog;
 use response::{ClientResponse, sent};
 
 pub use messages::{Messages, NewMessage};
-pub use refusal::{explain, is_about_a_query};
+pub use refusal::{closing, explain, is_about_a_query};
 pub use request_id::{IdText, given as given_correlation};
 
 /// The shortest time after which clients of streams that end come back; the core says over which time they spread.

@@ -186,6 +186,8 @@ fn audience_of_answer(effect: &HttpEffect) -> Audience<'_> {
         | HttpEffect::Relay { .. }
         | HttpEffect::End { .. }
         | HttpEffect::Abort { .. }
+        | HttpEffect::OpenSocket { .. }
+        | HttpEffect::CloseSocket { .. }
         | HttpEffect::Keep { .. }
         | HttpEffect::OpenStream { .. }
         | HttpEffect::BeginRows { .. } => Audience::Now,

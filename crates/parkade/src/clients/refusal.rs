@@ -60,6 +60,25 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
     }
 }
 
+/// How a WebSocket is closed: a code of RFC 6455, section 7.4.1, or of the registry of IANA, and a text. By the code a
+/// client knows whether it may connect again. `is_stopping`: the server is, and not only a worker.
+pub const fn closing(refusal: Refusal, is_stopping: bool) -> (u16, &'static str) {
+    let (_, _, detail, _) = explain(refusal);
+    match refusal {
+        Refusal::Stopping if is_stopping => (GOING_AWAY, detail),
+        Refusal::Stopping => (SERVICE_RESTART, "the application is being replaced"),
+        Refusal::WorkerDied => (SERVICE_RESTART, "the worker of this WebSocket died"),
+        Refusal::CancelledByOperator => (GOING_AWAY, "an operator ended this WebSocket"),
+        Refusal::WorkerOverloaded | Refusal::NotPublished | Refusal::StoreUnavailable => (TRY_AGAIN_LATER, detail),
+        _ => (INTERNAL_ERROR, ""),
+    }
+}
+
+const GOING_AWAY: u16 = 1001;
+const INTERNAL_ERROR: u16 = 1011;
+const SERVICE_RESTART: u16 = 1012;
+const TRY_AGAIN_LATER: u16 = 1013;
+
 /// What the client is answered. For a query it also has the effect, as all responses to queries that failed.
 pub fn problem(refusal: Refusal) -> Problem<'static> {
     let (status, fault, detail, _) = explain(refusal);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::limits::RETRY_AFTER_MAX;
 use parkade_model::{Cursor, Refusal, RequestId};
-use parkade_wire::Response;
+use parkade_wire::{MessageWindow, Response};
 
 use super::added::OwnedHeader;
 use super::exchange::{Exchange, Exchanges};
@@ -163,6 +163,32 @@ impl<'c> ClientResponse<'c> {
         if let Some(exchange) = self.exchanges.of(self.request) {
             exchange.take_arrival();
         }
+    }
+
+    /// The `RESPONSE` of a worker that accepts a WebSocket.
+    pub fn open_socket(&mut self, response: &Response) {
+        let Some(exchange) = self.exchanges.of(self.request) else { return };
+        exchange.note_answer(Some(response.status), 0);
+        let mut buffer = IdText::default();
+        let id = self.ids.bytes(self.request, exchange.given_id(), &mut buffer);
+        sent(self.http.open_socket(self.request, response.headers.iter(), id));
+        exchange.take_arrival();
+    }
+
+    /// Sends a message to the client of a WebSocket. Returns how much of what its worker may send is free again.
+    pub fn message(&mut self, is_text: bool, bytes: &Bytes) -> usize {
+        let Some(exchange) = self.exchanges.of(self.request) else { return 0 };
+        let cost = MessageWindow::cost(bytes.len());
+        exchange.untaken.add(cost);
+        exchange.note_answer(None, bytes.len());
+        let taken = self.http.message(self.request, is_text, bytes).unwrap_or(cost);
+        self.exchanges.took(self.request, taken)
+    }
+
+    /// The WebSocket of a request is closed by the server.
+    pub fn close_socket(&mut self, refusal: Refusal, is_stopping: bool) {
+        let (code, text) = refusal::closing(refusal, is_stopping);
+        self.http.close_socket(self.request, code, text.to_owned());
     }
 
     /// Sends a piece of a response that has begun. Returns how many bytes of such pieces the client has just taken.

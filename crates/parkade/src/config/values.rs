@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use parkade_jobs::sqlite::Durability;
-use parkade_wire::limits::THREADS_MAX;
+use parkade_wire::limits::{FRAME_BYTES_MAX, THREADS_MAX};
+
+use crate::http::socket_offer::OriginPattern;
 
 /// A value where zero, as text, means that there is none.
 ///
@@ -90,6 +92,22 @@ pub fn head_size(text: &str) -> Result<usize, String> {
             Err("write 512KiB or less: it has to fit into a worker's frame".into())
         }
     })
+}
+
+/// The size of a message of a WebSocket.
+pub fn message_size(text: &str) -> Result<usize, String> {
+    size(text).and_then(|size| {
+        if (1..=FRAME_BYTES_MAX).contains(&size) {
+            Ok(size)
+        } else {
+            Err("write 1MiB or less: it has to fit into a worker's frame".into())
+        }
+    })
+}
+
+/// An origin whose pages may open WebSockets.
+pub fn origin(text: &str) -> Result<OriginPattern, String> {
+    OriginPattern::parse(text).map_err(Into::into)
 }
 
 /// The maximum number of fields in a head.

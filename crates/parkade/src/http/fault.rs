@@ -27,6 +27,11 @@ pub enum RequestFault {
     BadChunk,
     BodyEndedEarly,
     UpgradeWithBody,
+    /// A request for a WebSocket whose version is not 13.
+    SocketVersion,
+    SocketKey,
+    /// A browser asks for a WebSocket, on a page of an origin that is not permitted.
+    ForeignOrigin,
     UnknownExpectation,
     UnknownVersion,
     ConnectUnsupported,
@@ -93,6 +98,9 @@ impl RequestFault {
             Self::BadChunk => (400, "the chunked body is malformed"),
             Self::BodyEndedEarly => (400, "the body is shorter than announced"),
             Self::UpgradeWithBody => (400, "a request that asks for an upgrade cannot have a body"),
+            Self::SocketVersion => (400, "Sec-WebSocket-Version has to be 13"),
+            Self::SocketKey => (400, "Sec-WebSocket-Key has to be 16 bytes in Base64, once"),
+            Self::ForeignOrigin => (403, "pages of this origin may not open WebSockets here (--websocket-origin)"),
             Self::UnknownExpectation => (417, "the only supported expectation is 100-continue"),
             Self::UnknownVersion => (505, "the supported versions are HTTP/1.0, HTTP/1.1 and HTTP/2"),
             Self::ConnectUnsupported => (501, "CONNECT is not supported: this is not a proxy"),

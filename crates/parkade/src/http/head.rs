@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::answer::is_token;
 use super::fault::RequestFault;
+use super::handshake::SocketOffer;
 use super::limits::{HEADER_SLOTS, METHOD_BYTES_MAX, REQUEST_OVERHEAD_BYTES};
 use super::problem::Representation;
 use super::target::{RequestTarget, is_authority};
@@ -85,6 +86,9 @@ pub struct Head {
     pub framing: Framing,
     pub keep_alive: bool,
     pub expects_continue: bool,
+    pub asks_upgrade: bool,
+    /// It asks for a WebSocket, and may have one.
+    pub socket: Option<Box<SocketOffer>>,
 }
 
 impl Head {
@@ -232,6 +236,8 @@ pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, RequestFault> 
             parsed.connection_keep_alive && !parsed.connection_close
         },
         expects_continue: parsed.expects_continue && version == Version::Http11,
+        asks_upgrade: parsed.upgrade,
+        socket: None,
         raw: RawHead::new(owned),
     })
 }
@@ -361,6 +367,8 @@ impl<'a> HeadBuilder<'a> {
                 framing: Framing::None,
                 keep_alive: true,
                 expects_continue: false,
+                asks_upgrade: false,
+                socket: None,
             },
         };
         builder.head.method = builder.put(method.as_bytes());

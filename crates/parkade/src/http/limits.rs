@@ -25,6 +25,20 @@ pub struct HttpLimits {
     pub idle_time: Duration,
     /// The connection is reset if a client takes no byte of its response for this long.
     pub write_stall: Duration,
+    pub sockets: SocketLimits,
+}
+
+/// The limits of a WebSocket that are settings.
+#[derive(Debug, Clone)]
+pub struct SocketLimits {
+    /// A message of a client, as sent and inflated. The socket is closed with 1009.
+    pub message_bytes_max: usize,
+    /// A client that has been silent for this long gets a ping.
+    pub ping_interval: Option<Duration>,
+    /// It is taken for gone if nothing has come for so long after a ping.
+    pub ping_timeout: Duration,
+    /// Nothing more is read from the client for the rest of the second.
+    pub messages_per_second: Option<u32>,
 }
 
 /// A body must also arrive at this average rate: otherwise a client that sends a byte now and then would hold its place
@@ -148,3 +162,9 @@ pub const H2_LAST_BYTES_MAX: usize = 1024;
 
 /// A connection that has just been accepted when the server stops has this long to send its first request; it is served.
 pub const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);
+
+/// Bytes that wait for the client of a WebSocket. Then: its pings get no answer.
+pub const SOCKET_PONG_BACKLOG_BYTES_MAX: usize = 64 * 1024;
+
+/// A message of a WebSocket is compressed from this size on: a shorter one gains no packet, and costs more than sending it.
+pub const SOCKET_COMPRESSED_BYTES_MIN: usize = 256;

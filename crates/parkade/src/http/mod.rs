@@ -25,6 +25,7 @@ pub mod forwarded;
 #[cfg(test)]
 mod fuzz;
 mod h2;
+mod handshake;
 mod head;
 pub mod limits;
 pub mod listen;
@@ -34,9 +35,11 @@ pub mod problem;
 mod request_table;
 mod rewind;
 mod socket;
+pub mod socket_offer;
 mod streamed_bodies;
 mod target;
 mod tick;
+mod web_socket;
 
 use std::collections::HashMap;
 use std::io;
@@ -59,6 +62,7 @@ use self::limits::HttpLimits;
 use self::lot::{Lot, Outbox};
 use self::request_table::{Client, RequestTable};
 use self::socket::Peer;
+use self::socket_offer::SocketTerms;
 
 use crate::descriptors::DescriptorBudget;
 
@@ -77,6 +81,7 @@ pub struct Setup {
     pub trust: TrustedProxies,
     /// What applications ask for.
     pub streamed: StreamedBodies,
+    pub sockets: SocketTerms,
 }
 
 /// What clients did.
@@ -89,6 +94,10 @@ pub enum HttpEvent {
     Piece { request: RequestId, bytes: Bytes, rest: BodyRest },
     /// This many bytes of a streamed response have been sent: as many more may follow.
     Taken { request: RequestId, bytes: usize },
+    /// A message of the client of a WebSocket.
+    Message { request: RequestId, is_text: bool, bytes: Bytes },
+    /// The client of a WebSocket has closed it, or has broken the rules and was told so. Nothing more comes of it.
+    SocketClosed { request: RequestId, code: u16, text: String },
     /// The client of a request without a complete response has left.
     Left { request: RequestId },
     /// A malformed request was answered; it never became a request.
@@ -205,6 +214,11 @@ impl Http {
     /// Which requests are passed on before their bodies have arrived, from now on.
     pub fn stream_bodies(&self, rules: Option<Arc<StreamRules>>) {
         self.shared.setup.streamed.replace(rules);
+    }
+
+    /// Whether the application that serves takes WebSockets, from now on.
+    pub fn take_sockets(&self, takes: bool) {
+        self.shared.setup.sockets.are_taken.store(takes, Ordering::Relaxed);
     }
 
     pub fn date(&self) -> &[u8] {
@@ -361,6 +375,45 @@ impl Http {
                 .act(*slot, |connection, context| connection.begin(status, fields, request_id, purpose, context))
                 .unwrap_or(Ok(())),
             Client::Http2(exchange) => exchange.begin(status, fields, purpose, self.lot.own_fields(request_id)),
+        }
+    }
+
+    /// Accepts a WebSocket. Only a request whose head says so can have become one.
+    pub fn open_socket<'a>(
+        &mut self,
+        request: RequestId,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        request_id: &[u8],
+    ) -> Result<(), BadAnswer> {
+        self.on_http1(request, |connection, context| connection.open_socket(fields, request_id, context))
+            .unwrap_or(Ok(()))
+    }
+
+    /// Sends a message to the client of a WebSocket. Returns how much its worker may send in its place, if
+    /// the client is there; `Taken` reports the others.
+    pub fn message(&mut self, request: RequestId, is_text: bool, bytes: &Bytes) -> Option<usize> {
+        self.on_http1(request, |connection, context| connection.message(is_text, bytes, context))
+    }
+
+    /// Tells the client of a WebSocket that it is closed: it gets nothing more.
+    pub fn close_socket(&mut self, request: RequestId, code: u16, text: String) {
+        self.on_http1(request, |connection, context| connection.close_socket(code, text, context.now));
+        self.requests.detach(request);
+    }
+
+    /// The worker of a WebSocket has room for so many bytes more of its client.
+    pub fn grant_socket(&mut self, request: RequestId, bytes: u32) {
+        self.on_http1(request, |connection, _| connection.grant_socket(bytes));
+    }
+
+    fn on_http1<R>(
+        &mut self,
+        request: RequestId,
+        act: impl FnOnce(&mut connection::Connection, &mut connection::ConnectionContext) -> R,
+    ) -> Option<R> {
+        match self.requests.client(request)? {
+            Client::Http1(slot) => self.lot.act(*slot, act),
+            Client::Http2(_) => None,
         }
     }
 

@@ -34,6 +34,8 @@ pub struct RouteSpec {
     #[allow(clippy::option_option, reason = "nothing said, no deadline and a deadline are three cases")]
     pub deadline: Option<Option<Duration>>,
     pub body: RequestBody,
+    /// Those of its requests that ask for a WebSocket may become one.
+    pub websocket: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +54,8 @@ pub struct RouteMatch {
     pub parameters: Vec<String>,
     /// For [`Destination::MethodNotAllowed`]: the value of `Allow`.
     pub allow: Option<String>,
+    /// The request may become a WebSocket, if it asks for one.
+    pub websocket: bool,
 }
 
 /// The application is at fault.
@@ -79,6 +83,14 @@ struct KnownTable<R> {
     ready: Vec<R>,
     /// Has an additional reference for each request that needs a route of this table.
     holders: Rc<()>,
+}
+
+/// What becomes of requests that match no route.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fallback {
+    pub body: BodyWay,
+    /// Those that ask for a WebSocket may become one.
+    pub websocket: bool,
 }
 
 /// How the code that answers a request gets its body.
@@ -123,7 +135,7 @@ impl<R> RouteTables<R> {
     /// needed: `is_used` says that no request can be looked up in them, and no request holds one of their routes.
     pub fn learn(
         &mut self,
-        fallback: Option<BodyWay>,
+        fallback: Option<Fallback>,
         routes: Vec<(RouteSpec, R)>,
         is_used: impl Fn(TableId) -> bool,
     ) -> Result<TableId, RouteError> {
@@ -144,7 +156,9 @@ impl<R> RouteTables<R> {
     pub fn find(&self, table: Option<TableId>, method: &str, path: &str, deadline: Option<Duration>) -> RouteMatch {
         match table.and_then(|table| self.known(table)) {
             Some(known) => known.table.find(method, path, deadline),
-            None => RouteMatch { destination: Destination::Unknown, parameters: Vec::new(), allow: None },
+            None => {
+                RouteMatch { destination: Destination::Unknown, parameters: Vec::new(), allow: None, websocket: false }
+            }
         }
     }
 
@@ -153,6 +167,11 @@ impl<R> RouteTables<R> {
     pub fn bodies(&self, table: TableId) -> Option<RouteBodies> {
         let table = &self.known(table)?.table;
         table.streams_any().then(|| RouteBodies(Arc::clone(table)))
+    }
+
+    /// Whether any request of this application may become a WebSocket.
+    pub fn takes_sockets(&self, table: TableId) -> bool {
+        self.known(table).is_some_and(|known| known.table.takes_sockets())
     }
 
     /// Whether the table has not been dropped.

@@ -4,21 +4,23 @@ use super::decode::decode;
 use super::limits::ROUTES_COUNT_MAX;
 use super::pattern;
 use super::tree::RouteNode;
-use super::{BodyWay, Destination, RouteError, RouteId, RouteMatch, RouteSpec, RouteWork, TableId, Then, Wait};
+use super::{
+    BodyWay, Destination, Fallback, RouteError, RouteId, RouteMatch, RouteSpec, RouteWork, TableId, Then, Wait,
+};
 use parkade_wire::RequestBody;
 use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct RouteTable {
     id: TableId,
-    /// How requests that match no route get their bodies; `None`: they go nowhere.
-    fallback: Option<BodyWay>,
+    /// `None`: requests that match no route go nowhere.
+    fallback: Option<Fallback>,
     routes: Vec<RouteSpec>,
     root: RouteNode,
 }
 
 impl RouteTable {
-    pub(super) fn new(id: TableId, fallback: Option<BodyWay>, routes: Vec<RouteSpec>) -> Result<Self, RouteError> {
+    pub(super) fn new(id: TableId, fallback: Option<Fallback>, routes: Vec<RouteSpec>) -> Result<Self, RouteError> {
         if routes.len() > ROUTES_COUNT_MAX {
             return Err(RouteError::TooMany);
         }
@@ -35,7 +37,7 @@ impl RouteTable {
     }
 
     /// Whether this table was made from these routes.
-    pub(super) fn declares(&self, fallback: Option<BodyWay>, routes: &[RouteSpec]) -> bool {
+    pub(super) fn declares(&self, fallback: Option<Fallback>, routes: &[RouteSpec]) -> bool {
         self.fallback == fallback && self.routes == routes
     }
 
@@ -46,13 +48,19 @@ impl RouteTable {
         let Some(route) = found else { return self.other_method(path) };
         let decoded = |raw: &str| decode(raw).expect("what a parameter accepted can be decoded").into_owned();
         let parameters = values.into_iter().map(decoded).collect();
-        RouteMatch { destination: self.destination(route, deadline), parameters, allow: None }
+        let websocket = self.routes[route as usize].websocket;
+        RouteMatch { destination: self.destination(route, deadline), parameters, allow: None, websocket }
     }
 
     /// Whether any of its requests gets its body as that arrives.
     pub(super) fn streams_any(&self) -> bool {
-        let bodies = self.routes.iter().map(|route| route.body).chain(self.fallback.map(|way| way.body));
+        let bodies = self.routes.iter().map(|route| route.body).chain(self.fallback.map(|fallback| fallback.body.body));
         bodies.into_iter().any(|body| body != RequestBody::Collected)
+    }
+
+    /// Whether any of its requests may become a WebSocket.
+    pub(super) fn takes_sockets(&self) -> bool {
+        self.fallback.is_some_and(|fallback| fallback.websocket) || self.routes.iter().any(|route| route.websocket)
     }
 
     /// How a request gets its body.
@@ -61,7 +69,7 @@ impl RouteTable {
             Destination::Handler { route, concurrent, .. } => {
                 BodyWay { body: self.routes[route.index as usize].body, concurrent }
             }
-            Destination::Fallback { .. } => self.fallback.unwrap_or_default(),
+            Destination::Fallback { .. } => self.fallback.unwrap_or_default().body,
             Destination::Wait { .. }
             | Destination::Constant { .. }
             | Destination::NotFound
@@ -115,12 +123,18 @@ impl RouteTable {
             destination: Destination::MethodNotAllowed,
             parameters: Vec::new(),
             allow: Some(methods.join(", ")),
+            websocket: false,
         }
     }
 
     fn nothing(&self) -> RouteMatch {
-        let fallback = self.fallback.map(|way| Destination::Fallback { table: self.id, concurrent: way.concurrent });
-        RouteMatch { destination: fallback.unwrap_or(Destination::NotFound), parameters: Vec::new(), allow: None }
+        let fallback = self.fallback.map(|way| Destination::Fallback { table: self.id, concurrent: way.body.concurrent });
+        RouteMatch {
+            destination: fallback.unwrap_or(Destination::NotFound),
+            parameters: Vec::new(),
+            allow: None,
+            websocket: self.fallback.is_some_and(|fallback| fallback.websocket),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use parkade_wire::RequestBody;
 use serde_json::Value;
 
 use super::limits::ROUTES_COUNT_MAX;
-use super::{BodyWay, RouteError, RouteMatch, RouteSpec, RouteTables, RouteWork};
+use super::{Fallback, RouteError, RouteMatch, RouteSpec, RouteTables, RouteWork};
 
 fn vectors() -> Value {
     serde_json::from_str(include_str!("../../../../protocol/vectors/routes.json")).unwrap()
@@ -16,11 +16,18 @@ fn vectors() -> Value {
 
 fn spec(methods: &[&str], path: &str) -> RouteSpec {
     let methods = methods.iter().map(ToString::to_string).collect();
-    RouteSpec { methods, path: path.into(), kind: RouteWork::Sync, deadline: None, body: RequestBody::Collected }
+    RouteSpec {
+        methods,
+        path: path.into(),
+        kind: RouteWork::Sync,
+        deadline: None,
+        body: RequestBody::Collected,
+        websocket: false,
+    }
 }
 
 fn learn(tables: &mut RouteTables<()>, fallback: bool, routes: Vec<RouteSpec>) -> Result<TableId, RouteError> {
-    let fallback = fallback.then(BodyWay::default);
+    let fallback = fallback.then(Fallback::default);
     tables.learn(fallback, routes.into_iter().map(|route| (route, ())).collect(), |_| true)
 }
 

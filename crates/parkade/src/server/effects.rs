@@ -14,7 +14,7 @@ use parkade_wire::limits::STORED_COUNT_MAX;
 use super::{Server, file_answers};
 use crate::application::{Routes, StaticRoute, waits};
 use crate::clients::exchange::{Exchange, Kept};
-use crate::clients::{Clients, IdText};
+use crate::clients::{Clients, IdText, closing};
 use crate::databases::Databases;
 use crate::jobs;
 use crate::queries::{QueryOrigin, Start, WorkRequest};
@@ -53,6 +53,14 @@ impl Server {
             }
             HttpEffect::End { request } => clients.response(request).finish(),
             HttpEffect::Abort { request } => clients.http.abort(request),
+            HttpEffect::OpenSocket { request, payload } => {
+                if let Some(response) = self.payloads.take_response(payload) {
+                    clients.response(request).open_socket(&response);
+                }
+            }
+            HttpEffect::CloseSocket { request, refusal } => {
+                clients.response(request).close_socket(refusal, self.core.is_draining());
+            }
             HttpEffect::Keep { request, payload } => clients.keep(request, self.payloads.take_kept(payload)),
             HttpEffect::Release { request } => {
                 if let Some(route) = clients.release(request) {
@@ -156,6 +164,10 @@ impl Server {
                 }
             }
             WorkerEffect::Cancel { request, worker, reason } => self.upstream.cancel(worker, request, reason),
+            WorkerEffect::CloseSocket { request, refusal, .. } => {
+                let (code, text) = closing(refusal, self.core.is_draining());
+                self.upstream.close_socket(request, code, text.to_owned());
+            }
             WorkerEffect::StartWorker { worker } => self.upstream.start(worker),
             WorkerEffect::DrainWorker { worker, within } => self.upstream.drain(worker, within),
             WorkerEffect::DismissWorker { worker } => self.upstream.dismiss(worker),

@@ -8,11 +8,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use parkade_core::{
-    CommitAnswer, CommitEvent, Core, Destination, Event, Manner, PressureEvent, Publisher, State, WorkerError,
+    CommitAnswer, CommitEvent, Core, Destination, Event, Extent, Manner, PressureEvent, Publisher, State, WorkerError,
 };
 use parkade_model::{ChannelName, Cursor, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
 use parkade_sql::QueryEvent;
-use parkade_wire::{ErrorReason, Published, RequestBody, Response, ThenRequest, WaitOutcome, WaitRequest};
+use parkade_wire::{
+    ErrorReason, Published, RequestBody, Response, SWITCHING_PROTOCOLS, ThenRequest, WaitOutcome, WaitRequest,
+};
 
 use super::casualties::Casualties;
 use super::payloads::Payload;
@@ -21,7 +23,7 @@ use crate::admin::PublishRefused;
 use crate::application::waits::{self, WaitResource};
 use crate::application::{self, Routes, surroundings, worker_error};
 use crate::clients::exchange::{Arrival, Exchange, Exchanges, JobAsked, Kept};
-use crate::clients::{NewMessage, publishing};
+use crate::clients::{Clients, NewMessage, publishing};
 use crate::databases::DatabaseEvent;
 use crate::http::answer::BadAnswer;
 use crate::http::limits::STREAMED_PIECE_BYTES;
@@ -30,7 +32,7 @@ use crate::jobs::{self, WaitingWorker};
 use crate::log::{self, Record, RecordOrigin};
 use crate::queries::Rows;
 use crate::routing::{BodyWay, RouteMatch};
-use crate::upstream::WorkerEvent;
+use crate::upstream::{SocketEvent, WorkerEvent};
 use crate::words;
 
 /// Both would come on the same stream.
@@ -59,6 +61,7 @@ impl Server {
                     allow: found.allow,
                     deadline: None,
                     guarded_job: None,
+                    websocket: found.websocket,
                     correlation,
                     traceparent,
                 };
@@ -76,6 +79,11 @@ impl Server {
                 self.tell(Event::BodyProgressed { request });
             }
             HttpEvent::Taken { request, bytes } => self.flow().taken(request, bytes),
+            HttpEvent::Message { request, is_text, bytes } => self.upstream.message(request, is_text, bytes),
+            HttpEvent::SocketClosed { request, code, text } => {
+                self.upstream.close_socket(request, code, text);
+                self.tell(Event::SocketClosed { request });
+            }
             HttpEvent::Left { request } => self.tell(Event::Left { request }),
             HttpEvent::Refused(refused) => self.clients.refused(&refused, self.now),
         }
@@ -85,11 +93,11 @@ impl Server {
     pub(super) fn look_up_route(&mut self, request: RequestId, table: TableId) {
         let Some(exchange) = self.clients.exchanges.of(request) else { return };
         let Some(arrival) = exchange.arrival.as_mut() else { return };
-        let RouteMatch { destination, parameters, allow } =
+        let RouteMatch { destination, parameters, allow, websocket } =
             self.routes.find_in(Some(table), &self.core, arrival.head.method(), arrival.head.path());
         exchange.route_number = self.routes.number(&destination, arrival.head.method());
         arrival.parameters = parameters;
-        arrival.allow = allow;
+        (arrival.allow, arrival.websocket) = (allow, websocket);
         arrival.guarded_job = None;
         if let Some(jobs) = &mut exchange.jobs {
             jobs.asks = JobAsked::Nothing;
@@ -147,6 +155,7 @@ impl Server {
                 Ok(()) if more => {}
                 Ok(()) => self.tell(Event::AnswerEnded { worker, request }),
             },
+            WorkerEvent::Socket { worker, request, event } => self.hear_socket(worker, request, event),
             WorkerEvent::Enqueued { worker, request, job } if job.options.within => {
                 // Without a request there is no transaction: both have ended.
                 let Some(request) = request else { return };
@@ -203,6 +212,17 @@ impl Server {
         }
     }
 
+    fn hear_socket(&mut self, worker: WorkerId, request: RequestId, event: SocketEvent) {
+        match event {
+            SocketEvent::Message { is_text, bytes } => self.flow().message(request, is_text, &bytes),
+            SocketEvent::Closed { code, text } => {
+                self.clients.http.close_socket(request, code, text);
+                self.tell(Event::AnswerEnded { worker, request });
+            }
+            SocketEvent::Window { bytes } => self.clients.http.grant_socket(request, bytes),
+        }
+    }
+
     pub(super) fn worker_ready(&mut self, ready: WaitingWorker) {
         let WaitingWorker { worker, credit, mut application } = ready;
         let manner =
@@ -229,6 +249,7 @@ impl Server {
                 self.with_jobs(|all, cx| all.take_over(cx, worker, jobs));
                 self.tell(Event::WorkerReady { worker, table, credit: credit.into(), manner, jobs: declared });
                 note_streamed_bodies(&self.core, &self.routes, &self.clients.http);
+                note_sockets(&self.core, &self.routes, &self.clients.http);
             }
             Err(fault) => self.unfit(worker, &fault.to_string()),
         }
@@ -269,12 +290,12 @@ impl Server {
             self.bad_answer(worker, request, fault, more);
             return;
         }
-        self.tell_with(Payload::Response(response), |payload| Event::Answered {
-            worker,
-            request,
-            payload,
-            whole: !more,
-        });
+        let extent = match (response.status, more) {
+            (SWITCHING_PROTOCOLS, _) => Extent::Socket,
+            (_, true) => Extent::Begun,
+            (_, false) => Extent::Whole,
+        };
+        self.tell_with(Payload::Response(response), |payload| Event::Answered { worker, request, payload, extent });
     }
 
     /// `PUBLISH`. If it fails, the request that it belongs to gets an error, because its response must not report
@@ -347,7 +368,7 @@ impl Server {
             self.jobs.runs.keep_error(request, "it returned a wait as its answer; a job must return its result itself");
             return self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
         }
-        if let Err(fault) = self.read_answer(request, &then) {
+        if let Err(fault) = read_answer(&mut self.clients, request, &then) {
             self.bad_answer(worker, request, fault, false);
             return;
         }
@@ -441,20 +462,6 @@ impl Server {
         }
     }
 
-    /// Records what a worker adds to the response that the core will give.
-    fn read_answer(&mut self, request: RequestId, then: &ThenRequest) -> Result<(), BadAnswer> {
-        let ThenRequest::Answer { response, added } = then else { return Ok(()) };
-        if let Some(response) = response {
-            application::check(response, true)?;
-        }
-        if let Some(added) = added {
-            let fields = surroundings::fields(&added.headers)?;
-            let usual = self.clients.exchanges.added(request).cloned().unwrap_or_default();
-            self.clients.add(request, usual.with(added.status, fields));
-        }
-        Ok(())
-    }
-
     pub(super) fn hear_database(&mut self, event: DatabaseEvent) {
         match event {
             DatabaseEvent::Query(event) if self.transaction_jobs.is_about(&event) => self.hear_commit(event),
@@ -537,6 +544,20 @@ impl Server {
             }
         }
     }
+}
+
+/// Records what a worker adds to the response that the core will give.
+fn read_answer(clients: &mut Clients, request: RequestId, then: &ThenRequest) -> Result<(), BadAnswer> {
+    let ThenRequest::Answer { response, added } = then else { return Ok(()) };
+    if let Some(response) = response {
+        application::check(response, true)?;
+    }
+    if let Some(added) = added {
+        let fields = surroundings::fields(&added.headers)?;
+        let usual = clients.exchanges.added(request).cloned().unwrap_or_default();
+        clients.add(request, usual.with(added.status, fields));
+    }
+    Ok(())
 }
 
 /// A job that the request has enqueued may have been there already, with another id.
@@ -630,4 +651,9 @@ fn note_streamed_bodies(core: &Core, routes: &Routes, http: &Http) {
         };
         Arc::new(rules) as Arc<StreamRules>
     }));
+}
+
+/// The application that serves says whether requests may become WebSockets.
+fn note_sockets(core: &Core, routes: &Routes, http: &Http) {
+    http.take_sockets(core.table().is_some_and(|table| routes.takes_sockets(table)));
 }

@@ -26,6 +26,12 @@ impl Flow<'_> {
         Ok(())
     }
 
+    /// Sends a message to the client of a WebSocket.
+    pub fn message(&mut self, request: RequestId, is_text: bool, bytes: &Bytes) {
+        let taken = self.clients.response(request).message(is_text, bytes);
+        self.grant(request, taken);
+    }
+
     /// Sends rows, or a piece of a file. If they do not fit the response, the core ends it.
     pub fn send_rows(&mut self, request: RequestId, rows: &Bytes) {
         let _ = self.send(request, rows);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use parkade_core::{Output, RequestId, WorkerId};
 
 use crate::application::waits;
-use crate::upstream::WorkerEvent;
+use crate::upstream::{SocketEvent, WorkerEvent};
 
 /// Most requests have none.
 #[derive(Debug, Default)]
@@ -18,8 +18,14 @@ pub struct HeldOutput {
 pub fn output(event: &WorkerEvent) -> Option<(WorkerId, RequestId, Output)> {
     match event {
         WorkerEvent::Response { worker, request, more: true, .. } => Some((*worker, *request, Output::Head)),
-        WorkerEvent::Data { worker, request, more: true, .. } => Some((*worker, *request, Output::Piece)),
-        WorkerEvent::Data { worker, request, more: false, .. } => Some((*worker, *request, Output::End)),
+        WorkerEvent::Data { worker, request, more: true, .. }
+        | WorkerEvent::Socket { worker, request, event: SocketEvent::Message { .. } } => {
+            Some((*worker, *request, Output::Piece))
+        }
+        WorkerEvent::Data { worker, request, more: false, .. }
+        | WorkerEvent::Socket { worker, request, event: SocketEvent::Closed { .. } } => {
+            Some((*worker, *request, Output::End))
+        }
         WorkerEvent::Parked { wait, .. } if waits::is_for_the_store(wait) => None,
         WorkerEvent::Parked { worker, request, .. } => Some((*worker, *request, Output::Wait)),
         WorkerEvent::Unparked { worker, request }
@@ -34,6 +40,7 @@ pub fn output(event: &WorkerEvent) -> Option<(WorkerId, RequestId, Output)> {
         | WorkerEvent::Exited { .. }
         | WorkerEvent::Logged { .. }
         | WorkerEvent::Response { more: false, .. }
+        | WorkerEvent::Socket { event: SocketEvent::Window { .. }, .. }
         | WorkerEvent::Began { .. }
         | WorkerEvent::Closed { .. }
         | WorkerEvent::Published { .. }

@@ -30,6 +30,8 @@ pub enum WorkerEvent {
     Response { worker: WorkerId, request: RequestId, response: Response, more: bool },
     /// `DATA` of a response; without `more` the last one.
     Data { worker: WorkerId, request: RequestId, bytes: Bytes, more: bool },
+    /// About a WebSocket that was accepted.
+    Socket { worker: WorkerId, request: RequestId, event: SocketEvent },
     /// `ERROR`.
     Errored { worker: WorkerId, request: RequestId, error: ErrorReason, text: String },
     /// `BEGAN`: the code begins now, even if the request was cancelled in the meantime.
@@ -61,6 +63,17 @@ pub enum WorkerEvent {
     Pong { worker: WorkerId, token: u64 },
 }
 
+/// What a worker says of a WebSocket.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SocketEvent {
+    /// `MESSAGE` for the client.
+    Message { is_text: bool, bytes: Bytes },
+    /// `CLOSE`: the application has closed it.
+    Closed { code: u16, text: String },
+    /// `WINDOW`: there is room for so many bytes more of the client.
+    Window { bytes: u32 },
+}
+
 impl WorkerEvent {
     pub fn worker(&self) -> WorkerId {
         match self {
@@ -73,6 +86,7 @@ impl WorkerEvent {
             | Self::Logged { worker, .. }
             | Self::Response { worker, .. }
             | Self::Data { worker, .. }
+            | Self::Socket { worker, .. }
             | Self::Errored { worker, .. }
             | Self::Began { worker, .. }
             | Self::Parked { worker, .. }

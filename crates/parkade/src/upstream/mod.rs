@@ -24,7 +24,7 @@ use parkade_wire::encode::{RequestParts, RunParts};
 use crate::share::Share;
 use process::Processes;
 
-pub use event::WorkerEvent;
+pub use event::{SocketEvent, WorkerEvent};
 pub use process::Launch;
 
 pub struct Upstream {
@@ -180,6 +180,16 @@ impl Upstream {
     /// The branch on that stream of the worker, if it is still open.
     pub fn branch_on(&self, worker: WorkerId, stream: u32) -> Option<RequestId> {
         self.processes.branch_on(worker, stream)
+    }
+
+    /// A message of the client of a WebSocket, for which its worker has room.
+    pub fn message(&mut self, request: RequestId, is_text: bool, bytes: Bytes) {
+        self.processes.message(request, is_text, bytes);
+    }
+
+    /// The client has closed its WebSocket.
+    pub fn close_socket(&mut self, request: RequestId, code: u16, text: String) {
+        self.processes.close_socket(request, code, text);
     }
 
     /// The client has taken this many bytes of `Data`: the worker may send as many more.

@@ -5,7 +5,8 @@ use crate::http::answer::DateLine;
 use crate::http::budget::Budget;
 use crate::http::limits::READ_BYTES_MAX;
 use crate::http::tick::Tick;
-use crate::http::{RefusedRequest, Setup};
+use crate::http::web_socket::Compressors;
+use crate::http::{HttpEvent, RefusedRequest, Setup};
 
 pub struct ConnectionContext {
     pub setup: Setup,
@@ -20,6 +21,9 @@ pub struct ConnectionContext {
     /// Faulty requests that were answered: for the logs.
     pub refused: Vec<RefusedRequest>,
     pub tls_complaints: Complaints,
+    /// What WebSockets have sent in this step.
+    pub heard: Vec<HttpEvent>,
+    pub compressors: Compressors,
 }
 
 impl ConnectionContext {
@@ -34,6 +38,8 @@ impl ConnectionContext {
             out: Vec::with_capacity(4096),
             refused: Vec::new(),
             tls_complaints: Complaints::default(),
+            heard: Vec::new(),
+            compressors: Compressors::default(),
         }
     }
 }

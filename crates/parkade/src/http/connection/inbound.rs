@@ -146,6 +146,11 @@ impl Inbound {
         *self = Self { state: InboundState::Done { has_unread: false }, buffer: None };
     }
 
+    /// Takes what came after the request: the connection is a WebSocket from now on.
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        self.buffer.take().map_or_else(Vec::new, |buffer| buffer.bytes)
+    }
+
     /// The bytes that were read and not used, for HTTP/2.
     pub fn into_bytes(self) -> Vec<u8> {
         self.buffer.map_or_else(Vec::new, |buffer| buffer.bytes)

@@ -29,12 +29,14 @@ use self::outbound::Outbound;
 pub use self::outbound::StreamedContent;
 pub use self::readiness::{FarEnd, SocketReadiness};
 use self::transport::ClientTransport;
+use super::HttpEvent;
 use super::answer::{BadAnswer, HeaderField, Prepared};
 use super::budget::Reservation;
 use super::fault::RequestFault;
 use super::head::Head;
-use super::socket::{ClientSocket, Endpoints};
+use super::socket::{ClientSocket, Endpoints, Filled};
 use super::tick::Tick;
+use super::web_socket::{ClientSaid, PulseCheck, close_frame};
 use crate::body_rest::BodyRest;
 use parkade_model::RequestId;
 
@@ -106,6 +108,9 @@ impl Connection {
         if self.transport.is_gone() {
             return true;
         }
+        if let Some(socket) = self.outbound.peek_socket() {
+            return socket.reads() && (socket.has_unread() || self.transport.is_readable());
+        }
         if self.outbound.request().is_some() {
             return self.transport.has_hung_up() || self.inbound.wants_piece() && self.transport.is_readable();
         }
@@ -131,6 +136,9 @@ impl Connection {
 
     /// Proceeds as far as the available bytes allow.
     pub fn advance(&mut self, context: &mut ConnectionContext) -> ConnectionStep {
+        if self.outbound.peek_socket().is_some() {
+            return self.advance_socket(context);
+        }
         if let Some(request) = self.outbound.request() {
             if self.transport.has_hung_up() {
                 return ConnectionStep::Left(request);
@@ -150,7 +158,13 @@ impl Connection {
         }
         match self.inbound.receive(&mut self.transport, context) {
             Ok(Received::NotEnough) => self.close_if_gone(),
-            Ok(Received::Request(head, body, share, rest)) => ConnectionStep::Arrived(head, body, share, rest),
+            Ok(Received::Request(mut head, body, share, rest)) => match context.setup.sockets.offer(&head) {
+                Ok(offer) => {
+                    head.socket = offer;
+                    ConnectionStep::Arrived(head, body, share, rest)
+                }
+                Err(fault) => self.refuse(fault, context),
+            },
             Ok(Received::Preface) => ConnectionStep::Http2,
             Ok(Received::End) => ConnectionStep::Close,
             Err(fault) => self.refuse(fault, context),
@@ -232,6 +246,91 @@ impl Connection {
         self.outbound.begin(status, fields, request_id, purpose, &mut self.transport, context)
     }
 
+    /// Accepts a WebSocket, and reads what its client has sent with the request.
+    pub fn open_socket<'a>(
+        &mut self,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        request_id: &[u8],
+        context: &mut ConnectionContext,
+    ) -> Result<(), BadAnswer> {
+        self.outbound.open_socket(fields, request_id, &mut self.transport, context)?;
+        let mut early = self.inbound.take_bytes();
+        if !early.is_empty() {
+            self.hear_socket(&mut early, context);
+        }
+        Ok(())
+    }
+
+    /// Reads what the client of a WebSocket has sent, up to one buffer, if there is room for it.
+    fn advance_socket(&mut self, context: &mut ConnectionContext) -> ConnectionStep {
+        let Some((request, socket)) = self.outbound.socket() else { return ConnectionStep::Stay };
+        if let Some(mut unread) = socket.take_unread() {
+            self.hear_socket(&mut unread, context);
+        } else if socket.reads() && self.transport.is_readable() {
+            let mut scratch = std::mem::take(&mut context.scratch);
+            let filled = self.transport.read(&mut scratch);
+            if let Filled::Bytes(count) = filled {
+                self.hear_socket(&mut scratch[..count], context);
+            }
+            context.scratch = scratch;
+            if matches!(filled, Filled::End | Filled::Broken) {
+                return ConnectionStep::Left(request);
+            }
+        }
+        if self.transport.is_gone() && self.outbound.request().is_some() {
+            return ConnectionStep::Left(request);
+        }
+        ConnectionStep::Stay
+    }
+
+    /// Takes bytes of the client of a WebSocket. If it has closed, the connection is only to be closed.
+    fn hear_socket(&mut self, bytes: &mut [u8], context: &mut ConnectionContext) {
+        let Some((request, socket)) = self.outbound.socket() else { return };
+        let ConnectionContext { compressors, heard, now, setup, .. } = context;
+        let unsent = self.transport.unsent_bytes();
+        let received = socket.receive(bytes, compressors, &setup.limits.sockets, unsent, *now);
+        if !received.replies.is_empty() {
+            self.transport.write(&received.replies, *now);
+        }
+        for said in received.said {
+            match said {
+                ClientSaid::Message { is_text, bytes } => heard.push(HttpEvent::Message { request, is_text, bytes }),
+                ClientSaid::Closed { code, text } => {
+                    // Its worker may be waiting for room.
+                    if let Some((request, socket)) = self.outbound.socket() {
+                        heard.push(HttpEvent::Taken { request, bytes: socket.settle() });
+                    }
+                    heard.push(HttpEvent::SocketClosed { request, code, text });
+                    self.outbound.end_socket(&mut self.transport, *now);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Sends a message to the client of a WebSocket. Returns how many bytes its worker may send in its place; `flush`
+    /// returns the others.
+    pub fn message(&mut self, is_text: bool, bytes: &Bytes, context: &mut ConnectionContext) -> usize {
+        let Some((_, socket)) = self.outbound.socket() else { return 0 };
+        self.transport.write_shared(&socket.frame(is_text, bytes, &mut context.compressors), context.now);
+        if self.transport.has_unsent() { 0 } else { socket.settle() }
+    }
+
+    /// Tells the client of a WebSocket that it is closed, and closes the connection.
+    pub fn close_socket(&mut self, code: u16, text: String, now: Tick) {
+        if self.outbound.peek_socket().is_some() {
+            self.transport.write_shared(&close_frame(code, text), now);
+            self.outbound.end_socket(&mut self.transport, now);
+        }
+    }
+
+    /// The worker of a WebSocket has room for so many bytes more.
+    pub fn grant_socket(&mut self, bytes: u32) {
+        if let Some((_, socket)) = self.outbound.socket() {
+            socket.grant(bytes);
+        }
+    }
+
     /// Writes a piece of the body. Returns how many of its bytes the client's socket took, or an error if there are more than announced.
     pub fn piece(&mut self, bytes: &Bytes, now: Tick) -> Result<usize, BadAnswer> {
         self.outbound.piece(bytes, &mut self.transport, now)
@@ -277,6 +376,10 @@ impl Connection {
         }
         self.inbound.touch(now);
         self.outbound.touch(now);
+        if let Some((request, socket)) = self.outbound.socket() {
+            let settled = if self.transport.has_unsent() { 0 } else { socket.settle() };
+            return (settled > 0).then_some((request, settled));
+        }
         self.outbound.streamed_request().map(|request| (request, written))
     }
 
@@ -300,6 +403,18 @@ impl Connection {
         if has_stalled || needs_a_rate && self.transport.is_read_too_slowly(now, limits.write_stall) {
             self.transport.give_up();
             return self.outbound.request().map_or(ConnectionStep::Close, ConnectionStep::Left);
+        }
+        if let Some((request, socket)) = self.outbound.socket() {
+            match socket.expire(&limits.sockets, now) {
+                PulseCheck::Fine => {}
+                PulseCheck::Ping(ping) => {
+                    self.transport.write_shared(&ping, now);
+                }
+                PulseCheck::Dead => {
+                    self.transport.give_up();
+                    return ConnectionStep::Left(request);
+                }
+            }
         }
         if let Some(fault) = self.inbound.overdue(limits, now) {
             if let Some(request) = self.outbound.request() {

@@ -8,12 +8,16 @@ use super::transport::ClientTransport;
 use crate::http::RefusedRequest;
 use crate::http::answer::{self, BadAnswer, BodyFraming, HeaderField, OwnFields, Persistence, Prepared};
 use crate::http::fault::RequestFault;
+use crate::http::handshake::SocketOffer;
 use crate::http::head::{Head, Version};
 use crate::http::limits::{COPIED_BODY_BYTES_MAX, HEARTBEAT_INTERVAL};
 use crate::http::problem::Representation;
 use crate::http::tick::Tick;
+use crate::http::web_socket::WebSocket;
 use crate::tls_refusal;
 use parkade_model::RequestId;
+use parkade_websocket::Compression;
+use parkade_wire::SWITCHING_PROTOCOLS;
 
 /// The kind of a streamed response: a silent event stream gets a comment now and then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +37,7 @@ enum OutboundState {
     #[default]
     None,
     /// The request has been passed on, and nothing of its response has been written.
-    Head { request: RequestId, terms: AnswerTerms },
+    Head { request: RequestId, terms: AnswerTerms, offer: Option<Box<SocketOffer>> },
     /// A streamed response has begun. `ending` counts down an announced length; `since` is the time of the last write.
     Body {
         request: RequestId,
@@ -43,6 +47,8 @@ enum OutboundState {
         purpose: StreamedContent,
         since: Tick,
     },
+    /// The request has become a WebSocket.
+    Socket { request: RequestId, socket: Box<WebSocket> },
     /// The response is complete, although the client may not have read it yet.
     Done { close: CloseMode },
 }
@@ -78,9 +84,11 @@ impl AnswerTerms {
 
 impl Outbound {
     /// The request whose response is awaited, or being sent.
-    pub const fn request(&self) -> Option<RequestId> {
-        match self.state {
-            OutboundState::Head { request, .. } | OutboundState::Body { request, .. } => Some(request),
+    pub fn request(&self) -> Option<RequestId> {
+        match &self.state {
+            OutboundState::Head { request, .. }
+            | OutboundState::Body { request, .. }
+            | OutboundState::Socket { request, .. } => Some(*request),
             OutboundState::None | OutboundState::Done { .. } => None,
         }
     }
@@ -89,7 +97,32 @@ impl Outbound {
     pub const fn streamed_request(&self) -> Option<RequestId> {
         match self.state {
             OutboundState::Body { request, .. } => Some(request),
-            OutboundState::None | OutboundState::Head { .. } | OutboundState::Done { .. } => None,
+            OutboundState::None
+            | OutboundState::Head { .. }
+            | OutboundState::Socket { .. }
+            | OutboundState::Done { .. } => None,
+        }
+    }
+
+    /// What the request has become, if it has become that.
+    pub fn socket(&mut self) -> Option<(RequestId, &mut WebSocket)> {
+        match &mut self.state {
+            OutboundState::Socket { request, socket } => Some((*request, socket)),
+            OutboundState::None
+            | OutboundState::Head { .. }
+            | OutboundState::Body { .. }
+            | OutboundState::Done { .. } => None,
+        }
+    }
+
+    /// The same, to look at.
+    pub fn peek_socket(&self) -> Option<&WebSocket> {
+        match &self.state {
+            OutboundState::Socket { socket, .. } => Some(socket),
+            OutboundState::None
+            | OutboundState::Head { .. }
+            | OutboundState::Body { .. }
+            | OutboundState::Done { .. } => None,
         }
     }
 
@@ -98,7 +131,7 @@ impl Outbound {
         match self.state {
             OutboundState::Head { terms, .. } => terms.is_head,
             OutboundState::Body { is_head, .. } => is_head,
-            OutboundState::None | OutboundState::Done { .. } => false,
+            OutboundState::None | OutboundState::Socket { .. } | OutboundState::Done { .. } => false,
         }
     }
 
@@ -128,7 +161,7 @@ impl Outbound {
     pub fn expect(&mut self, request: RequestId, head: &Head) {
         let terms =
             AnswerTerms { version: head.version, is_head: head.method() == "HEAD", keep_alive: head.keep_alive };
-        self.state = OutboundState::Head { request, terms };
+        self.state = OutboundState::Head { request, terms, offer: head.socket.clone() };
     }
 
     /// The response that is awaited is the last of its connection.
@@ -212,7 +245,7 @@ impl Outbound {
         transport: &mut ClientTransport,
         context: &mut ConnectionContext,
     ) -> Result<(), BadAnswer> {
-        let OutboundState::Head { request, terms } = self.state else { return Ok(()) };
+        let OutboundState::Head { request, terms, .. } = self.state else { return Ok(()) };
         let announced = answer::check(status, fields.clone())?;
         let ending = BodyFraming::of(status).unwrap_or(match announced {
             Some(length) => BodyFraming::Length(length),
@@ -228,6 +261,41 @@ impl Outbound {
         let (is_head, keep_alive) = (terms.is_head, persistence != Persistence::Close);
         self.state = OutboundState::Body { request, is_head, keep_alive, ending, purpose, since: now };
         Ok(())
+    }
+
+    /// Accepts a WebSocket. Nothing is written if the fields violate HTTP.
+    pub fn open_socket<'a>(
+        &mut self,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        request_id: &[u8],
+        transport: &mut ClientTransport,
+        context: &mut ConnectionContext,
+    ) -> Result<(), BadAnswer> {
+        let OutboundState::Head { request, offer, .. } = &mut self.state else { return Ok(()) };
+        let (request, Some(offer)) = (*request, offer.take()) else { return Ok(()) };
+        answer::check(200, fields.clone())?;
+        let (out, now) = (&mut context.out, context.now);
+        out.clear();
+        let others = fields.filter(|(name, _)| !is_of_the_handshake(name));
+        let added = OwnFields { date: context.date.as_bytes(), request_id };
+        answer::write_head(out, SWITCHING_PROTOCOLS, others, BodyFraming::Bodiless, Persistence::Keep, added);
+        out.truncate(out.len() - b"\r\n".len());
+        out.extend_from_slice(b"upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: ");
+        out.extend_from_slice(offer.accept.as_bytes());
+        if let Some(extensions) = offer.compression.map(Compression::field) {
+            out.extend_from_slice(b"\r\nsec-websocket-extensions: ");
+            out.extend_from_slice(extensions.as_bytes());
+        }
+        out.extend_from_slice(b"\r\n\r\n");
+        transport.write(out, now);
+        let socket = Box::new(WebSocket::new(offer.compression, now));
+        self.state = OutboundState::Socket { request, socket };
+        Ok(())
+    }
+
+    /// The WebSocket has had its last frame: the connection is closed when its client has read everything.
+    pub fn end_socket(&mut self, transport: &mut ClientTransport, now: Tick) {
+        self.complete(false, transport, now);
     }
 
     /// Writes a piece of the body. Returns how many of its bytes the client's socket took, or an error if there are more than announced.
@@ -335,7 +403,12 @@ impl Outbound {
         context.refused.push(RefusedRequest { peer, fault, bytes: body.len(), line });
         let fields: [HeaderField<'_>; 3] =
             [(b"content-type", representation.content_type()), (b"vary", b"Accept"), (b"retry-after", b"1")];
-        let used = if status == 503 { &fields[..] } else { &fields[..2] };
+        let version: [HeaderField<'_>; 3] = [fields[0], fields[1], (b"sec-websocket-version", b"13")];
+        let used = match fault {
+            RequestFault::SocketVersion => &version[..],
+            _ if status == 503 => &fields[..],
+            _ => &fields[..2],
+        };
         let (out, length) = (&mut context.out, BodyFraming::Length(body.len() as u64));
         out.clear();
         let own = OwnFields { date: context.date.as_bytes(), request_id: b"" };
@@ -355,4 +428,9 @@ impl Outbound {
             CloseMode::Keep | CloseMode::AfterAnswer => true,
         }
     }
+}
+
+/// Fields that only the server can know.
+fn is_of_the_handshake(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"sec-websocket-accept") || name.eq_ignore_ascii_case(b"sec-websocket-extensions")
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::http::budget::Budget;
 use crate::http::forwarded::TrustedProxies;
-use crate::http::limits::HttpLimits;
+use crate::http::limits::{HttpLimits, SocketLimits};
 use crate::http::{Setup, head};
 
 pub const LIMITS: HttpLimits = HttpLimits {
@@ -19,6 +19,12 @@ pub const LIMITS: HttpLimits = HttpLimits {
     body_stall: Duration::from_secs(30),
     idle_time: Duration::from_secs(75),
     write_stall: Duration::from_secs(30),
+    sockets: SocketLimits {
+        message_bytes_max: 1024 * 1024,
+        ping_interval: Some(Duration::from_secs(20)),
+        ping_timeout: Duration::from_secs(20),
+        messages_per_second: None,
+    },
 };
 
 /// A connection that has just been accepted, and its client.
@@ -27,8 +33,12 @@ fn connected() -> (Connection, UnixStream, ConnectionContext) {
     ours.set_nonblocking(true).unwrap();
     socket2::SockRef::from(&ours).set_send_buffer_size(4_096).unwrap();
     let socket = ClientSocket::Unix(mio::net::UnixStream::from_std(ours));
-    let setup =
-        Setup { limits: LIMITS, trust: TrustedProxies::default(), streamed: crate::http::StreamedBodies::default() };
+    let setup = Setup {
+        limits: LIMITS,
+        trust: TrustedProxies::default(),
+        streamed: crate::http::StreamedBodies::default(),
+        sockets: crate::http::socket_offer::SocketTerms::default(),
+    };
     (
         Connection::new(socket, Endpoints::default(), Tick::default()),
         theirs,

@@ -102,6 +102,11 @@ impl ClientTransport {
         self.output.is_too_slow(now, stall)
     }
 
+    /// How many bytes wait for the client.
+    pub fn unsent_bytes(&self) -> usize {
+        self.output.bytes()
+    }
+
     /// Whether too many events wait for the client.
     pub fn is_too_far_behind(&self, now: Tick) -> bool {
         is_too_far_behind(self.output.bytes(), self.output.untouched_for(now))

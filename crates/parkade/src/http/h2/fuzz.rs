@@ -143,11 +143,17 @@ fn shared(inbox: mpsc::UnboundedSender<FromStream>, draining: watch::Receiver<bo
         body_stall: STALL,
         idle_time: IDLE,
         write_stall: STALL,
+        sockets: crate::http::connection::tests::LIMITS.sockets,
     };
     let trust = TrustedProxies { kind: ForwardedFields::XForwarded, networks: Vec::new(), unix: false };
     H2Context {
         budget: Budget::new(limits.requests_bytes_max),
-        setup: Arc::new(Setup { limits, trust, streamed: crate::http::StreamedBodies::default() }),
+        setup: Arc::new(Setup {
+            limits,
+            trust,
+            streamed: crate::http::StreamedBodies::default(),
+            sockets: crate::http::socket_offer::SocketTerms::default(),
+        }),
         inbox,
         next_key: Arc::default(),
         connection_count: Arc::default(),

@@ -135,6 +135,7 @@ impl Lot {
             || !self.leaving.is_empty()
             || self.sweeping.is_some()
             || self.slots.has_orphans()
+            || !self.slots.context.heard.is_empty()
             || self.acceptor.is_due()
         {
             return Ok(());
@@ -241,6 +242,8 @@ impl Lot {
     }
 
     fn take_step(&mut self, slot: usize, step: ConnectionStep, outbox: &mut Outbox<'_>) {
+        // Before it is told that their client has left.
+        self.tell_heard(outbox);
         match step {
             ConnectionStep::Stay => self.look_again(slot),
             ConnectionStep::Arrived(head, body, share, rest) => {
@@ -336,7 +339,9 @@ impl Lot {
         let mut share = Share::of(LEAVING_TIME);
         for slot in begun..self.slots.end() {
             match self.slots.with(slot, Connection::expire) {
-                None | Some(ConnectionStep::Stay | ConnectionStep::Arrived(..) | ConnectionStep::Http2) => {}
+                None | Some(ConnectionStep::Arrived(..) | ConnectionStep::Http2) => {}
+                // A WebSocket may go on that had sent too much.
+                Some(ConnectionStep::Stay) => self.look_again(slot),
                 Some(
                     step @ (ConnectionStep::Left(_)
                     | ConnectionStep::Failed(_)
@@ -357,8 +362,19 @@ impl Lot {
             outbox.requests.detach(request);
             outbox.events.push(HttpEvent::Left { request });
         }
+        self.tell_heard(outbox);
         let refused = self.slots.context.refused.drain(..);
         outbox.events.extend(refused.map(HttpEvent::Refused));
+    }
+
+    /// Reports what the clients of WebSockets have sent. One that has closed gets nothing more.
+    fn tell_heard(&mut self, outbox: &mut Outbox<'_>) {
+        for event in self.slots.context.heard.drain(..) {
+            if let HttpEvent::SocketClosed { request, .. } = event {
+                outbox.requests.detach(request);
+            }
+            outbox.events.push(event);
+        }
     }
 
     /// Closes the listeners and the connections that are between requests; the others close after their responses.

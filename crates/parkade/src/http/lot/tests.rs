@@ -21,8 +21,12 @@ impl Serving {
         let listener = HttpListener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.name().trim_start_matches("http://").parse().unwrap();
         let limits = HttpLimits { connection_count_max: 1_000, ..LIMITS };
-        let setup =
-            Setup { limits, trust: TrustedProxies::default(), streamed: crate::http::StreamedBodies::default() };
+        let setup = Setup {
+            limits,
+            trust: TrustedProxies::default(),
+            streamed: crate::http::StreamedBodies::default(),
+            sockets: crate::http::socket_offer::SocketTerms::default(),
+        };
         let lot =
             Lot::new(vec![listener], setup, Budget::new(LIMITS.requests_bytes_max), Arc::default(), plenty()).unwrap();
         Self { lot, requests: RequestTable::default(), address }
@@ -78,7 +82,12 @@ async fn no_listener_uses_up_the_turn_of_another() {
     let addresses: Vec<SocketAddr> =
         listeners.iter().map(|listener| listener.name().trim_start_matches("http://").parse().unwrap()).collect();
     let limits = HttpLimits { connection_count_max: 10_000, ..LIMITS };
-    let setup = Setup { limits, trust: TrustedProxies::default(), streamed: crate::http::StreamedBodies::default() };
+    let setup = Setup {
+        limits,
+        trust: TrustedProxies::default(),
+        streamed: crate::http::StreamedBodies::default(),
+        sockets: crate::http::socket_offer::SocketTerms::default(),
+    };
     let mut lot = Lot::new(listeners, setup, Budget::new(LIMITS.requests_bytes_max), Arc::default(), plenty()).unwrap();
     let crowd: Vec<_> = (0..TURN_ACCEPTS_MAX + 10).map(|_| TcpStream::connect(addresses[0]).unwrap()).collect();
     let _one = TcpStream::connect(addresses[1]).unwrap();

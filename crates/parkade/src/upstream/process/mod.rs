@@ -9,6 +9,7 @@
 //! | which worker and stream a request is on | `places` |
 
 mod child;
+mod inbox;
 mod limits;
 mod link;
 mod output;
@@ -219,6 +220,26 @@ impl Processes {
             session.cancel(out, places, request, reason);
             Ok(())
         });
+    }
+
+    /// A message of the client of a WebSocket, for which its worker has room.
+    pub fn message(&mut self, request: RequestId, is_text: bool, bytes: Bytes) {
+        if let Some(place) = self.places.get(&request).copied() {
+            self.say(place.worker, |session, _, _| {
+                session.message(place.stream, is_text, bytes);
+                Ok(())
+            });
+        }
+    }
+
+    /// The client has closed its WebSocket.
+    pub fn close_socket(&mut self, request: RequestId, code: u16, text: String) {
+        if let Some(place) = self.places.get(&request).copied() {
+            self.say(place.worker, |session, _, _| {
+                session.close_socket(place.stream, code, text);
+                Ok(())
+            });
+        }
     }
 
     /// The client has taken this many bytes of `Data`.

@@ -12,18 +12,18 @@ use parkade_model::{IdMap, Reason, RequestId, WorkerId};
 use parkade_wire::encode::{self, RequestParts, RunParts};
 use parkade_wire::limits::{BRANCH_STREAM_MIN, DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
-    Branches, CancelReason, Conversation, Decoder, FromWorker, Offer, Opener, ProtocolRule, RequestBody, SendWindow,
-    Stream, StreamProgress, ThenRequest, Violation, WaitOutcome, absent,
+    Branches, CancelReason, Conversation, Decoder, FromWorker, MESSAGES, Offer, Opener, ProtocolRule, RequestBody,
+    SendWindow, Stream, StreamProgress, ThenRequest, Violation, WaitOutcome, absent,
 };
 
+use super::inbox::{ClientFrame, Inbox};
 use super::limits;
 use super::places::{Place, Places};
-use crate::upstream::WorkerEvent;
+use crate::upstream::{SocketEvent, WorkerEvent};
 
 /// Versions of the protocol that this core speaks.
 const VERSIONS: RangeInclusive<u32> = 1..=1;
-/// The core sends no messages to workers yet.
-const FEATURES: u64 = INCREMENTAL_BODIES;
+const FEATURES: u64 = INCREMENTAL_BODIES | MESSAGES;
 const INCREMENTAL_BODIES: u64 = 1 << 0;
 
 pub struct Session {
@@ -44,6 +44,8 @@ pub struct Session {
     streams_bodies: bool,
     /// The worker has sent `FAILED` or `GOODBYE`.
     leaving: bool,
+    /// Its application has WebSockets.
+    takes_sockets: bool,
     /// The requests on the last streams, each in the place of its stream: a record may come after its stream has closed.
     recent: Box<[(u32, RequestId)]>,
 }
@@ -56,6 +58,8 @@ struct Open {
     taken: u32,
     /// The rest of the request's body, or of the rows that it is resumed with, if it did not fit into its frame.
     body: Option<Box<Body>>,
+    /// Messages of the client of a WebSocket.
+    inbox: Option<Box<Inbox>>,
 }
 
 struct Body {
@@ -134,6 +138,7 @@ impl Session {
             dropped: 0,
             streams_bodies: false,
             leaving: false,
+            takes_sockets: false,
             recent: vec![(0, RequestId { slot: 0, generation: 0 }); limits::RECENT_STREAMS_COUNT].into(),
         }
     }
@@ -205,13 +210,21 @@ impl Session {
         P: IntoIterator<Item = &'a str>,
         H: IntoIterator<Item = (&'a str, &'a [u8])>,
     {
+        let (opener, scheme) = match (parts.scheme, self.takes_sockets) {
+            ("ws" | "wss", true) => (Opener::Socket, parts.scheme),
+            // The application gets the request as it is, and answers it as it likes.
+            ("ws", false) => (Opener::Request, "http"),
+            ("wss", false) => (Opener::Request, "https"),
+            (scheme, _) => (Opener::Request, scheme),
+        };
+        let parts = RequestParts { scheme, ..parts };
         if rest == BodyRest::Follows {
             let body = Body { source: BodySource::Unread, ..Body::new(body) };
             let stream = self.open(places, request, Opener::Request, Some(Box::new(body)))?;
             encode::request(out, stream, RequestParts { body: None, more: true, ..parts });
             self.sending.push_back(stream);
         } else if body.len() <= INLINE_BODY_BYTES_MAX {
-            let stream = self.open(places, request, Opener::Request, None)?;
+            let stream = self.open(places, request, opener, None)?;
             encode::request(out, stream, RequestParts { body: Some(body), more: false, ..parts });
         } else {
             let stream = self.open(places, request, Opener::Request, Some(Box::new(Body::new(body))))?;
@@ -327,6 +340,7 @@ impl Session {
         encode::cancel(out, stream, reason);
         places.remove(&request);
         open.body = None;
+        open.inbox = None;
         if open.stream.cancel() == StreamProgress::Closed {
             self.streams.remove(&stream);
         }
@@ -341,7 +355,8 @@ impl Session {
     pub fn branch(&mut self, places: &mut Places, stream: u32, request: RequestId) -> bool {
         let is_open = self.branches.contains(stream);
         if is_open {
-            self.streams.insert(stream, Open { request, stream: Stream::branch(stream), taken: 0, body: None });
+            let stream_of_it = Stream::branch(stream);
+            self.streams.insert(stream, Open { request, stream: stream_of_it, taken: 0, body: None, inbox: None });
             places.insert(request, Place { worker: self.worker, stream });
         }
         is_open
@@ -371,12 +386,35 @@ impl Session {
         }
     }
 
+    /// A message of the client of a WebSocket: [`Session::pump`] sends it.
+    pub fn message(&mut self, stream: u32, is_text: bool, bytes: Bytes) {
+        self.say_on_socket(stream, ClientFrame::Message { is_text, bytes });
+    }
+
+    /// The client has closed its WebSocket. The worker is told after its messages.
+    pub fn close_socket(&mut self, stream: u32, code: u16, text: String) {
+        self.say_on_socket(stream, ClientFrame::Close { code, text });
+    }
+
+    fn say_on_socket(&mut self, stream: u32, frame: ClientFrame) {
+        let Some(open) = self.streams.get_mut(&stream) else { return };
+        if open.stream.is_socket() && !open.stream.is_cancelled() && open.inbox.get_or_insert_default().add(frame) {
+            self.sending.push_back(stream);
+        }
+    }
+
     /// Sends pieces of the bodies, in turn, while few bytes wait to be sent.
     pub fn pump(&mut self, out: &mut BytesMut) {
         while out.len() < limits::UNSENT_BYTES_BUSY
             && let Some(stream) = self.sending.pop_front()
         {
             let Some(open) = self.streams.get_mut(&stream) else { continue };
+            if let Some(inbox) = &mut open.inbox {
+                if inbox.send(out, stream, limits::UNSENT_BYTES_BUSY) {
+                    self.sending.push_back(stream);
+                }
+                continue;
+            }
             let Some(body) = &mut open.body else { continue };
             if body.can_continue() {
                 let piece = body.rest.split_to(body.window.take(body.rest.len().min(DATA_BYTES_MAX)));
@@ -423,7 +461,8 @@ impl Session {
         self.opened = Some(self.opened + 1).filter(|opened| *opened < BRANCH_STREAM_MIN).ok_or(Exhausted)?;
         let stream = self.opened;
         self.recent[stream as usize % limits::RECENT_STREAMS_COUNT] = (stream, request);
-        self.streams.insert(stream, Open { request, stream: Stream::open(stream, opener), taken: 0, body });
+        let stream_of_it = Stream::open(stream, opener);
+        self.streams.insert(stream, Open { request, stream: stream_of_it, taken: 0, body, inbox: None });
         places.insert(request, Place { worker: self.worker, stream });
         Ok(stream)
     }
@@ -446,6 +485,9 @@ impl Session {
             FromWorker::Ready { credit, application } => {
                 let mut bodies = application.routes.iter().map(|route| route.body).chain([application.fallback_body]);
                 self.streams_bodies = bodies.any(|body| body != RequestBody::Collected);
+                let agreed = self.conversation.agreed().map_or(0, |agreed| agreed.features);
+                let is_asked = application.websocket || application.routes.iter().any(|route| route.websocket);
+                self.takes_sockets = is_asked && application.concurrent && agreed & MESSAGES != 0;
                 audience.events.push(WorkerEvent::Ready { worker, credit, application: Box::new(application) });
             }
             FromWorker::Failed { text } => {
@@ -461,7 +503,7 @@ impl Session {
             }
             FromWorker::Publish { .. } => self.published(frame, audience)?,
             FromWorker::Enqueue { .. } => self.enqueued(frame, audience)?,
-            FromWorker::Window { stream, bytes } => self.window(stream, bytes, &frame)?,
+            FromWorker::Window { stream, bytes } => self.window(stream, bytes, &frame, audience)?,
             FromWorker::Park { then: ThenRequest::Branch { of }, .. } => self.branched(frame, of, audience)?,
             FromWorker::Unpark { stream } if stream >= BRANCH_STREAM_MIN => {
                 let parent = self.branches.parent(stream).and_then(|parent| self.streams.get(&parent));
@@ -560,7 +602,13 @@ impl Session {
         Ok(())
     }
 
-    fn window(&mut self, stream: u32, bytes: u32, frame: &FromWorker) -> Result<(), Violation> {
+    fn window(
+        &mut self,
+        stream: u32,
+        bytes: u32,
+        frame: &FromWorker,
+        audience: &mut Audience,
+    ) -> Result<(), Violation> {
         let Some(open) = self.streams.get_mut(&stream) else { return absent(frame, self.opened) };
         if let Some(body) = &mut open.body {
             let could_continue = body.can_continue();
@@ -574,6 +622,11 @@ impl Session {
                 self.wanting.push(open.request);
             }
         }
+        let (worker, request) = (self.worker, open.request);
+        if open.stream.is_socket() && !open.stream.is_cancelled() {
+            let event = SocketEvent::Window { bytes };
+            audience.events.push(WorkerEvent::Socket { worker, request, event });
+        }
         Ok(())
     }
 }
@@ -583,11 +636,17 @@ fn wanted(open: Option<&Open>) -> Option<RequestId> {
     open.filter(|open| !open.stream.is_cancelled()).map(|open| open.request)
 }
 
-/// The event of a frame about a request. `MESSAGE` and `CLOSE` have none: no worker is offered these features.
+/// The event of a frame about a request.
 fn told(worker: WorkerId, request: RequestId, frame: FromWorker) -> Option<WorkerEvent> {
     match frame {
         FromWorker::Response { more, response, .. } => Some(WorkerEvent::Response { worker, request, response, more }),
         FromWorker::Data { more, bytes, .. } => Some(WorkerEvent::Data { worker, request, bytes, more }),
+        FromWorker::Message { text: is_text, bytes, .. } => {
+            Some(WorkerEvent::Socket { worker, request, event: SocketEvent::Message { is_text, bytes } })
+        }
+        FromWorker::Close { code, text, .. } => {
+            Some(WorkerEvent::Socket { worker, request, event: SocketEvent::Closed { code, text } })
+        }
         FromWorker::Error { reason, text, .. } => Some(WorkerEvent::Errored { worker, request, error: reason, text }),
         FromWorker::Result { result, .. } => Some(WorkerEvent::Returned { worker, request, result }),
         FromWorker::Progress { fraction, text, .. } => {

@@ -1,0 +1,248 @@
+//! One WebSocket of a client, without I/O: bytes of the client into messages, messages for it into frames.
+//!
+//! An idle one is these few fields: frames are read in a buffer that many sockets share, and only half frames and fragments are kept.
+
+use bytes::Bytes;
+use parkade_websocket::{
+    self as websocket, Close, Compression, Deflater, Incoming, Inflater, MessageKind, MessageReader, Rules,
+};
+use parkade_wire::MessageWindow;
+
+use super::limits::{SOCKET_COMPRESSED_BYTES_MIN, SOCKET_PONG_BACKLOG_BYTES_MAX, SocketLimits};
+use super::tick::Tick;
+
+/// A close frame without a code, as applications are told of it (RFC 6455, section 7.1.5).
+const NO_CODE: u16 = 1005;
+
+/// What its client has sent.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ClientSaid {
+    Message {
+        is_text: bool,
+        bytes: Bytes,
+    },
+    /// It has closed, or has broken the rules. Nothing follows.
+    Closed {
+        code: u16,
+        text: String,
+    },
+}
+
+/// What came of bytes of the client.
+#[derive(Debug, Default)]
+pub struct ClientInput {
+    pub said: Vec<ClientSaid>,
+    /// What is to be written to the client.
+    pub replies: Vec<u8>,
+}
+
+/// A compressor and its counterpart: those of one socket, or those of all whose messages do not refer to earlier ones.
+pub struct Compressors {
+    inflater: Inflater,
+    deflater: Deflater,
+}
+
+impl Default for Compressors {
+    fn default() -> Self {
+        Self::new(Compression { server_keeps_context: false, client_keeps_context: false })
+    }
+}
+
+impl Compressors {
+    fn new(terms: Compression) -> Self {
+        Self {
+            inflater: Inflater::new(terms.client_keeps_context),
+            deflater: Deflater::new(terms.server_keeps_context),
+        }
+    }
+}
+
+pub struct WebSocket {
+    reader: MessageReader,
+    /// What may be passed on: the worker's window.
+    window: MessageWindow,
+    /// Bytes of the client for which there is no room yet.
+    unread: Option<Box<[u8]>>,
+    /// If messages refer to earlier ones.
+    own: Option<Box<Compressors>>,
+    pulse: Pulse,
+    /// The second in which messages are counted, and their number.
+    counted: (Tick, u32),
+    /// What the worker is granted when the client has taken everything.
+    owed: u32,
+    is_compressed: bool,
+    /// It has sent too many messages in this second.
+    is_paused: bool,
+}
+
+/// Whether the client is still there.
+#[derive(Debug, Clone, Copy)]
+enum Pulse {
+    /// It last sent something at that time.
+    Heard(Tick),
+    /// It got a ping at that time, and has sent nothing since.
+    Pinged(Tick),
+}
+
+/// What silence leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PulseCheck {
+    Fine,
+    Ping(Bytes),
+    /// The client does not answer.
+    Dead,
+}
+
+impl WebSocket {
+    pub fn new(compression: Option<Compression>, now: Tick) -> Self {
+        let own = compression.filter(|terms| terms.server_keeps_context || terms.client_keeps_context);
+        Self {
+            reader: MessageReader::Idle,
+            window: MessageWindow::new(),
+            unread: None,
+            own: own.map(|terms| Box::new(Compressors::new(terms))),
+            pulse: Pulse::Heard(now),
+            counted: (now, 0),
+            owed: 0,
+            is_compressed: compression.is_some(),
+            is_paused: false,
+        }
+    }
+
+    /// Whether more of the client is taken.
+    pub fn reads(&self) -> bool {
+        self.window.is_open() && !self.is_paused
+    }
+
+    /// Whether bytes are there that were read before.
+    pub fn has_unread(&self) -> bool {
+        self.unread.is_some()
+    }
+
+    /// Takes the bytes that were read before, if it reads.
+    pub fn take_unread(&mut self) -> Option<Box<[u8]>> {
+        if self.reads() { self.unread.take() } else { None }
+    }
+
+    /// Takes bytes of the client, in order. What there is no room for is kept: `unsent` bytes wait for the client.
+    pub fn receive(
+        &mut self,
+        bytes: &mut [u8],
+        shared: &mut Compressors,
+        limits: &SocketLimits,
+        unsent: usize,
+        now: Tick,
+    ) -> ClientInput {
+        let Self { reader, window, own, counted, is_paused, is_compressed, .. } = self;
+        self.pulse = Pulse::Heard(now);
+        let inflater = &mut own.as_deref_mut().unwrap_or(shared).inflater;
+        let rules = Rules { message_max: limits.message_bytes_max, is_compressed: *is_compressed };
+        let mut received = ClientInput::default();
+        let ClientInput { said, replies } = &mut received;
+        let outcome = reader.receive(rules, inflater, bytes, |incoming| match incoming {
+            Incoming::Message(kind, payload) => {
+                said.push(ClientSaid::Message {
+                    is_text: kind == MessageKind::Text,
+                    bytes: Bytes::copy_from_slice(payload),
+                });
+                *is_paused = is_too_many(counted, limits.messages_per_second, now);
+                let had_room = window.take(payload.len());
+                had_room && window.is_open() && !*is_paused
+            }
+            Incoming::Ping(payload) => {
+                if unsent + replies.len() <= SOCKET_PONG_BACKLOG_BYTES_MAX {
+                    replies.extend_from_slice(&websocket::pong(payload));
+                }
+                true
+            }
+            Incoming::Pong(_) => true,
+            Incoming::Close(close) => {
+                replies.extend_from_slice(&websocket::close(close.as_ref()));
+                let (code, text) = close.map_or((NO_CODE, String::new()), |close| (close.code, close.text));
+                said.push(ClientSaid::Closed { code, text });
+                false
+            }
+        });
+        match outcome {
+            Ok(taken) if taken < bytes.len() => self.unread = Some(bytes[taken..].into()),
+            Ok(_) => {}
+            Err(fault) => {
+                let close = Close::of(fault);
+                received.replies.extend_from_slice(&websocket::close(Some(&close)));
+                received.said.push(ClientSaid::Closed { code: close.code, text: close.text });
+            }
+        }
+        received
+    }
+
+    /// The worker takes so many bytes more.
+    pub fn grant(&mut self, bytes: u32) {
+        self.window.granted(bytes);
+    }
+
+    /// A message for the client as a frame. The worker may send as much in its place when the client has taken it.
+    pub fn frame(&mut self, is_text: bool, bytes: &Bytes, shared: &mut Compressors) -> Bytes {
+        let cost = u32::try_from(MessageWindow::cost(bytes.len())).unwrap_or(u32::MAX);
+        self.owed = self.owed.saturating_add(cost);
+        let kind = if is_text { MessageKind::Text } else { MessageKind::Binary };
+        if !self.is_compressed || bytes.len() < SOCKET_COMPRESSED_BYTES_MIN {
+            return websocket::message(kind, bytes);
+        }
+        let deflater = &mut self.own.as_deref_mut().unwrap_or(shared).deflater;
+        websocket::compressed(kind, bytes, deflater)
+    }
+
+    /// The client has taken everything, or will get nothing more: how many bytes the worker may send in their place.
+    pub fn settle(&mut self) -> usize {
+        std::mem::take(&mut self.owed) as usize
+    }
+
+    /// To be called every now and then.
+    pub fn expire(&mut self, limits: &SocketLimits, now: Tick) -> PulseCheck {
+        if self.is_paused && now.since(self.counted.0) >= SECOND {
+            self.is_paused = false;
+        }
+        if !self.reads() {
+            // What it sends is not read, so its pongs are not either.
+            self.pulse = Pulse::Heard(now);
+        }
+        match (self.pulse, limits.ping_interval) {
+            (Pulse::Heard(heard), Some(interval)) if now.since(heard) >= interval => {
+                self.pulse = Pulse::Pinged(now);
+                PulseCheck::Ping(websocket::ping(b""))
+            }
+            (Pulse::Pinged(since), _) if now.since(since) > limits.ping_timeout => PulseCheck::Dead,
+            (Pulse::Heard(_) | Pulse::Pinged(_), _) => PulseCheck::Fine,
+        }
+    }
+}
+
+impl std::fmt::Debug for WebSocket {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("WebSocket").field("pulse", &self.pulse).finish_non_exhaustive()
+    }
+}
+
+const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Counts a message. Whether no other is taken in this second.
+fn is_too_many((second, count): &mut (Tick, u32), max: Option<u32>, now: Tick) -> bool {
+    if now.since(*second) >= SECOND {
+        (*second, *count) = (now, 0);
+    }
+    *count = count.saturating_add(1);
+    max.is_some_and(|max| *count >= max)
+}
+
+/// The last frame for a client. A code that may not be sent is left out.
+pub fn close_frame(code: u16, text: String) -> Bytes {
+    let close = Close { code, text };
+    websocket::close(Close::is_sendable(code).then_some(&close))
+}
+
+/// An idle WebSocket: this, and its connection.
+const _: () = assert!(size_of::<WebSocket>() <= 80);
+
+#[cfg(test)]
+#[path = "web_socket_tests.rs"]
+mod tests;
