@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from parkade._compiled import NAMES, VARIABLE, accelerator, state
+from parkade._session.hello import MESSAGES
 from parkade._wire import frames as f
 from parkade._wire.codec import FROM_WORKER, read
 
@@ -64,7 +65,7 @@ class Core:
         )
         os.close(requests)
         os.close(answers)
-        self.send(f.HELLO, 0, [1, 1, 0, {"core": "test", "target": target} | info])
+        self.send(f.HELLO, 0, [1, 1, MESSAGES, {"core": "test", "target": target} | info])
 
     def send(self, kind: int, stream: int, payload: Any, flags: int = 0) -> None:
         data = payload if isinstance(payload, bytes) else msgspec.msgpack.encode(payload)
@@ -118,7 +119,7 @@ class Core:
         stream = self.number()
         headers = [text for pair in more.get("headers", {}).items() for text in (pair[0], pair[1].encode())]
         target = [more.get("method", "GET"), more.get("path", "/"), more.get("query", "")]
-        head = [*target, headers, "127.0.0.1", "http", "1.1"]
+        head = [*target, headers, "127.0.0.1", more.get("scheme", "http"), "1.1"]
         payload = [route, list(parameters), None, more.get("body", b""), head]
         self.send(f.REQUEST, stream, payload, more.get("flags", 0))
         return stream

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from parkade._compiled import accelerator, state
 from parkade._hosting import environ, sending
-from parkade._hosting.asgi_response import _head_of
+from parkade._hosting.asgi_response import head_of
 from parkade._wire import payloads as p
 from parkade.errors import InvalidResult
 
@@ -155,7 +155,7 @@ def test_any_start_response_is_read_as_python_reads_it(status: object, headers: 
 )
 def test_any_start_of_a_response_is_read_as_python_reads_it(status: object, headers: object) -> None:
     for message in ({"status": status, "headers": headers}, {"status": status}, {"headers": headers}, headers):
-        agree(accelerator.asgi_head(message), _head_of, message)
+        agree(accelerator.asgi_head(message), head_of, message)
 
 
 @compiled

@@ -110,7 +110,7 @@ def test_any_other_names_are_fine(hook: Any) -> None:
     ("name", "said"),
     [
         ("run", "parkade serve app.py"),
-        ("websocket", "server-sent events"),
+        ("websocket_route", r"write @app.websocket\(path\)"),
         ("before_request", "@app.before"),
         ("errorhandler", r"@app.error\(404\)"),
         ("rout", "did you mean 'route'"),

@@ -50,7 +50,7 @@ def test_every_public_name_has_a_description(name: str, value: Any) -> None:
         assert not value.__doc__.startswith(f"{value.__name__}("), name
 
 
-@pytest.mark.parametrize("verb", ["get", "post", "put", "patch", "delete", "query", "route"])
+@pytest.mark.parametrize("verb", ["get", "post", "put", "patch", "delete", "query", "route", "websocket"])
 def test_decorators_for_routes_show_their_help_and_their_parameters(verb: str) -> None:
     for kind in (parkade.App, parkade.Router):
         method = getattr(kind, verb)
@@ -93,7 +93,7 @@ def test_public_attributes_have_a_description(kind: type) -> None:
 
 REGISTERING = (
     "after before channel cors cron delete error every files get include job jobs name on_start on_stop patch path "
-    "post prefix put query queue route templates"
+    "post prefix put query queue route templates websocket"
 )
 MAPPING = "get items keys values"
 
@@ -129,6 +129,10 @@ NAMES = {
     "Templates": (lambda: parkade.Templates(Path(__file__).parent), "folder render text"),
     "Cors": (lambda: parkade.Cors("*"), "credentials expose headers max_age methods origins"),
     "Upload": (lambda: parkade.Upload("", "", b""), "body content_type filename raw_filename"),
+    "WebSocket": (
+        lambda: parkade.WebSocket(Request(p.Request(None, [], None, b"", msgspec.Raw(b""))), None),  # type: ignore[arg-type]
+        "accept close is_closed receive request send subprotocol subprotocols",
+    ),
 }
 """What editors propose after a dot, by class. A new name of an application's is written here; others begin with _."""
 

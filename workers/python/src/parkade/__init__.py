@@ -29,6 +29,7 @@ from ._waits.groups import all_of, first_of
 from ._waits.histories import limit_history
 from ._waits.message import History, Message
 from ._waits.wait import Wait, after
+from ._websocket import WebSocket
 from .errors import (
     BodyError,
     ConnectError,
@@ -49,6 +50,7 @@ from .errors import (
     Retry,
     SignatureError,
     WaitError,
+    WebSocketClosed,
 )
 from .jobs._access import StoredJob
 from .jobs._client import connect
@@ -102,6 +104,8 @@ __all__ = [
     "Upload",
     "Wait",
     "WaitError",
+    "WebSocket",
+    "WebSocketClosed",
     "after",
     "all_of",
     "channel",

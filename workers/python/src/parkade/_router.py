@@ -15,7 +15,7 @@ from ._hooks import Hook, Hooks, make_after_hook, make_hook
 from ._origin import line_of
 from ._responses.templates import Templates
 from ._routing.patterns import Pattern, checked_prefix, join, parse
-from ._routing.routes import About, Route, make_route
+from ._routing.routes import About, Route, make_route, make_socket_route
 from ._routing.streaming import streaming
 from ._suggestions import for_attribute
 from ._waits.files import files_of
@@ -199,6 +199,23 @@ class Router(JobRegistry):
     ) -> Callable[[F], F]:
         """As `post`, for several methods: `@app.route("/orders", methods=["GET", "POST"])`."""
         return self._register(path, target, tuple(methods), deadline, name, responses, hidden, cors, stream, body_limit)
+
+    def websocket(self, path: str, *, deadline: float | None = None, name: str | None = None) -> Callable[[F], F]:
+        """Registers the coroutine that has the WebSockets of a path: `@app.websocket("/rooms/{room}")`.
+
+        It takes `socket: WebSocket`, and no body. `deadline`: seconds until it accepts, and for which it may outlive
+        its client. Other requests get 426. Raises `SignatureError` as `get` does, and for what is no coroutine.
+        """
+        if not isinstance(path, str):
+            raise SignatureError(f"{getattr(path, '__qualname__', path)}: write @app.websocket('/path')")
+        pattern, optional = parse(join(self.prefix, path)), parse(self.prefix).names if self.prefix else ()
+        about = About(self._tag, {}, True, line_of(sys._getframe(1)))
+
+        def register(function: F) -> F:
+            self._add_route(make_socket_route(pattern, function, deadline, name, self._hooks, optional, about))
+            return function
+
+        return register
 
     def files(
         self,
@@ -427,12 +444,13 @@ class Router(JobRegistry):
         body = streaming(f"{verbs[0]} {path}", stream, body_limit)
         pattern = parse(join(self.prefix, path))
         optional = parse(self.prefix).names if self.prefix else ()
-        line = line_of(sys._getframe(2))  # of the application, which has called `get` or another one
-        about = About(self._tag, dict(responses or {}), hidden, line)
+        # The line is of the application, which has called `get` or another one.
+        about = About(self._tag, dict(responses or {}), hidden, line_of(sys._getframe(2)))
 
         def register(handler: F) -> F:
-            route = make_route(verbs, pattern, handler, deadline, name, self._hooks, optional, about, cors, body)
-            self._add_route(route)
+            self._add_route(
+                make_route(verbs, pattern, handler, deadline, name, self._hooks, optional, about, cors, body)
+            )
             return handler
 
         if target is not _MISSING:

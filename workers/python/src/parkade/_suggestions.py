@@ -70,7 +70,7 @@ _CALL = re.compile(
 _BARE = re.compile(r"\w+\.(?P<method>before|after|on_start|on_stop)\(\) missing 1 required positional argument")
 _METHODS = "for several methods, write app.route(path, methods=[…])"
 _RUN = "the server runs the application: `parkade serve app.py`, or `parkade dev app.py` while you write"
-_STREAMS = "WebSocket is not supported; return channel(name).stream() for server-sent events"
+_SOCKET = "write @app.websocket(path) over a coroutine that takes socket: WebSocket"
 _BEFORE = "write @app.before over a function of the request"
 _AFTER = "write @app.after over a function of the request and the response"
 _START = "write @app.on_start, or @app.on_stop, over a function without parameters"
@@ -102,7 +102,8 @@ _IMPORTED_ELSEWHERE = {
     "RedirectResponse": "write redirect(url)",
     "StreamingResponse": "write a handler that yields",
     "UploadFile": "it is Upload",
-    "WebSocket": _STREAMS,
+    "WebSocketDisconnect": "it is WebSocketClosed",
+    "WebSocketException": "raise HTTPError, or await socket.close(code)",
     "abort": "raise HTTPError(404)",
     "jsonify": _RETURNED,
     "make_response": "write Response(body, status, headers)",
@@ -116,7 +117,8 @@ _ELSEWHERE = {
     "run": _RUN,
     "listen": _RUN,
     "serve": _RUN,
-    "websocket": _STREAMS,
+    "websocket_route": _SOCKET,
+    "add_websocket_route": _SOCKET,
     "before_request": _BEFORE,
     "after_request": _AFTER,
     "middleware": "write @app.before and @app.after",

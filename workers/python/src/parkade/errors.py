@@ -221,6 +221,24 @@ class Discard(ParkadeError):
         super().__init__(text)
 
 
+class WebSocketClosed(ParkadeError, ConnectionError):
+    """The WebSocket has ended: nothing more is received or sent. `code` and `reason` say how (RFC 6455, section 7.4.1).
+
+    1000 and 1001 are what clients usually close it with, 1005 is a client that gave no code, 1006 a connection that
+    broke. Raised out of a handler after its client has left, it is no fault, and nothing is logged.
+    """
+
+    code: int
+    """1000 to 4999."""
+    reason: str
+    """The text that came with the code, often empty."""
+
+    def __init__(self, code: int, reason: str = "") -> None:
+        self.code = code
+        self.reason = reason
+        super().__init__(f"the WebSocket is closed: {code} {reason}".rstrip())
+
+
 class ConnectError(ParkadeError, ConnectionError):
     """No server could be reached to enqueue a job, or it refused. The text says what to do."""
 

@@ -18,6 +18,7 @@ from .._wire import payloads as p
 from .failures import Failures
 from .forgotten import forgotten
 from .results import Results
+from .socket_runs import SocketRuns
 
 
 class Compiler:
@@ -35,6 +36,8 @@ class Compiler:
         call = route.call
         if call is None:
             call = _constant(route)
+        if route.is_socket:
+            return SocketRuns(route, call, self._before, self._results, self._failures).run
         if route.asynchronous or self._all_async:
             awaited = inspect.iscoroutinefunction(route.target)
             if not (awaited or route.asynchronous):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
+
+import msgspec
 
 from .._link import port
 from .._link.answers import FAULTS, Run, Sent
@@ -19,6 +21,7 @@ from .._wire.ready import Application as ReadyApplication
 from ..errors import InvalidResult
 from .asgi_request import LEFT, AsgiRequest
 from .asgi_response import AsgiResponse, Disconnected
+from .asgi_socket import AsgiSocket
 from .coroutines import within
 from .frameworks import framework_of
 from .interfaces import AsgiCallable
@@ -27,7 +30,7 @@ from .own_part import own_part, ready
 from .park import parked
 from .parking import Parking, log_failure
 from .root_path import RootPath
-from .scope import scope_of
+from .scope import scope_of, socket_scope_of
 from .shutdown import Shutdown
 
 _SENT = Sent()
@@ -57,7 +60,7 @@ class Asgi:
 
     def ready(self) -> ReadyApplication:
         """See `own_part.ready`."""
-        return ready(self._own, "asgi", concurrent=True)
+        return msgspec.structs.replace(ready(self._own, "asgi", concurrent=True), websocket=True)
 
     async def start_concurrent(self) -> None:
         """Begins the lifespan. Raises `LoadError` if the application says that it cannot start."""
@@ -83,12 +86,13 @@ class Asgi:
     async def _run(self, raw: p.Request) -> Sent:
         head = p.read_head(raw.head)
         exchange = cast(Exchange, port.exchange.get())
+        if head.scheme in ("ws", "wss"):
+            return await self._run_socket(raw, head, exchange)
         request = AsgiRequest(self._link, exchange, raw, self._cancels)
         response = AsgiResponse(self._link, exchange, request, self._parking)
         exchange.listener = request
         scope = scope_of(head, self._root_path)
-        scope["state"] = self._lifespan.state.copy()
-        scope["parkade.shutdown"] = self._shutdown
+        self._add(scope)
         scope["parkade.on_disconnect"] = request.on_disconnect
         try:
             await self._application(scope, request.receive, response.send)
@@ -106,6 +110,30 @@ class Asgi:
             if parked:
                 parked.pop(exchange.stream, None)
         return _SENT
+
+    async def _run_socket(self, raw: p.Request, head: p.RequestHead, exchange: Exchange) -> Sent:
+        client = self._link.client_sockets.asked(exchange, self._cancels, raw.deadline)
+        denial = AsgiResponse(self._link, exchange, AsgiRequest(self._link, exchange, raw), self._parking)
+        socket = AsgiSocket(self._link, exchange, client, denial)
+        scope = socket_scope_of(head, self._root_path)
+        self._add(scope)
+        scope["parkade.on_disconnect"] = socket.on_disconnect
+        failure: BaseException | None = None
+        try:
+            await self._application(scope, socket.receive, socket.send)
+        except FAULTS as error:
+            failure = error
+        except asyncio.CancelledError:
+            await socket.cancelled()
+            raise
+        finally:
+            client.forget()
+        await socket.finish(failure, head, lambda error: failure_response(error, Request(raw), self._dev))
+        return _SENT
+
+    def _add(self, scope: dict[str, Any]) -> None:
+        scope["state"] = self._lifespan.state.copy()
+        scope["parkade.shutdown"] = self._shutdown
 
     def _cancel_all(self) -> None:
         if count := self._link.cancel_all("stopping"):

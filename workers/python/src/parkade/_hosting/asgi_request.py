@@ -64,9 +64,7 @@ class AsgiRequest:
 
     def on_disconnect(self, action: str) -> None:
         """What happens to the application when the client leaves: it is told (`notify`), or cancelled (`cancel`)."""
-        if action not in ("notify", "cancel"):
-            raise ValueError(f"on_disconnect is 'notify' or 'cancel', not {action!r}")
-        self._cancels = action == "cancel"
+        self._cancels = is_to_cancel(action)
         if self._cancels and self.end is LEFT:
             self._exchange.task.cancel()
 
@@ -111,3 +109,10 @@ class AsgiRequest:
             if not future.done():
                 future.set_result(None)
         self._waiting = None
+
+
+def is_to_cancel(action: str) -> bool:
+    """What an application asks for: `cancel` or `notify`. Raises `ValueError`."""
+    if action not in ("notify", "cancel"):
+        raise ValueError(f"on_disconnect is 'notify' or 'cancel', not {action!r}")
+    return action == "cancel"

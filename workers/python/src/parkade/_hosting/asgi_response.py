@@ -76,7 +76,7 @@ class AsgiResponse:
         if self._request.end is LEFT:
             raise Disconnected("the client has left, or the deadline has passed")
         if phase is _NEW and kind == "http.response.start":
-            self._head = accelerator.asgi_head(message) or _head_of(message)
+            self._head = accelerator.asgi_head(message) or head_of(message)
             self._phase = _STARTED
             if parked and (wait := parked_with(self._exchange.stream, self._head[1])) is not None:
                 self._phase, self._wait = _PARKING, wait
@@ -189,7 +189,8 @@ def _misplaced(kind: object, phase: _Phase) -> InvalidResult:
     return InvalidResult("the application sent http.response.start a second time")
 
 
-def _head_of(message: Mapping[str, Any]) -> tuple[int, list[Any]]:
+def head_of(message: Mapping[str, Any]) -> tuple[int, list[Any]]:
+    """The status and the headers (name, value, name…) of a message. Raises `InvalidResult`."""
     status = message["status"]
     if type(status) is not int:
         status = _status_of(status)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._requests.percent import percent_decode
+from .._websocket import offered_in
 from .._wire import payloads as p
 from .root_path import RootPath
 
@@ -38,3 +39,14 @@ def scope_of(head: p.RequestHead, root_path: RootPath) -> dict[str, Any]:
         "extensions": {"http.response.pathsend": {}},
         "parkade.request_id": head.id,
     }
+
+
+def socket_scope_of(head: p.RequestHead, root_path: RootPath) -> dict[str, Any]:
+    """The scope of one WebSocket, without `state`."""
+    scope = scope_of(head, root_path)
+    del scope["method"]
+    scope["type"] = "websocket"
+    fields = (value.decode("latin-1") for name, value in scope["headers"] if name == b"sec-websocket-protocol")
+    scope["subprotocols"] = offered_in(fields)
+    scope["extensions"] = {"websocket.http.response": {}}
+    return scope

@@ -22,11 +22,13 @@ from .._session.events import (
     Ended,
     Event,
     Given,
+    MessageArrived,
     Opened,
     OpenedEarly,
     Pinged,
     Reply,
     Resumed,
+    SocketClosed,
     Writable,
 )
 from .._session.session import Session
@@ -34,12 +36,9 @@ from .._wire import payloads as p
 from ..errors import WaitError
 from . import port, process
 from .answers import (
-    FAULTS,
     Answer,
     Application,
-    AsyncChunks,
     Attempted,
-    Chunks,
     Coming,
     Deferred,
     Parked,
@@ -49,6 +48,7 @@ from .answers import (
     begun,
 )
 from .body_reader import Body, BodyReader
+from .client_sockets import ClientSockets
 from .enqueued import Enqueued
 from .exchange import Exchange
 from .link import Link
@@ -57,6 +57,7 @@ from .outlet import Outlet
 from .plain_functions import PlainFunctions
 from .runners import Runners
 from .stacks import print_overdue
+from .streaming import Streaming
 
 T = TypeVar("T")
 
@@ -103,7 +104,9 @@ class Concurrent(asyncio.Protocol):
         self._runners = Runners(self, session, self._finish)
         self._exchanges = self._runners.exchanges
         self._branches: dict[int, Exchange] = {}
+        self._streaming = Streaming(self, session, application)
         self.body_reader = BodyReader(self, session, self._outlet)
+        self.client_sockets = ClientSockets(self, session)
         self.at_drain: Callable[[float], None] | None = None  # hears in how many seconds this worker will be stopped
 
     def open(self, writer: int, threads: int) -> None:
@@ -182,7 +185,12 @@ class Concurrent(asyncio.Protocol):
         self.write(self._session.park_awaiting(stream, park))
 
     def branch(self, exchange: Exchange, park: bytes) -> int:
-        """Begins one more wait of an exchange that is parked; returns the number of the branch."""
+        """Begins one more wait of an exchange that is parked, or is never parked; returns the number of the branch.
+
+        Raises `WaitError` if it has ended.
+        """
+        if self.is_cancelled(exchange.stream):
+            raise WaitError("nothing can be awaited for a request that has ended, or for a WebSocket that is closed")
         branch, data = self._session.branch(exchange.stream, park)
         self._branches[branch] = exchange
         self.write(data)
@@ -286,6 +294,8 @@ class Concurrent(asyncio.Protocol):
                 self._begin(stream, begun(self._application, request))
             case BodyArrived(stream=stream):
                 self.body_reader.wake(stream)
+            case MessageArrived() | SocketClosed():
+                self.client_sockets.take(event)
             case Called(stream=stream, function=function, state=state, outcome=outcome):
                 self._begin(stream, self._application.call(stream, function, state, outcome))
             case Resumed(streams=streams, outcome=outcome):
@@ -294,7 +304,7 @@ class Concurrent(asyncio.Protocol):
             case Reply(data=data):
                 self.put(data)
             case Writable(stream=stream) if not cast(PlainFunctions, self._plain_functions).writable(stream):
-                _resolve(self._exchanges[stream].writable)
+                self._exchanges[stream].wake_writer()
             case Cancelled(stream=stream, reason=why):
                 self.body_reader.wake(stream)
                 if not cast(PlainFunctions, self._plain_functions).cancel(stream):
@@ -351,7 +361,7 @@ class Concurrent(asyncio.Protocol):
         if exchange.listener is None or exchange.listener.cancelled(reason):
             exchange.task.cancel("the request was cancelled")
         else:
-            _resolve(exchange.writable)
+            exchange.wake_writer()
         exchange.give_up()  # what waits may be a task that it has started
         for branch in exchange.close_branches():
             del self._branches[branch]
@@ -383,10 +393,10 @@ class Concurrent(asyncio.Protocol):
         """Sends a piece. Returns when the client has room for more, or when nobody wants it."""
         session, stream = self._session, exchange.stream
         while session.blocked(stream):  # another task is sending
-            await self._room(exchange)
+            await self.room(exchange)
         self.write(session.data(stream, piece))
         while session.blocked(stream):
-            await self._room(exchange)
+            await self.room(exchange)
 
     def finish_answer(self, stream: int) -> None:
         """Ends an answer whose pieces were sent."""
@@ -417,7 +427,8 @@ class Concurrent(asyncio.Protocol):
         if tasks := {exchange.task for exchange in self._exchanges.values()}:
             await asyncio.wait(tasks)
 
-    async def _room(self, exchange: Exchange) -> None:
+    async def room(self, exchange: Exchange) -> None:
+        """Waits until the client of its answer or WebSocket has read more, or is no longer there."""
         if exchange.writable is None or exchange.writable.done():
             exchange.writable = self.loop.create_future()
         await asyncio.shield(exchange.writable)
@@ -434,67 +445,8 @@ class Concurrent(asyncio.Protocol):
         elif type(answer) is bytes:
             self.write(session.respond(stream, answer))
         elif type(answer) is Streamed:
-            await self._stream(exchange, answer)
+            await self._streaming.send(exchange, answer)
         elif type(answer) is Parked:
             self.write(session.park(stream, answer.park))
         elif type(answer) is Attempted:
             self.write(session.end(stream, answer.kind, answer.payload))
-
-    async def _stream(self, exchange: Exchange, answer: Streamed) -> None:
-        session, stream = self._session, exchange.stream
-        self.write(session.begin(stream, answer.head))
-        try:
-            if isinstance(answer.chunks, AsyncChunks):
-                async for chunk in answer.chunks:
-                    if self._send(exchange, chunk):
-                        await self._writable(exchange)
-            else:
-                make = partial(next, answer.chunks, None)
-                while (chunk := await self.in_thread(make) if exchange.occupies else make()) is not None:
-                    await self._send_plain(exchange, chunk)
-            self.write(session.finish(stream))
-        except FAULTS as error:
-            self.write(session.error(stream, "application", self._application.failed(error)))
-        finally:
-            await self._close(answer.chunks, exchange.occupies)
-
-    async def _close(self, chunks: Chunks | AsyncChunks, occupies: bool) -> None:
-        """Closes the generator of an answer, also of one that was broken off; its `finally` may raise."""
-        try:
-            if isinstance(chunks, AsyncChunks):
-                await chunks.aclose()
-            elif occupies:
-                await self.in_thread(chunks.close)
-            else:
-                chunks.close()
-        except FAULTS as error:
-            self._application.failed(error)
-
-    def _send(self, exchange: Exchange, chunk: bytes) -> bool:
-        """Whether the client has to read before more may be sent."""
-        if exchange.stream in self._session.cancelled:
-            raise asyncio.CancelledError  # an endless iterator that never suspends would never see the task's own
-        self.write(self._session.data(exchange.stream, chunk))
-        return self._session.blocked(exchange.stream)
-
-    async def _send_plain(self, exchange: Exchange, chunk: bytes) -> None:
-        """Sends a chunk of a plain iterator, which never suspends. Others get their turn before the next chunk."""
-        if self._send(exchange, chunk):
-            if exchange.occupies:  # suspended until the client reads, so it occupies the worker no longer
-                self.write(self._session.credit(1))
-            try:
-                await self._writable(exchange)
-            finally:
-                if exchange.occupies:
-                    self.write(self._session.credit(-1))
-        self.flush()
-        await asyncio.sleep(0)
-
-    async def _writable(self, exchange: Exchange) -> None:
-        exchange.writable = self.loop.create_future()
-        await exchange.writable
-
-
-def _resolve(future: asyncio.Future[None] | None) -> None:
-    if future is not None and not future.done():
-        future.set_result(None)

@@ -25,7 +25,10 @@ class Link(Protocol):
         """Parks a held stream with `await`. Raises `WaitError` if its answer has begun or ended."""
 
     def branch(self, exchange: Exchange, park: bytes) -> int:
-        """Begins one more wait of an exchange that is parked; returns the number of the branch."""
+        """Begins one more wait of an exchange that is parked, or is never parked; returns the number of the branch.
+
+        Raises `WaitError` if it has ended.
+        """
 
     def awaiting(self, stream: int) -> bool:
         """Whether the stream is parked with `await`, or its rows are arriving."""
@@ -41,6 +44,10 @@ class Link(Protocol):
 
 AWAITED = "a wait can only be awaited in the async def that answers a request or is a job"
 TOO_MANY = f"a request waits for at most {BRANCHES_MAX + 1} things at a time: await some of them before the others"
+NOT_STORED = (
+    "the id of a job cannot be awaited for a WebSocket that was accepted: jobs that it has enqueued are stored before "
+    "its next message is sent"
+)
 BRANCHES = encode_payload((p.UntilBranches(), p.Await()))
 """The PARK that waits for the branches."""
 
@@ -65,7 +72,8 @@ class Exchange(Struct, eq=False):
     it awaits now; `waiters` hear of RESUME (None: it was never parked); `writable` is what a streamed answer waits for
     while its client reads; for `enqueued` see `port.Exchange`; `_claims` counts the tasks that need the stream itself;
     `_idle` hear of the end of the last branch; `_parked` is how many seconds it was parked before `_parked_at`, since
-    when it is again; `listener` is that of code that may outlive its client. A `Struct`, since every request makes one.
+    when it is again; `listener` is that of code that may outlive its client; `stays` says that it is a WebSocket that
+    was accepted: its stream is never parked, so all its waits are branches. A `Struct`, since every request makes one.
     """
 
     _link: Link
@@ -77,6 +85,7 @@ class Exchange(Struct, eq=False):
     writable: asyncio.Future[None] | None = None
     enqueued: Enqueued | None = None
     listener: Listener | None = None
+    stays: bool = False
     _branches: dict[int, Outcome] | None = None
     _gathers: bool = False
     _claims: int = 0
@@ -88,6 +97,10 @@ class Exchange(Struct, eq=False):
         """See `port.Exchange`."""
         if asyncio.get_running_loop() is not self._link.loop:
             raise WaitError(f"{AWAITED}, not in another event loop")
+        if self.stays:
+            if park is STORED:
+                raise WaitError(NOT_STORED)
+            return await self._branch(park)
         if self.waiting is not None and self.waiting.cancelled():
             self._withdraw()  # its task was cancelled, and has not had a turn since
         if self._link.awaiting(self.stream):
@@ -168,6 +181,11 @@ class Exchange(Struct, eq=False):
                 await idle
             else:
                 return
+
+    def wake_writer(self) -> None:
+        """The client has room again, or has left: what waits for it looks again."""
+        if self.writable is not None and not self.writable.done():
+            self.writable.set_result(None)
 
     @property
     def parked_seconds(self) -> float:

@@ -4,12 +4,15 @@ A parameter is, by the first of these that fits: in the path pattern; annotated 
 `Cookie`; named `body`, or annotated with a dataclass, `msgspec.Struct`, `TypedDict`, `dict` or pydantic model (the
 body, one at most); annotated `Upload` (a form's file, or a list of them); else a field, of the form when the request
 has one, then of the query.
+
+The handler of a WebSocket also has a parameter for that: named `socket`, or annotated `WebSocket`. There is no body.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .._requests.request import Request
@@ -30,8 +33,9 @@ def bind(
     make: Callable[[p.Request], Request],
     optional: Collection[str] = (),
     streams: bool = False,
+    is_socket: bool = False,
 ) -> Call:
-    """Compiles a handler.
+    """Compiles a handler, `is_socket` one of a WebSocket.
 
     `names` are its path's parameters in order, `types` what the pattern says they are, for those without an annotation.
     The handler need not take those that are `optional`. If its route `streams`, it takes nothing that is in the body.
@@ -41,6 +45,12 @@ def bind(
     """
     parameters = parameters_of(handler, names, types)
     told = _told(handler)
+    if is_socket:
+        parameters = [_of_socket(told, each) for each in parameters]
+        if not any(each.place == "socket" for each in parameters):
+            raise SignatureError(f"{told} takes no WebSocket: give it a parameter `socket: WebSocket`")
+    elif named := [each.name for each in parameters if each.place == "socket"]:
+        raise SignatureError(f"{told}: only a handler of app.websocket gets a WebSocket (the parameter {named[0]})")
     taken = {each.name for each in parameters}
     if missing := [name for name in names if name not in taken and name not in optional]:
         raise SignatureError(f"{told} has no parameter for {', '.join(missing)} in the path")
@@ -60,6 +70,15 @@ def bind(
     ]
     positional = [each for each in parameters if each.kind is inspect.Parameter.POSITIONAL_ONLY]
     return _general(handler, takes, len(positional), make)
+
+
+def _of_socket(told: str, parameter: Parameter) -> Parameter:
+    """As the handler of a WebSocket has it."""
+    if parameter.name == "socket" and parameter.place == "field" and parameter.annotation is EMPTY:
+        return replace(parameter, place="socket")
+    if parameter.place in ("body", "file"):
+        raise SignatureError(f"{told}: what asks for a WebSocket has no body (the parameter {parameter.name})")
+    return parameter
 
 
 def parameters_of(handler: Callable[..., Any], names: Sequence[str], types: Sequence[type]) -> list[Parameter]:

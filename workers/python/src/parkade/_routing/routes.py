@@ -68,6 +68,8 @@ class Route:
     about: About = _NOTHING_MORE
     own_cors: Cors | bool | None = None
     streaming: Streaming | None = None
+    is_socket: bool = False
+    """Its target is a coroutine for a WebSocket."""
 
     @property
     def asynchronous(self) -> bool:
@@ -87,7 +89,7 @@ class Route:
         full_name = self.name if name is None else f"{name}.{self.name}"
         if self.name == self.pattern.path:  # it has no name of its own
             full_name = pattern.path
-        call = self.call and _bound(self.target, pattern, full_name, pattern.names, self.streaming)
+        call = self.call and _bound(self.target, pattern, full_name, pattern.names, self.streaming, self.is_socket)
         return replace(self, pattern=pattern, name=full_name, call=call, scopes=(*self.scopes, scope))
 
     def _wait(self, path: str | None) -> Wait:
@@ -136,6 +138,7 @@ class Route:
             deadline=self.deadline,
             stream=self.streaming is not None,
             body_limit=None if self.streaming is None else self.streaming.limit,
+            websocket=self.is_socket,
             name=None if self.name == self.pattern.path else self.name,
             handler=None if self.call is None else handler_of(self.target),
             source=self.about.line if self.call is None else source_of(self.target),
@@ -194,15 +197,36 @@ def make_route(
     return Route(methods, pattern, target, deadline, name, call, (scope,), about, cors, streaming)
 
 
+def make_socket_route(
+    pattern: Pattern,
+    handler: Callable[..., Any],
+    deadline: float | None,
+    name: str | None,
+    scope: Hooks,
+    optional: Collection[str],
+    about: About,
+) -> Route:
+    """The same for the handler of a WebSocket."""
+    name = name or str(getattr(handler, "__name__", pattern.path))
+    if not is_asynchronous(handler) or inspect.isasyncgenfunction(handler):
+        raise SignatureError(
+            f"{pattern.path}: {name} waits for messages, so it is a coroutine: write `async def {name}(socket)`, "
+            "without yield"
+        )
+    call = _bound(handler, pattern, name, optional, is_socket=True)
+    return Route(("GET",), pattern, handler, deadline, name, call, (scope,), about, is_socket=True)
+
+
 def _bound(
     handler: Callable[..., Any],
     pattern: Pattern,
     name: str,
     optional: Collection[str],
-    streaming: Streaming | None,
+    streaming: Streaming | None = None,
+    is_socket: bool = False,
 ) -> Call:
     make = partial(Request, route=name, names=pattern.names, streams=streaming is not None)
-    return bind(handler, pattern.names, pattern.types, make, optional, streams=streaming is not None)
+    return bind(handler, pattern.names, pattern.types, make, optional, streaming is not None, is_socket)
 
 
 def park(wait: Wait, request: p.Request | None) -> bytes:

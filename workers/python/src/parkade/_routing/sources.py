@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -17,13 +17,14 @@ from .._validation.converters import Convert, converter, item_of_list
 from .._validation.faults import Mismatch
 from .._validation.json import json_decoder
 from .._validation.models import is_model, is_pydantic
+from .._websocket import SocketRequest, WebSocket
 from ..errors import HTTPError, SignatureError
 from .markers import Cookie, Header
 
 Take = Callable[[Request], Any]
 """Gives a parameter's value. Raises `Problem`, or `HTTPError` when the whole body is of another kind."""
 
-Place: TypeAlias = Literal["path", "request", "header", "cookie", "body", "file", "field"]
+Place: TypeAlias = Literal["path", "request", "socket", "header", "cookie", "body", "file", "field"]
 """Where a parameter is found. A field is one of the form or of the query."""
 
 
@@ -66,6 +67,8 @@ def place_of(name: str, annotation: Any) -> Place:
     marker, kind = _marker(annotation), bare(without_none(annotation)[0])
     if kind is Request:
         return "request"
+    if kind is WebSocket:
+        return "socket"
     if marker is not None:
         return "header" if isinstance(marker, Header) else "cookie"
     if kind is Upload or item_of_list(kind) is Upload:
@@ -96,6 +99,8 @@ def source(told: str, parameter: Parameter) -> Take:
     default = None if parameter.default is EMPTY and optional else parameter.default
     if parameter.place == "request":
         return lambda request: request
+    if parameter.place == "socket":
+        return lambda request: cast(SocketRequest, request).socket
     if parameter.place == "body":
         return _from_body(told, name, str if kind is EMPTY else kind, default)
     if parameter.place == "file":

@@ -147,7 +147,7 @@ class Channel:
 
 def encode_message(value: object, content_type: str | None, event: str | None) -> tuple[str, bytes]:
     """The content type and the body of a message. Raises `TypeError` and `ValueError` for one that cannot be sent."""
-    body, usual = _encode(value)
+    body, usual = encode_value(value)
     if len(body) > MESSAGE_MAX:
         raise ValueError(f"a message has at most {MESSAGE_MAX} bytes, not {len(body)}")
     content_type = content_type or usual
@@ -165,7 +165,8 @@ def _as(type: type[T], message: Message | None) -> T | None:
 _json = msgspec.json.Encoder(enc_hook=encode_other).encode
 
 
-def _encode(value: object) -> tuple[bytes, str]:
+def encode_value(value: object) -> tuple[bytes, str]:
+    """The bytes and the content type of what is published or sent. Raises `TypeError` for what is not JSON-able."""
     match value:
         case str():
             return value.encode(), "text/plain; charset=utf-8"

@@ -68,6 +68,7 @@ class Route(Struct, frozen=True, omit_defaults=True, kw_only=True):
     cors: Count | None = None
     stream: bool = False  # its requests may come before their bodies
     body_limit: Count | None = None
+    websocket: bool = False  # its requests may ask for a WebSocket
     name: str | None = None
     handler: str | None = None
     source: str | None = None
