@@ -39,6 +39,7 @@ PYTHON_ORDER = [
     "_job",
     "_waits",
     "_sql",
+    "_websocket",
     "_responses",
     "_cors",
     "_hooks",

@@ -18,10 +18,11 @@ from .harness.ports import free_port
 from .harness.postgres import Postgres
 from .harness.server import ROOT, Server, run
 from .harness.until import Stopwatch, until
+from .harness.websocket import handshake, opened
 
 EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/app.py"))
 AUCTIONS = ["auction", "auction_django", "auction_fastapi", "auction_flask"]
-TRIED = {*AUCTIONS, "bookshop", "cancelled_query", "deferred_log", "delayed_echo", "demo", "hola", "report"}
+TRIED = {*AUCTIONS, "bookshop", "cancelled_query", "chat", "deferred_log", "delayed_echo", "demo", "hola", "report"}
 FORM = "Content-Type: application/x-www-form-urlencoded"
 JSON = "Content-Type: application/json"
 
@@ -216,6 +217,35 @@ def test_nonsense_is_no_bid(serve: Serve, name: str) -> None:
     assert bid(server, "", 10) == 422
     assert server.post("/auction/7", b"{", JSON).status == (422 if name == "auction_fastapi" else 400)
     assert server.status()["counts"]["published"] == 0
+
+
+# Chat
+
+
+def test_what_one_says_is_heard_by_everybody_in_the_room(serve: Serve) -> None:
+    server = example(serve, "chat", workers=2)
+    assert server.get("/chat.js").status == 200
+    ana, ben, eve = (
+        opened(server, f"/rooms/{room}?name={name}") for name, room in (("Ana", 7), ("Ben", 7), ("Eve", 8))
+    )
+    server.until(lambda status: status["waits"]["channel"]["count"] == 3)
+    ana.send('{"text": "hola"}')
+    ben.send('{"text": "J\u00fcrgen?"}')
+    for client in (ana, ben):
+        heard = [json.loads(client.receive()) for _ in range(2)]
+        assert sorted(told["name"] for told in heard) == ["Ana", "Ben"]
+    late = opened(server, "/rooms/7?name=Late")
+    assert sorted(json.loads(late.receive())["text"] for _ in range(2)) == ["J\u00fcrgen?", "hola"]
+    eve.send("nonsense")
+    assert eve.closed() == (4000, "send {text}, at most 1,000 characters")
+    assert [client.close()[0] for client in (ana, ben, late)] == [1000] * 3
+
+
+@pytest.mark.parametrize("query", ["", "?name=", f"?name={'x' * 41}"])
+def test_nobody_without_a_name_is_let_into_the_room(serve: Serve, query: str) -> None:
+    server = example(serve, "chat")
+    with server.connect() as client:
+        assert client.send(handshake(f"/rooms/7{query}")).answer().status == 422
 
 
 # Demo

@@ -6,7 +6,20 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from event_streams import begun, three
-from fastapi import BackgroundTasks, Cookie, Depends, FastAPI, Header, Query, Request, Response, UploadFile
+from fastapi import (
+    BackgroundTasks,
+    Cookie,
+    Depends,
+    FastAPI,
+    Header,
+    Query,
+    Request,
+    Response,
+    UploadFile,
+    WebSocket,
+    WebSocketDisconnect,
+    WebSocketException,
+)
 from fastapi.responses import FileResponse, PlainTextResponse, StreamingResponse
 from pydantic import BaseModel
 
@@ -106,3 +119,25 @@ async def file() -> FileResponse:
 @app.get("/broken")
 async def broken() -> None:
     raise ValueError("a mistake")
+
+
+@app.websocket("/socket/echo")
+async def socket_echo(socket: WebSocket) -> None:
+    await socket.accept()
+    try:
+        while True:
+            await socket.send_text(f"echo {await socket.receive_text()}")
+    except WebSocketDisconnect:
+        print("the socket ends", flush=True)
+
+
+@app.websocket("/socket/chat")
+async def socket_chat(socket: WebSocket) -> None:
+    await socket.accept(subprotocol="chat")
+    await socket.send_json({"hello": "you"})
+    await socket.close(4000, "enough")
+
+
+@app.websocket("/socket/denied")
+async def socket_denied(socket: WebSocket) -> None:
+    raise WebSocketException(1008)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from event_streams import begun, three
-from litestar import Litestar, MediaType, Request, Response, get, post
+from litestar import Litestar, MediaType, Request, Response, WebSocket, get, post, websocket, websocket_listener
 from litestar.background_tasks import BackgroundTask
 from litestar.datastructures import UploadFile
 from litestar.enums import RequestEncodingType
+from litestar.exceptions import NotAuthorizedException
 from litestar.params import Body
 from litestar.response import File, Stream
 
@@ -117,7 +118,50 @@ async def broken() -> None:
     raise ValueError("a mistake")
 
 
+async def tell(socket: WebSocket[Any, Any, Any]) -> None:
+    print("the socket ends", flush=True)
+
+
+@websocket_listener("/socket/echo", on_disconnect=tell)
+async def socket_echo(data: str) -> str:
+    return f"echo {data}"
+
+
+@websocket("/socket/chat")
+async def socket_chat(socket: WebSocket[Any, Any, Any]) -> None:
+    await socket.accept(subprotocols="chat")
+    await socket.send_json({"hello": "you"})
+    await socket.close(4000, "enough")
+
+
+def refuse(connection: Any, handler: Any) -> None:
+    raise NotAuthorizedException("not you")
+
+
+@websocket("/socket/denied", guards=[refuse])
+async def socket_denied(socket: WebSocket[Any, Any, Any]) -> None: ...
+
+
 app = Litestar(
-    [hola, query, order, upload, count, events, endless, shared, later, thread, whoami, cookie, url, file, broken],
+    [
+        hola,
+        query,
+        order,
+        upload,
+        count,
+        events,
+        endless,
+        shared,
+        later,
+        thread,
+        whoami,
+        cookie,
+        url,
+        file,
+        broken,
+        socket_echo,
+        socket_chat,
+        socket_denied,
+    ],
     lifespan=[lifespan],
 )

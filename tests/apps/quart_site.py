@@ -4,7 +4,7 @@ import threading
 from collections.abc import AsyncIterator
 
 from event_streams import begun, three
-from quart import Quart, Response, make_response, request, send_file
+from quart import Quart, Response, abort, make_response, request, send_file, websocket
 from quart.utils import run_sync
 
 app = Quart(__name__)
@@ -110,3 +110,24 @@ async def file() -> Response:
 @app.get("/broken")
 async def broken() -> str:
     raise ValueError("a mistake")
+
+
+@app.websocket("/socket/echo")
+async def socket_echo() -> None:
+    try:
+        while True:
+            await websocket.send(f"echo {await websocket.receive()}")
+    finally:
+        print("the socket ends", flush=True)
+
+
+@app.websocket("/socket/chat")
+async def socket_chat() -> None:
+    await websocket.accept(subprotocol="chat")
+    await websocket.send_json({"hello": "you"})
+    await websocket.close(4000, "enough")
+
+
+@app.websocket("/socket/denied")
+async def socket_denied() -> None:
+    abort(401)

@@ -13,7 +13,8 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
 
 
 @asynccontextmanager
@@ -95,6 +96,23 @@ async def broken(request: Request) -> Response:
     raise ValueError("a mistake")
 
 
+async def socket_echo(socket: WebSocket) -> None:
+    await socket.accept()
+    async for text in socket.iter_text():
+        await socket.send_text(f"echo {text}")
+    print("the socket ends", flush=True)
+
+
+async def socket_chat(socket: WebSocket) -> None:
+    await socket.accept(subprotocol="chat")
+    await socket.send_json({"hello": "you"})
+    await socket.close(4000, "enough")
+
+
+async def socket_denied(socket: WebSocket) -> None:
+    await socket.send_denial_response(PlainTextResponse("not you", 401))
+
+
 app = Starlette(
     lifespan=lifespan,
     middleware=[Middleware(Marking), Middleware(GZipMiddleware)],
@@ -114,5 +132,8 @@ app = Starlette(
         Route("/url", url),
         Route("/file", file),
         Route("/broken", broken),
+        WebSocketRoute("/socket/echo", socket_echo),
+        WebSocketRoute("/socket/chat", socket_chat),
+        WebSocketRoute("/socket/denied", socket_denied),
     ],
 )

@@ -62,8 +62,7 @@ pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, extent: Ex
 /// Other applications than our own were written for servers with such deadlines, and their streams are endless.
 fn is_endless(step: &Step<'_>, life: &Running) -> bool {
     life.reply == Reply::Socket
-        || matches!(life.work, Work::Fallback { concurrent: true, .. })
-            && step.fleet.workers.is_concurrent(life.worker)
+        || matches!(life.work, Work::Fallback { concurrent: true, .. }) && step.fleet.workers.is_concurrent(life.worker)
 }
 
 /// The last `DATA` of a response that has begun, or `CLOSE`. What it published or enqueued on its way may be lost: then it is not whole.

@@ -128,7 +128,8 @@ impl RouteTable {
     }
 
     fn nothing(&self) -> RouteMatch {
-        let fallback = self.fallback.map(|way| Destination::Fallback { table: self.id, concurrent: way.body.concurrent });
+        let fallback =
+            self.fallback.map(|way| Destination::Fallback { table: self.id, concurrent: way.body.concurrent });
         RouteMatch {
             destination: fallback.unwrap_or(Destination::NotFound),
             parameters: Vec::new(),
