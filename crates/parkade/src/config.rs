@@ -11,6 +11,7 @@ mod address;
 mod in_force;
 mod layers;
 pub mod nearest;
+mod origin;
 mod permissions;
 mod table;
 mod token;
@@ -22,11 +23,10 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum};
 use parkade_jobs::sqlite::Durability;
 
-use crate::http::socket_offer::OriginPattern;
-
 pub use address::{Bind, TrustedPeer, admin};
 pub use in_force::{SettingView, in_force};
 pub use layers::Layers;
+pub use origin::OriginPattern;
 pub use permissions::{Mode, SocketGroup};
 pub use table::settings_table;
 pub use token::{TokenError, given as admin_token};
@@ -267,7 +267,7 @@ pub struct WebSocketSettings {
     /// Maximum size of a message of a client, as sent and decompressed; beyond it, the WebSocket is closed with 1009
     #[arg(long = "websocket-limit", id = "websocket_limit", value_name = "SIZE", value_parser = message_size, default_value = "1MiB")]
     pub limit: usize,
-    /// Messages of a client that are taken in a second; beyond it, nothing more is read from the client for the rest of the second. 0 means no limit
+    /// Messages of a client that are taken in a second; beyond it, the client is read again in the next second. 0 means no limit
     #[arg(long = "websocket-rate", id = "websocket_rate", value_name = "COUNT", value_parser = count_or_none, default_value = "0")]
     pub rate: OrNone<usize>,
     /// Time after which a silent client gets a ping; 0 means never

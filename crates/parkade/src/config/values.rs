@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use parkade_jobs::sqlite::Durability;
 use parkade_wire::limits::{FRAME_BYTES_MAX, THREADS_MAX};
 
-use crate::http::socket_offer::OriginPattern;
+use super::OriginPattern;
 
 /// A value where zero, as text, means that there is none.
 ///
