@@ -187,14 +187,10 @@ impl HeldStreams {
         }
     }
 
-    /// Whether a WebSocket is open.
-    pub fn has_sockets(&self) -> bool {
-        self.sockets > 0
-    }
-
-    /// Those with a WebSocket that is open.
-    pub fn sockets(&self) -> impl Iterator<Item = RequestId> {
-        self.streams.values().filter(|stream| stream.socket == SocketStage::Open).map(|stream| stream.request)
+    /// Those with a WebSocket that is open, if there is one.
+    pub fn sockets(&self) -> Option<impl Iterator<Item = RequestId>> {
+        let open = || self.streams.values().filter(|stream| stream.socket == SocketStage::Open);
+        (self.sockets > 0).then(|| open().map(|stream| stream.request))
     }
 
     /// The worker is gone: nothing is held any more. The coroutines that wait [`leave`](Self::leave) one by one.

@@ -28,7 +28,7 @@ pub enum Finding {
 pub fn review(worker: &mut Worker, cx: &mut Context, sockets_end: Option<Moment>) -> Finding {
     let now = cx.now;
     if self::sockets_end(worker, sockets_end).is_some_and(|end| end <= now) {
-        return Finding::SocketsEnd(worker.streams.sockets().collect());
+        return Finding::SocketsEnd(worker.streams.sockets().into_iter().flatten().collect());
     }
     match worker.stage {
         WorkerStage::Starting { until } if until <= now => {
@@ -59,7 +59,7 @@ pub fn sockets_end(worker: &Worker, server: Option<Moment>) -> Option<Moment> {
         WorkerStage::Draining { since, until } => Some(until - notice(until - since)),
         WorkerStage::Starting { .. } | WorkerStage::Ready | WorkerStage::Leaving { .. } | WorkerStage::Killed => None,
     };
-    let is_told = worker.is_at_work() && worker.streams.has_sockets();
+    let is_told = worker.is_at_work() && worker.streams.sockets().is_some();
     [own, server].into_iter().flatten().min().filter(|_| is_told)
 }
 
