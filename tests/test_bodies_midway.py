@@ -1,5 +1,5 @@
 """What happens in the middle of a body that its application reads while it arrives: pieces of a byte, reloads, stops,
-clients that leave. And large bodies that go both ways, or down.
+clients that leave, responses that come first. And large bodies that go both ways, or down.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import pytest
 
 from .conftest import Serve
 from .harness import processes
-from .harness.client import Client
+from .harness.client import Client, chunked, request
 from .harness.server import Server
 
-MEBIBYTE = 1024 * 1024
+KIBIBYTE = 1024
+MEBIBYTE = 1024 * KIBIBYTE
 APPS = ["raw_wsgi", "raw_asgi", "native_def", "native_async"]
 LENGTH = 4 * MEBIBYTE
 """More than `--body-limit`, so also a plain function reads it while it arrives."""
@@ -132,3 +133,59 @@ def test_wherever_a_client_leaves_nothing_is_left_of_it(serve_for_all: Serve, se
         server.until_zero()
         assert server.post("/count", b"abc").text == "3"
         assert "Traceback" not in server.log()
+
+
+# Responses that come first
+
+
+@pytest.mark.parametrize("rest", [1, 200 * KIBIBYTE])
+def test_a_short_rest_that_nobody_reads_is_dropped_and_the_connection_kept(serve: Serve, rest: int) -> None:
+    for app in APPS:
+        server = serve(app, workers=1, body_limit="64KiB", stream_limit="101MiB")
+        client = server.connect().send(head("/hola/you", f"Content-Length: {65_536 + rest}"), b"x" * 65_536)
+        answer = client.answer()
+        assert (answer.text, answer.all("connection")) == ("Hola you", [])
+        client.send(b"x" * rest, request("GET", "/hola/you"))
+        assert client.answer().text == "Hola you"
+        server.until_zero()
+
+
+def test_the_rest_is_dropped_while_a_client_that_does_not_read_yet_sends_it(serve: Serve) -> None:
+    server = serve("raw_asgi", workers=1, stream_limit="101MiB")
+    whole = head("/long", f"Content-Length: {65_536 + 200 * KIBIBYTE}") + b"x" * (65_536 + 200 * KIBIBYTE)
+    client = server.connect(receive_buffer=4096).send(whole, request("GET", "/hola/me"))
+    assert len(client.answer().body) == 3_000_000
+    assert client.answer().text == "Hola me"
+
+
+def test_a_rest_that_stalls_ends_the_connection(serve: Serve) -> None:
+    server = serve("raw_asgi", workers=1, stream_limit="101MiB", body_timeout="1s")
+    client = server.connect().send(head("/hola/you", f"Content-Length: {65_536 + 1_000}"), b"x" * 65_536)
+    assert client.answer().text == "Hola you"
+    assert client.rest() == b"", "and nothing is said of a request that has its response"
+
+
+@pytest.mark.parametrize(
+    "fields", [("Transfer-Encoding: chunked",), (f"Content-Length: {MEBIBYTE}",)], ids=["of unknown length", "long"]
+)
+def test_any_other_rest_closes_the_connection_after_the_response(serve: Serve, fields: tuple[str, ...]) -> None:
+    server = serve("raw_asgi", workers=1, stream_limit="101MiB")
+    begun = chunked(b"x" * 70_000).removesuffix(b"0\r\n\r\n") if "chunked" in fields[0] else b"x" * 70_000
+    client = server.connect().send(head("/hola/you", *fields), begun)
+    answer = client.answer()
+    assert (answer.text, answer["connection"]) == ("Hola you", "close")
+    assert client.ends()
+
+
+# HTTP/2
+
+
+def test_over_http_2_a_client_that_waits_to_be_told_is_answered_before_it_sends_its_body(server: Server) -> None:
+    fields = (("content-length", str(LENGTH)), ("expect", "100-continue"))
+    with server.connect2() as client:
+        unread = client.answer(client.ask("POST", "/hola/you", *fields, end=False))
+        assert unread.text == "Hola you"
+        reading = client.ask("POST", "/count", *fields, end=False)
+        server.until_running(1)
+        client.send(reading, b"x" * LENGTH)
+        assert client.answer(reading).text == str(LENGTH)

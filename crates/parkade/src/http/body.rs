@@ -33,6 +33,15 @@ impl BodyDecoder {
         matches!(self, Self::Complete)
     }
 
+    /// How many bytes are still to come, if that is known.
+    pub const fn left(&self) -> Option<u64> {
+        match self {
+            Self::Length { left } => Some(*left),
+            Self::Complete => Some(0),
+            Self::ChunkSize | Self::ChunkData { .. } | Self::ChunkEnd | Self::Trailers { .. } => None,
+        }
+    }
+
     /// The maximum space that this many bytes of input need.
     pub fn room_for(&self, bytes: usize) -> usize {
         match self {

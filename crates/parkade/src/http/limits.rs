@@ -89,6 +89,11 @@ pub fn is_too_far_behind(waiting_bytes: usize, untouched_for: Duration) -> bool 
 pub const LINGER_BYTES_MAX: u32 = 1024 * 1024;
 pub const LINGER_TIME: Duration = Duration::from_secs(2);
 
+/// What may still come of a body that nobody reads any more, if the connection is to be kept after the response: it is
+/// read and dropped, so that it is not taken for the next request. As much as Go's server reads. Then: the connection
+/// closes after the response.
+pub const DROPPED_BODY_BYTES_MAX: u64 = 256 * 1024;
+
 /// A comment is sent on a quiet event stream this often: proxies close streams that are silent for 30 to 60 s.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 

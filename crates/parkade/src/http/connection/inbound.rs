@@ -216,6 +216,23 @@ impl Inbound {
         matches!(self.state, InboundState::Streaming(_))
     }
 
+    /// Whether what is still to come of it can be read and dropped.
+    pub fn can_drop_rest(&self) -> bool {
+        matches!(&self.state, InboundState::Streaming(body) if body.can_be_dropped())
+    }
+
+    /// The request has its response: the rest of its body is read and dropped.
+    pub fn drop_rest(&mut self, now: Tick) {
+        if let InboundState::Streaming(body) = &mut self.state {
+            body.drop_rest(now);
+        }
+    }
+
+    /// Whether the rest of a body is being dropped.
+    pub fn is_dropping(&self) -> bool {
+        matches!(&self.state, InboundState::Streaming(body) if body.is_dropped())
+    }
+
     /// Whether a piece of it is wanted.
     pub fn wants_piece(&self) -> bool {
         matches!(&self.state, InboundState::Streaming(body) if body.wants())

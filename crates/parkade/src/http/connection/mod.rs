@@ -114,6 +114,9 @@ impl Connection {
         if self.outbound.request().is_some() {
             return self.transport.has_hung_up() || self.inbound.wants_piece() && self.transport.is_readable();
         }
+        if self.inbound.is_dropping() {
+            return self.transport.is_readable();
+        }
         // Nothing continues until the client has read its responses; the socket reports when it is writable.
         if self.transport.has_unsent() {
             return false;
@@ -151,6 +154,10 @@ impl Connection {
         }
         if self.outbound.is_closing() {
             return self.linger(context);
+        }
+        if self.inbound.is_dropping() {
+            // Also while its response is unsent: many clients read only when they have sent everything.
+            return self.drop_rest(context);
         }
         if self.transport.has_unsent() {
             // No further request is read from a client that does not read its responses.
@@ -198,6 +205,17 @@ impl Connection {
     pub fn want_piece(&mut self, now: Tick) {
         if self.inbound.want_piece(now) && self.outbound.streamed_request().is_none() {
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n", now);
+        }
+    }
+
+    /// Reads and drops what is left of a body whose request has its response; after it the next request may come.
+    fn drop_rest(&mut self, context: &mut ConnectionContext) -> ConnectionStep {
+        match self.inbound.receive_piece(&mut self.transport, context) {
+            Ok(_) => {
+                self.begin_anew(context.now);
+                self.close_if_gone()
+            }
+            Err(_) => ConnectionStep::Close,
         }
     }
 
@@ -348,9 +366,10 @@ impl Connection {
         is_whole
     }
 
-    /// If the response begins before the body has arrived, the connection closes after it: the rest may never come.
+    /// If the response begins before the body has arrived, the connection closes after it, unless the rest is short: it
+    /// may never come.
     fn end_unread(&mut self) {
-        if self.inbound.is_streaming() {
+        if self.inbound.is_streaming() && !self.inbound.can_drop_rest() {
             self.outbound.close_after();
         }
     }
@@ -358,8 +377,12 @@ impl Connection {
     /// When both machines are done with a request, the next one may come, unless the connection closes.
     fn begin_anew(&mut self, now: Tick) {
         if self.inbound.is_streaming() && self.outbound.is_done() {
-            // What still comes of the body is dropped.
-            self.inbound.stop();
+            if self.outbound.is_closing() {
+                // What still comes is dropped, up to a bound, before the connection closes.
+                self.inbound.stop();
+            } else if !self.inbound.is_dropping() {
+                self.inbound.drop_rest(now);
+            }
         }
         if self.inbound.is_done() && self.outbound.is_done() && !self.outbound.is_closing() {
             self.inbound.begin_anew(now);
@@ -419,6 +442,9 @@ impl Connection {
         if let Some(fault) = self.inbound.overdue(limits, now) {
             if let Some(request) = self.outbound.request() {
                 return self.fail(request, fault, context);
+            }
+            if self.inbound.is_dropping() {
+                return ConnectionStep::Close;
             }
             return self.refuse(fault, context);
         }

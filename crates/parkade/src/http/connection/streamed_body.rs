@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::http::body::BodyDecoder;
 use crate::http::fault::RequestFault;
-use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, HttpLimits};
+use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, DROPPED_BODY_BYTES_MAX, HttpLimits};
 use crate::http::tick::Tick;
 
 #[derive(Debug)]
@@ -29,6 +29,10 @@ enum PieceDemand {
     Piece {
         since: Tick,
     },
+    /// The request has its response: what comes is dropped.
+    Dropped {
+        since: Tick,
+    },
 }
 
 impl StreamedBody {
@@ -41,14 +45,30 @@ impl StreamedBody {
     /// One more piece may be read. Returns whether the client waits to be invited.
     pub fn want(&mut self, now: Tick) -> bool {
         let is_uninvited = matches!(self.demand, PieceDemand::Uninvited);
-        if !matches!(self.demand, PieceDemand::Piece { .. }) {
+        if !self.wants() {
             self.demand = PieceDemand::Piece { since: now };
         }
         is_uninvited
     }
 
     pub const fn wants(&self) -> bool {
-        matches!(self.demand, PieceDemand::Piece { .. })
+        matches!(self.demand, PieceDemand::Piece { .. } | PieceDemand::Dropped { .. })
+    }
+
+    /// Whether the rest is short enough to be dropped, and will come: a client that waits for `100 Continue` may never
+    /// send it.
+    pub fn can_be_dropped(&self) -> bool {
+        !matches!(self.demand, PieceDemand::Uninvited)
+            && self.decoder.left().is_some_and(|left| left <= DROPPED_BODY_BYTES_MAX)
+    }
+
+    /// What comes of it from now on is dropped.
+    pub const fn drop_rest(&mut self, now: Tick) {
+        self.demand = PieceDemand::Dropped { since: now };
+    }
+
+    pub const fn is_dropped(&self) -> bool {
+        matches!(self.demand, PieceDemand::Dropped { .. })
     }
 
     pub const fn is_complete(&self) -> bool {
@@ -65,18 +85,23 @@ impl StreamedBody {
     pub fn taken(&mut self, piece: Vec<u8>, now: Tick) -> Bytes {
         if let PieceDemand::Piece { since } = self.demand {
             self.awaited += now.since(since);
+            self.demand = PieceDemand::None;
         }
-        self.demand = PieceDemand::None;
         self.bytes += piece.len() as u64;
         piece.into()
     }
 
     /// Whether nothing has arrived for too long, or too little in total, while a piece was wanted.
     pub fn is_too_slow(&self, limits: &HttpLimits, now: Tick) -> bool {
-        let PieceDemand::Piece { since } = self.demand else { return false };
-        let earned = Duration::from_secs(self.bytes / BODY_BYTES_PER_SECOND_MIN);
-        let stalled = now.since(since);
-        stalled > limits.body_stall || self.awaited + stalled > limits.body_stall + earned
+        match self.demand {
+            PieceDemand::Uninvited | PieceDemand::None => false,
+            PieceDemand::Piece { since } => {
+                let earned = Duration::from_secs(self.bytes / BODY_BYTES_PER_SECOND_MIN);
+                let stalled = now.since(since);
+                stalled > limits.body_stall || self.awaited + stalled > limits.body_stall + earned
+            }
+            PieceDemand::Dropped { since } => now.since(since) > limits.body_stall,
+        }
     }
 }
 

@@ -61,7 +61,29 @@ async fn body(
     if !has_room {
         return Err(RequestFault::RequestsFull);
     }
+    let announced = incoming.size_hint().exact();
+    let waits_for_word = head.field("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
+    if terms.is_some() && announced.is_some() && waits_for_word {
+        // The application may answer without the body. If it does not, the client sends it some time later: hyper has
+        // no way to send an interim response.
+        return pass_on(incoming, Vec::new(), limit, share, bytes);
+    }
     collect(incoming, (setup, limit), share, bytes).await
+}
+
+/// The request is passed on before the rest of its body has arrived.
+fn pass_on(
+    incoming: Incoming,
+    body: Vec<u8>,
+    limit: BodyLimit,
+    share: &mut Reservation,
+    head_bytes: usize,
+) -> Result<(Bytes, Option<IncomingRest>), RequestFault> {
+    if !share.hold(head_bytes + body.capacity() + STREAMED_PIECE_BYTES, RequestStage::Coming) {
+        return Err(RequestFault::RequestsFull);
+    }
+    let rest = IncomingRest::new(incoming, body.len() as u64, limit.bytes_max);
+    Ok((body.into(), Some(rest)))
 }
 
 fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, RequestFault> {
@@ -134,11 +156,7 @@ async fn collect(
         body.extend_from_slice(&data);
         let is_ripe = |terms: StreamTerms| body.len() as u64 >= terms.collected_max;
         if stage == RequestStage::Coming && limit.terms.is_some_and(is_ripe) {
-            if !share.hold(head_bytes + body.capacity() + STREAMED_PIECE_BYTES, stage) {
-                return Err(RequestFault::RequestsFull);
-            }
-            let rest = IncomingRest::new(incoming, body.len() as u64, limit.bytes_max);
-            return Ok((body.into(), Some(rest)));
+            return pass_on(incoming, body, limit, share, head_bytes);
         }
     }
 }
