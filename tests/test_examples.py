@@ -228,7 +228,7 @@ def test_what_one_says_is_heard_by_everybody_in_the_room(serve: Serve) -> None:
     ana, ben, eve = (
         opened(server, f"/rooms/{room}?name={name}") for name, room in (("Ana", 7), ("Ben", 7), ("Eve", 8))
     )
-    server.until(lambda status: status["waits"]["channel"]["count"] == 3)
+    server.until(lambda status: status["waits"]["next"]["count"] == 3)
     ana.send('{"text": "hola"}')
     ben.send('{"text": "J\u00fcrgen?"}')
     for client in (ana, ben):

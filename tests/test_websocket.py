@@ -314,7 +314,7 @@ def test_the_fields_of_the_handshake_are_lists(server: Server, connection: str) 
 
 
 @pytest.mark.parametrize(
-    ("app", "path"), [("raw_wsgi", "/hola/x"), ("basic", "/hola/x"), ("sockets_native", "/hola/x")]
+    ("app", "path"), [("raw_wsgi", "/pieces"), ("basic", "/hola/x"), ("sockets_native", "/hola/x")]
 )
 def test_who_has_no_websockets_answers_the_request(serve: Serve, app: str, path: str) -> None:
     server = serve(app, workers=1)

@@ -48,8 +48,8 @@ async def forward(socket: WebSocket, room: str) -> None:
     history = await said.history()
     since = history.cursor
     with suppress(WebSocketClosed):
-        for message in history:
-            await socket.send(message)
+        for earlier in history:
+            await socket.send(earlier)
         while (message := await said.next(since=since)) is not None:
             since = message.cursor
             await socket.send(message)
