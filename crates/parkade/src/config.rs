@@ -153,7 +153,7 @@ pub struct ListenSettings {
     /// Also serve the admin endpoints (health, status, metrics, publishing, queries, jobs) here: a port of this machine, host:port or unix:FILE; may be repeated
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = address::admin)]
     pub admin: Vec<Bind>,
-    /// Who may change something at a TCP address of --admin: nobody (off), programs on this machine (local), or anyone with the token, also on the admin page (token)
+    /// Permission to change something at a TCP address of --admin: for nobody (off), for programs on this machine (local), or for anyone with the token, also on the admin page (token)
     #[arg(long, value_name = "WHO", value_enum, default_value = "local")]
     pub admin_writes: AdminWrites,
     /// Token for --admin-writes token, at least 16 characters. Other users of the machine can see a command line: prefer the environment or --admin-token-file

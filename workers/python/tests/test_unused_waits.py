@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,7 @@ from parkade.testing import Client
 
 @pytest.fixture(autouse=True)
 def watched() -> Iterator[None]:
+    gc.collect()  # waits of other tests that still hang in tracebacks are not meant
     watch()
     yield
     unwatch()

@@ -16,7 +16,7 @@ from parkade.errors import Violation
 
 DEFAULTS = {"database": "default", "shape": "rows", "int8": "number", "ttl": 0}  # of a query's options
 DEFAULTS |= {"delay": 0, "queue": "default", "retries": 3, "priority": 0, "timezone": "UTC", "missed": "once"}  # jobs
-DEFAULTS |= {"threads": 1}
+DEFAULTS |= {"threads": 1, "fallback_kind": "async"}
 INFO = {"core", "target", "language", "runtime", "pid"}
 
 ACCEPTED = [pytest.param(vector, id=name) for name, vector in vectors.frames() if "frame" in vector]

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, timeout};
 
 use super::Server;
-use super::alarm::Alarm;
 use super::limits::{ANSWERS_SHARE, SHARE};
+use super::loop_timer::LoopTimer;
 use super::payloads::Payload;
 use super::turns::{Part, Turns};
 use super::{report, snapshot};
@@ -114,14 +114,14 @@ impl EventLoop {
         let mut measure = tokio::time::interval(MEASURE_INTERVAL);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         measure.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut alarm = Alarm::new();
+        let mut timer = LoopTimer::new();
         let mut turns = 0;
         while self.server.exit.is_none() {
             let goes_on = self.has_more();
             let server = &mut self.server;
             let due = [server.core.next_due(), self.drain_at, self.service_manager.due()].into_iter().flatten().min();
             let due = due.map(|due| server.clock.instant(due));
-            alarm.set(due.into_iter().chain(server.databases.next_due()).min());
+            timer.set(due.into_iter().chain(server.databases.next_due()).min());
             let woken = tokio::select! {
                 ready = server.clients.http.ready() => ready.map(|()| Woken::Ready)?,
                 ready = server.upstream.ready() => ready.map(|()| Woken::Ready)?,
@@ -129,7 +129,7 @@ impl EventLoop {
                 ready = server.jobs.ready() => ready.map(|()| Woken::Ready)?,
                 () = server.files.ready() => Woken::Ready,
                 Some(input) = inputs.recv() => Woken::Input(input),
-                () = alarm.rings() => {
+                () = timer.rings() => {
                     server.databases.look();
                     Woken::Ready
                 }

@@ -12,7 +12,6 @@
 //! | the log of a worker's death | `casualties` |
 //! | what `/status` and the admin page show | `report`, `snapshot` |
 
-mod alarm;
 mod backlog;
 mod casualties;
 mod cpu;
@@ -23,6 +22,7 @@ mod file_answers;
 mod flow;
 mod held_output;
 mod limits;
+mod loop_timer;
 mod payloads;
 mod report;
 mod snapshot;

@@ -1,6 +1,4 @@
-"""A router: the routes, hooks, error handlers and jobs of one part of an application. Everything is checked when it is
-registered.
-"""
+"""A router: routes, hooks, error handlers and jobs of a part of an application, checked when they are registered."""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// One timer for all turns: it is set anew only if another time is due than before. A new one for each turn would enter
 /// the runtime's list of timers, and leave it again.
-pub struct Alarm {
+pub struct LoopTimer {
     /// `None`: it has not been set yet.
     sleep: Option<Pin<Box<Sleep>>>,
     due: Option<Instant>,
 }
 
-impl Alarm {
+impl LoopTimer {
     pub const fn new() -> Self {
         Self { sleep: None, due: None }
     }
@@ -48,27 +48,27 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    async fn rings_within(alarm: &mut Alarm, time: Duration) -> bool {
-        timeout(time, alarm.rings()).await.is_ok()
+    async fn rings_within(timer: &mut LoopTimer, time: Duration) -> bool {
+        timeout(time, timer.rings()).await.is_ok()
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_rings_at_its_time_and_until_it_is_set_to_another() {
-        let mut alarm = Alarm::new();
-        assert!(!rings_within(&mut alarm, SECOND).await, "it was never set");
+        let mut timer = LoopTimer::new();
+        assert!(!rings_within(&mut timer, SECOND).await, "it was never set");
         let began = Instant::now();
-        alarm.set(Some(began + 10 * SECOND));
-        assert!(!rings_within(&mut alarm, 9 * SECOND).await);
-        alarm.set(Some(began + 10 * SECOND));
-        assert!(rings_within(&mut alarm, 2 * SECOND).await);
-        assert!(rings_within(&mut alarm, Duration::ZERO).await, "it is still due");
-        alarm.set(Some(Instant::now() + 5 * SECOND));
-        assert!(!rings_within(&mut alarm, 4 * SECOND).await);
-        alarm.set(None);
-        assert!(!rings_within(&mut alarm, 4 * SECOND).await);
+        timer.set(Some(began + 10 * SECOND));
+        assert!(!rings_within(&mut timer, 9 * SECOND).await);
+        timer.set(Some(began + 10 * SECOND));
+        assert!(rings_within(&mut timer, 2 * SECOND).await);
+        assert!(rings_within(&mut timer, Duration::ZERO).await, "it is still due");
+        timer.set(Some(Instant::now() + 5 * SECOND));
+        assert!(!rings_within(&mut timer, 4 * SECOND).await);
+        timer.set(None);
+        assert!(!rings_within(&mut timer, 4 * SECOND).await);
         let earlier = Instant::now() + SECOND;
-        alarm.set(Some(earlier + 60 * SECOND));
-        alarm.set(Some(earlier));
-        assert!(rings_within(&mut alarm, 2 * SECOND).await);
+        timer.set(Some(earlier + 60 * SECOND));
+        timer.set(Some(earlier));
+        assert!(rings_within(&mut timer, 2 * SECOND).await);
     }
 }
