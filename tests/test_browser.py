@@ -1,9 +1,10 @@
-"""In a real browser: the demo (windows of one auction, an echo, a car wash, a slow query), an auction, a report, and a
-query whose tab is closed.
+"""In a real browser: the demo (windows of one auction, an echo, a car wash, a slow query), an auction, a report, a
+query whose tab is closed, and a chat over WebSockets.
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,6 +73,27 @@ WRITE = """
 (() => {{
   const form = document.querySelector("#ask");
   form.year.value = "{year}";
+  form.requestSubmit();
+  return true;
+}})()
+"""
+
+JOIN = """
+(() => {{
+  window.states = [];
+  const link = document.querySelector("#link");
+  new MutationObserver(() => states.push(link.textContent)).observe(link, {{ childList: true }});
+  const form = document.querySelector("form");
+  form.name.value = "{name}";
+  form.name.dispatchEvent(new Event("change"));
+  return true;
+}})()
+"""
+
+SAY = """
+(() => {{
+  const form = document.querySelector("form");
+  form.text.value = "{text}";
   form.requestSubmit();
   return true;
 }})()
@@ -316,4 +338,25 @@ def test_a_page_of_another_origin_is_kept_out_otherwise(shared: Browser, serve: 
     page.run(f"fetch('{url(api)}').catch(error => window.told = error.name)")
     page.until('window.told === "TypeError"')
     shared.problems.clear()
+    shared.close_all()
+
+
+def test_what_somebody_says_in_the_chat_shows_in_both_windows_also_after_a_reload(
+    shared: Browser, serve: Serve
+) -> None:
+    server = serve(f"{ROOT}/examples/chat/app.py", workers=2, grace="2s")
+    windows = {name: shared.open(url(server)) for name in ("Ana", "Ben")}
+    for name, page in windows.items():
+        page.until('document.querySelector("#link")?.textContent === "give your name"')
+        page.run(JOIN.format(name=name))
+        page.until('document.querySelector("#link").dataset.state === "live"')
+    windows["Ana"].run(SAY.format(text="olá <b>"))
+    for page in windows.values():
+        page.until('document.querySelector("#said").innerText.includes("Ana: olá <b>")')
+    server.signal(signal.SIGHUP)
+    for page in windows.values():
+        page.until('states.includes("reconnecting") && states.at(-1) === "live"')
+    windows["Ben"].run(SAY.format(text="still here"))
+    for page in windows.values():
+        page.until('document.querySelector("#said").innerText.includes("Ben: still here")')
     shared.close_all()

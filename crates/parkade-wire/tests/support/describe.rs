@@ -119,6 +119,9 @@ fn application(application: &Application) -> Value {
     if application.fallback_body != RequestBody::Collected {
         described["stream"] = json!(true);
     }
+    if application.websocket {
+        described["websocket"] = json!(true);
+    }
     if let Some(number) = application.unmatched_cors {
         described["unmatched_cors"] = json!(number);
     }
@@ -161,6 +164,7 @@ fn route(route: &Route) -> Value {
             },
         ),
         ("cors", json!(route.cors)),
+        ("websocket", if route.websocket { json!(true) } else { Value::Null }),
         ("answer", answer),
         ("wait", wait),
         ("then", then),
