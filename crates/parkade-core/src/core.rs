@@ -179,7 +179,7 @@ impl Core {
     /// that it does not hold is late, and waits for nothing.
     #[must_use]
     pub fn holds_output(&self, worker: WorkerId, request: RequestId, output: Output) -> bool {
-        self.waits.barrier.holds(request, output) && self.requests.is_held_by(worker, request)
+        self.waits.barrier.holds(request, output) && self.requests.place_in(worker, request).is_some()
     }
 
     /// What has come of the waits of a group, each with its place; and when the group is over.
@@ -293,7 +293,7 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
             requests.begin_next(with.cx, with.fleet, worker);
         }
         Event::Began { worker, request } => {
-            if with.fleet.workers.begin(with.cx, worker, request) {
+            if with.fleet.workers.begin(with.cx, worker, (request, requests.place_in(worker, request))) {
                 requests.begin_code(with.cx, request);
             }
         }
@@ -305,7 +305,7 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
             requests.frame(with, worker, request, Happening::Answered(payload, extent));
         }
         Event::AnswerEnded { worker, request } => requests.frame(with, worker, request, Happening::AnswerEnded),
-        Event::SocketClosed { request } => requests.turn(with, request, Happening::SocketClosed),
+        Event::SocketClosed { request } => requests.turn(with, request, Happening::SocketClosed(None)),
         Event::Errored { worker, request, error } => requests.frame(with, worker, request, Happening::Errored(error)),
         Event::Parked { worker, request, wait, then, payload } => {
             requests.frame(with, worker, request, Happening::Parked(wait, then, payload));

@@ -287,10 +287,9 @@ impl HeldStreams {
         self.overdue >= self.threads()
     }
 
-    /// `BEGAN`. Whether that was not known before; `None` if the worker does not hold the request.
-    pub fn begin(&mut self, now: Moment, request: RequestId) -> Option<bool> {
-        let (place, _) = self.streams.iter().find(|(_, held)| held.request == request)?;
-        Some(self.streams.value_mut(place).begun.replace(now).is_none())
+    /// `BEGAN`. Whether that was not known before.
+    pub fn begin(&mut self, now: Moment, place: Place) -> bool {
+        self.streams.value_mut(place).begun.replace(now).is_none()
     }
 
     pub fn has_begun(&self, place: Place) -> bool {

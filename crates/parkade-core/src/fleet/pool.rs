@@ -60,10 +60,13 @@ impl WorkerPool {
         }
     }
 
-    /// `BEGAN`. For a cancelled request it means that the code may hang. Whether the time of a run begins now.
-    pub fn begin(&mut self, cx: &mut Context, worker: WorkerId, request: RequestId) -> bool {
-        let worker = self.find_mut(worker);
-        let begun = worker.and_then(|worker| Some(worker.streams.begin(cx.now, request)? && worker.role == Role::Jobs));
+    /// `BEGAN`. For a cancelled request it means that the code may hang. `place`: where it stands, unless it is over. Whether the time of a run begins
+    /// now.
+    pub fn begin(&mut self, cx: &mut Context, worker: WorkerId, (request, place): (RequestId, Option<Place>)) -> bool {
+        let begun = self.find_mut(worker).and_then(|worker| {
+            let place = place.or_else(|| worker.streams.abandoned(request))?;
+            Some(worker.streams.begin(cx.now, place) && worker.role == Role::Jobs)
+        });
         if begun.is_none() {
             cx.counts.refused_events.add(Refused::NotHeld);
         }

@@ -21,10 +21,8 @@ pub enum Happening {
     Returned,
     Answered(PayloadId, Extent),
     AnswerEnded,
-    /// Its client has closed the WebSocket.
-    SocketClosed,
-    /// The server closes the WebSocket, for this reason.
-    SocketEnds(Refusal),
+    /// Its WebSocket is closed: by the server, for this reason, or by the client.
+    SocketClosed(Option<Refusal>),
     JobReturned,
     Errored(WorkerError),
     Parked(Wait, Then, PayloadId),

@@ -24,8 +24,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
         (Life::Running(life), H::Returned) => running::take_back(step, life),
         (Life::Running(life), H::Answered(payload, extent)) => return running::answer(step, life, payload, extent),
         (Life::Running(life), H::AnswerEnded) => return running::end_answer(step, life),
-        (Life::Running(life), H::SocketClosed) => return running::hear_close(step, life),
-        (Life::Running(life), H::SocketEnds(refusal)) => return running::close_socket(step, life, refusal),
+        (Life::Running(life), H::SocketClosed(by_server)) => return running::close_socket(step, life, by_server),
         (Life::Running(life), H::JobReturned) => running::return_result(step, life),
         (Life::Running(life), H::Errored(error)) => running::give_up(step, life, error),
         (Life::Running(life), H::Parked(wait, then, payload)) => running::park(step, life, wait, then, payload),
@@ -48,8 +47,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             H::Returned
             | H::Answered(..)
             | H::AnswerEnded
-            | H::SocketClosed
-            | H::SocketEnds(_)
+            | H::SocketClosed(_)
             | H::JobReturned
             | H::Errored(_)
             | H::Parked(..)
@@ -78,8 +76,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::Returned
             | H::Answered(..)
             | H::AnswerEnded
-            | H::SocketClosed
-            | H::SocketEnds(_)
+            | H::SocketClosed(_)
             | H::JobReturned
             | H::Errored(_)
             | H::Parked(..),
@@ -94,8 +91,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::Returned
             | H::Answered(..)
             | H::AnswerEnded
-            | H::SocketClosed
-            | H::SocketEnds(_)
+            | H::SocketClosed(_)
             | H::JobReturned
             | H::Errored(_)
             | H::Parked(..)

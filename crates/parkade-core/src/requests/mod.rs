@@ -156,7 +156,7 @@ impl Requests {
 
     /// A frame of `worker` about `request`: it counts only if the worker holds that.
     pub fn frame(&mut self, with: &mut Components<'_>, worker: WorkerId, request: RequestId, happening: Happening) {
-        if self.is_held_by(worker, request) {
+        if self.place_in(worker, request).is_some() {
             self.turn(with, request, happening);
         } else {
             self.late_frame(with, worker, request, happening.closes_stream());
@@ -205,7 +205,7 @@ impl Requests {
 
     /// What the worker says of the request is not heard before its writes are durable.
     pub fn hold_output(&self, with: &mut Components<'_>, worker: WorkerId, request: RequestId, output: Output) {
-        if self.is_held_by(worker, request) {
+        if self.place_in(worker, request).is_some() {
             with.waits.barrier.hold(worker, request, output);
         }
     }
@@ -335,9 +335,12 @@ impl Requests {
         !matches!(self.lives.state(request), None | Some(State::Done | State::Cancelled))
     }
 
-    /// Whether the worker holds the request.
-    pub fn is_held_by(&self, worker: WorkerId, request: RequestId) -> bool {
-        matches!(self.lives.life(request), Some(Life::Running(life)) if life.worker == worker)
+    /// Where the request stands in this worker, if it runs there.
+    pub fn place_in(&self, worker: WorkerId, request: RequestId) -> Option<Place> {
+        match self.lives.life(request) {
+            Some(Life::Running(life)) if life.worker == worker => Some(life.place),
+            Some(_) | None => None,
+        }
     }
 
     /// Whether the coroutine of the request waits in the worker.
@@ -347,7 +350,7 @@ impl Requests {
 
     /// Whether the worker holds the request, or the request's coroutine waits in it.
     pub fn is_with(&self, worker: WorkerId, request: RequestId) -> bool {
-        self.is_held_by(worker, request) || self.is_awaited_by(worker, request)
+        self.place_in(worker, request).is_some() || self.is_awaited_by(worker, request)
     }
 
     /// Since when the request waits for something.

@@ -80,30 +80,20 @@ pub fn end_answer(step: &mut Step<'_>, life: Running) -> Result<Life, Unmoved> {
     Ok(finish(step, life))
 }
 
-/// The client has closed its WebSocket. The worker hears of it after the messages that came before.
-pub fn hear_close(step: &mut Step<'_>, life: Running) -> Result<Life, Unmoved> {
-    let Some(reply) = life.reply.closed() else {
-        return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
-    };
-    Ok(outlive_socket(step, life, reply))
-}
-
-/// The server closes the WebSocket: both ends are told.
-pub fn close_socket(step: &mut Step<'_>, life: Running, refusal: Refusal) -> Result<Life, Unmoved> {
+/// The WebSocket is closed: by the server, for this reason, or by its client, of which the worker hears after the messages that came before. The code
+/// may go on for as long as that of any request.
+pub fn close_socket(step: &mut Step<'_>, mut life: Running, by_server: Option<Refusal>) -> Result<Life, Unmoved> {
     let Some(reply) = life.reply.closed() else {
         return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
     };
     let (request, worker) = (step.request, life.worker);
-    step.cx.effects.push(Effect::Http(HttpEffect::CloseSocket { request, refusal }));
-    step.cx.effects.push(Effect::Worker(WorkerEffect::CloseSocket { request, worker, refusal }));
-    Ok(outlive_socket(step, life, reply))
-}
-
-/// The code may go on for as long as that of any request.
-fn outlive_socket(step: &mut Step<'_>, mut life: Running, reply: Reply) -> Life {
-    step.fleet.workers.close_socket(life.worker, life.place);
-    life.journey.start_spell(step.cx, step.request);
-    Life::Running(Running { reply, ..life })
+    if let Some(refusal) = by_server {
+        step.cx.effects.push(Effect::Http(HttpEffect::CloseSocket { request, refusal }));
+        step.cx.effects.push(Effect::Worker(WorkerEffect::CloseSocket { request, worker, refusal }));
+    }
+    step.fleet.workers.close_socket(worker, life.place);
+    life.journey.start_spell(step.cx, request);
+    Ok(Life::Running(Running { reply, ..life }))
 }
 
 /// `RESULT`. What the run has enqueued is stored before the store hears that it is done.

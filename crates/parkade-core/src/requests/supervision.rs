@@ -23,7 +23,7 @@ pub fn resolve(requests: &mut Requests, with: &mut Components<'_>, orphans: Orph
 pub fn supervise(requests: &mut Requests, with: &mut Components<'_>) {
     let taken = with.fleet.review_workers(with.cx);
     for socket in taken.sockets {
-        requests.turn(with, socket, Happening::SocketEnds(Refusal::Stopping));
+        requests.turn(with, socket, Happening::SocketClosed(Some(Refusal::Stopping)));
     }
     requests.cancel_each(with, taken.runs, Reason::Stopping);
     let demand = demand(requests, with);

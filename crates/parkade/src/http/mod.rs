@@ -12,6 +12,7 @@
 //! | which connection a response goes to | `request_table` |
 //! | the head of a response | `answer` |
 //! | bodies that an application reads while they arrive | `streamed_bodies` |
+//! | WebSockets: which requests may become one, on which terms; one that is open | `socket_offer`, `handshake`, `web_socket` |
 //! | memory for requests, and all other limits | `budget`, `limits` |
 
 mod acceptor;

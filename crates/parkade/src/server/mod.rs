@@ -3,6 +3,7 @@
 //! | question | where |
 //! |---|---|
 //! | waiting for input; turns; stopping | `event_loop` |
+//! | when the next turn is due at the latest | `loop_timer` |
 //! | how long turns take | `turns`, `cpu` |
 //! | input, as events of the core | `events` |
 //! | effects of the core, carried out | `effects`; files: `file_answers` |

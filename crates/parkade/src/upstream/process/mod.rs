@@ -5,6 +5,7 @@
 //! | starting a process; signals; its exit | `starter`, `child` |
 //! | one worker: its process and its link | `worker` |
 //! | bytes on the link; frames | `link`, `session` |
+//! | messages of WebSockets on their way to it | `inbox` |
 //! | what it logs and prints | `output` |
 //! | which worker and stream a request is on | `places` |
 
