@@ -101,14 +101,14 @@ def test_a_django_project_is_found_by_its_folder(serve: Serve, tmp_path: Path, t
     write(tmp_path / "project", DJANGO)
     server = serve(f"{tmp_path}/{target}", folder=tmp_path, workers=1)
     assert server.get("/").text == "WSGIRequest"
-    assert "interface=WSGI" in server.log()
+    server.until_logged("interface=WSGI")
 
 
 def test_a_django_project_is_served_as_asgi_if_asked(serve: Serve, tmp_path: Path) -> None:
     write(tmp_path, DJANGO)
     server = serve(f"{tmp_path}/manage.py", folder=tmp_path, workers=1, interface="asgi")
     assert server.get("/").text == "ASGIRequest"
-    assert "interface=ASGI" in server.log()
+    server.until_logged("interface=ASGI")
 
 
 @pytest.mark.parametrize(("interface", "kind"), [("wsgi", "WSGIRequest"), ("asgi", "ASGIRequest")])

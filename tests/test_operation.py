@@ -551,6 +551,5 @@ def test_the_log_can_be_json(serve: Serve) -> None:
 
 def test_the_log_tells_what_runs_and_where(serve: Serve) -> None:
     server = serve("basic", bind=["127.0.0.1:0"], admin="127.0.0.1:0")
-    log = server.log()
-    assert re.search(r"is starting .*basic\.p[yl] at http://127\.0\.0\.1:\d+", log)
-    assert len(re.findall(r"127\.0\.0\.1:[1-9]\d+", log)) >= 2
+    server.until_logged(r"is starting .*basic\.p[yl] at http://127\.0\.0\.1:\d+")
+    server.until_logged(r"127\.0\.0\.1:[1-9]\d+", times=2)

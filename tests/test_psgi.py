@@ -377,7 +377,7 @@ def test_the_suite_of_plack(start: Start) -> None:
 
 
 def test_the_log_tells_what_the_application_is_written_for(server: Server) -> None:
-    assert "interface=PSGI" in server.log()
+    server.until_logged("interface=PSGI")
 
 
 FRAMEWORKS = {

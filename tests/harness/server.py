@@ -280,8 +280,11 @@ class Server:
         self.still_serves()
 
     def log(self) -> str:
-        """Its standard error so far."""
-        return self._log.read_text(errors="replace")
+        """Its standard error so far. The log has a thread of its own, so a line may come after the answer it is about:
+        `until_logged` waits for it. A line that is being written is left out.
+        """
+        text = self._log.read_text(errors="replace")
+        return text if self.process.poll() is not None else text[: text.rfind("\n") + 1]
 
     def log_tail(self) -> str:
         """The end of its log, for the message of a failed test."""
