@@ -10,18 +10,22 @@ import threading
 import pytest
 
 from .conftest import Serve
-from .harness import processes
+from .harness import perl, processes
 from .harness.client import Client, chunked, request
 from .harness.server import Server
 
 KIBIBYTE = 1024
 MEBIBYTE = 1024 * KIBIBYTE
 APPS = ["raw_wsgi", "raw_asgi", "native_def", "native_async"]
+"""They decide whether they read a body. Those of PSGI get it when it is there."""
 LENGTH = 4 * MEBIBYTE
 """More than `--body-limit`, so also a plain function reads it while it arrives."""
 
 
-@pytest.fixture(params=APPS)
+ask_for_it = pytest.mark.parametrize("server", APPS, indirect=True)
+
+
+@pytest.fixture(params=[*APPS, *perl.PSGI])
 def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return serve(request.param, workers=1, body_limit="1MiB", stream_limit="101MiB")
 
@@ -30,9 +34,14 @@ def head(path: str, *fields: str) -> bytes:
     return "\r\n".join([f"POST {path} HTTP/1.1", "Host: here", *fields, "", ""]).encode()
 
 
-def midway(server: Server, path: str = "/count") -> Client:
-    """A client that has sent half of its body, which is being read."""
-    client = server.connect().send(head(path, f"Content-Length: {LENGTH}"), b"x" * (LENGTH // 2))
+def begun(server: Server) -> Client:
+    """A client that has sent half of its body."""
+    return server.connect().send(head("/count", f"Content-Length: {LENGTH}"), b"x" * (LENGTH // 2))
+
+
+def midway(server: Server) -> Client:
+    """The same, and its body is being read."""
+    client = begun(server)
     server.until_running(1)
     return client
 
@@ -60,6 +69,45 @@ def test_100_mb_go_up_and_come_back_at_the_same_time(server: Server) -> None:
     sends.join()
     assert processes.peak_bytes(pid) - before < 8 * MEBIBYTE
     assert processes.peak_bytes(server.pid) - core < 8 * MEBIBYTE
+
+
+@pytest.mark.parametrize("app", perl.PSGI)
+def test_100_mb_of_psgi_can_be_read_again_and_written_by_a_writer(serve: Serve, app: str) -> None:
+    """What arrives is in a file, and what is written waits for the client."""
+    server = serve(app, workers=1, body_limit="1MiB", stream_limit="101MiB")
+    (pid,) = server.worker_pids()
+    before, core = processes.peak_bytes(pid), processes.peak_bytes(server.pid)
+    body = b"0123456789" * (10 * MEBIBYTE)
+    assert server.post("/twice", body).text == f"{len(body)} {len(body)} 34567"
+    client = server.connect().ask("GET", "/down/1600/written")
+    assert sum(len(piece) for piece in client.pieces(client.opening())) == 100 * MEBIBYTE
+    assert processes.peak_bytes(pid) - before < 24 * MEBIBYTE, "4 MiB wait, which Perl copies"
+    assert processes.peak_bytes(server.pid) - core < 8 * MEBIBYTE
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize("app", perl.PSGI)
+def test_bodies_that_arrive_slowly_hold_no_worker_of_psgi(serve: Serve, app: str) -> None:
+    server = serve(app, workers=1, body_limit="64KiB", stream_limit="101MiB")
+    clients = [begun(server) for _ in range(3)]
+    server.until_running(3)
+    assert server.get("/hola/you").text == "Hola you"
+    for client in clients:
+        client.send(b"x" * (LENGTH // 2))
+    assert [client.answer().text for client in clients] == [str(LENGTH)] * 3
+    server.until_zero()
+
+
+@pytest.mark.parametrize("app", perl.PSGI)
+def test_a_body_that_the_disk_has_no_room_for_is_500(serve: Serve, app: str) -> None:
+    folder = perl.app("lib")
+    server = serve(
+        app, body_limit="64KiB", stream_limit="101MiB", environment={"PERL5OPT": f"-Mlib={folder} -MFullDisk"}
+    )
+    assert server.post("/count", b"x" * LENGTH).status == 500
+    server.until_logged("cannot store a body: No space left on device")
+    assert server.post("/count", b"x" * 100_000).text == "100000"
+    assert server.status()["counts"]["workers_died"] == 0
 
 
 @pytest.mark.parametrize("app", ["native_def", "native_async"])
@@ -110,7 +158,7 @@ def test_a_server_that_stops_waits_for_a_body(server: Server) -> None:
 
 
 def test_a_server_that_stops_does_not_wait_for_ever(serve: Serve) -> None:
-    for app in APPS:
+    for app in [*APPS, *perl.PSGI]:
         server = serve(app, workers=1, body_limit="1MiB", stream_limit="101MiB", grace="1s")
         client = midway(server)
         server.signal(signal.SIGTERM)
@@ -124,7 +172,7 @@ def test_a_server_that_stops_does_not_wait_for_ever(serve: Serve) -> None:
 @pytest.mark.parametrize("sent", [0, 1_000, 65_536, MEBIBYTE, MEBIBYTE + 1, LENGTH - 1])
 @pytest.mark.parametrize("how", ["close", "reset", "half_close"])
 def test_wherever_a_client_leaves_nothing_is_left_of_it(serve_for_all: Serve, sent: int, how: str) -> None:
-    for app in APPS:
+    for app in [*APPS, *perl.PSGI]:
         server = serve_for_all(app, workers=1, body_limit="1MiB", stream_limit="101MiB")
         client = server.connect().send(head("/count", f"Content-Length: {LENGTH}"), b"x" * sent)
         if sent > MEBIBYTE:
@@ -180,6 +228,7 @@ def test_any_other_rest_closes_the_connection_after_the_response(serve: Serve, f
 # HTTP/2
 
 
+@ask_for_it
 def test_over_http_2_a_client_that_waits_to_be_told_is_answered_before_it_sends_its_body(server: Server) -> None:
     fields = (("content-length", str(LENGTH)), ("expect", "100-continue"))
     with server.connect2() as client:

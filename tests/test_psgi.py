@@ -168,7 +168,7 @@ def test_a_body_is_closed_also_if_its_client_leaves(start: Start) -> None:
     with server.connect(receive_buffer=4096, segment=1460).ask("GET", "/endless") as client:
         client.opening()
     server.until_logged("the body is closed")
-    assert server.get("/hola/you").text == "hola you"
+    assert server.get("/hola/you").text == "Hola you"
 
 
 def test_slow_readers_hold_no_worker(start: Start) -> None:
@@ -176,7 +176,7 @@ def test_slow_readers_hold_no_worker(start: Start) -> None:
     slow = [server.connect(receive_buffer=4096, segment=1460).ask("GET", "/endless") for _ in range(3)]
     for client in slow:
         client.opening()
-    assert server.get("/hola/you").text == "hola you"
+    assert server.get("/hola/you").text == "Hola you"
     for client in slow:
         client.close()
     until("all bodies are closed", lambda: server.log().count("the body is closed") == 3)
@@ -290,14 +290,14 @@ def test_what_is_printed_is_in_the_log(server: Server) -> None:
 
 def test_a_child_that_returns_answers_nothing(server: Server) -> None:
     assert server.get("/forks").text == "from the parent"
-    assert server.get("/hola/you").text == "hola you"
+    assert server.get("/hola/you").text == "Hola you"
 
 
 def test_a_worker_that_exits_fails_its_request_only(start: Start) -> None:
     server = start()
     assert server.get("/exits").status == 500
     server.until_logged("the application called exit")
-    assert server.get("/hola/you").text == "hola you"
+    assert server.get("/hola/you").text == "Hola you"
 
 
 def test_a_stuck_worker_shows_its_stack(start: Start) -> None:

@@ -8,15 +8,18 @@ import signal
 import pytest
 
 from .conftest import Serve
-from .harness import processes
+from .harness import perl, processes
 from .harness.server import Server
 
 MEBIBYTE = 1024 * 1024
 SIZE = 100 * MEBIBYTE
 APPS = ["raw_wsgi", "raw_asgi", "native_def", "native_async"]
 
+ask_for_it = pytest.mark.parametrize("server", APPS, indirect=True)
+"""Applications that decide whether they read a body. Those of PSGI get it when it is there."""
 
-@pytest.fixture(params=APPS)
+
+@pytest.fixture(params=[*APPS, *perl.PSGI])
 def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return serve(request.param, workers=1, body_limit="1MiB", stream_limit="101MiB")
 
@@ -52,6 +55,7 @@ def test_a_chunked_body_is_read_while_it_arrives(server: Server) -> None:
     assert client.get("/hola/you").status == 200, "the connection is kept"
 
 
+@ask_for_it
 def test_the_application_decides_whether_100_continue_is_sent(server: Server) -> None:
     fields = (f"Content-Length: {2 * MEBIBYTE}", "Expect: 100-continue")
     reading = server.connect().send(head("/count", *fields))
@@ -116,7 +120,7 @@ def test_a_slow_client_outlives_the_deadline_of_a_request(serve: Serve) -> None:
 
 def test_a_small_body_is_complete_before_a_worker_has_it(serve: Serve) -> None:
     """A slow client holds no worker: a plain one not up to `--body-limit`, and no other up to 64 KiB."""
-    for app, length in (("raw_wsgi", MEBIBYTE), ("raw_asgi", 60_000)):
+    for app, length in (("raw_wsgi", MEBIBYTE), ("raw_asgi", 60_000), *((app, MEBIBYTE) for app in perl.PSGI)):
         server = serve(app, workers=1, stream_limit="64MiB")
         client = server.connect().send(head("/count", f"Content-Length: {length}") + b"x" * (length - 1))
         assert server.post("/count", b"abc").text == "3"
@@ -147,6 +151,7 @@ def test_over_http_2_the_same_holds(server: Server) -> None:
         assert client.answer(client.ask("POST", "/count", body=b"abc")).text == "3"
 
 
+@ask_for_it
 def test_an_answer_does_not_wait_for_the_body(server: Server) -> None:
     """The rest of it is dropped up to a bound, and the connection closes."""
     client = server.connect().send(head("/hola/you", f"Content-Length: {4 * MEBIBYTE}") + b"x" * MEBIBYTE)

@@ -35,6 +35,10 @@ def is_compiled() -> bool:
     return has() and subprocess.run(words, env=clean_environment(PARKADE_ACCELERATOR="1"), check=False).returncode == 0
 
 
+PSGI = ["raw.psgi"] if has("JSON::PP") else []
+"""The application of PSGI, for tests of several applications, if there is a Perl."""
+
+
 def app(name: str) -> Path:
     """An application of `tests/apps/perl`."""
     return PERL_APPS / name

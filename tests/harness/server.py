@@ -98,7 +98,10 @@ class Server:
         self.gates.mkdir()
         self.mark = secrets.token_hex(8)
         language = (environment or {}).get("LANGUAGE", language)
-        app = APPS / f"{target}.py" if language == "python" else APPS / language / f"{target}.pl"
+        if str(target).endswith(".psgi"):
+            app = APPS / "perl" / str(target)
+        else:
+            app = APPS / f"{target}.py" if language == "python" else APPS / language / f"{target}.pl"
         self.target = str(target) if "/" in str(target) or ":" in str(target) else str(app)
         self._log = self.folder / "log"
         self._printed = self.folder / "printed"

@@ -63,6 +63,24 @@ my %pages = (
         $input->read($again, 5);
         return [200, $text, ["$size $env->{CONTENT_LENGTH} $again"]];
     },
+    count => sub {
+        my ($env) = @_;
+        my ($input, $size) = ($env->{'psgi.input'}, 0);
+        while (my $read = $input->read(my $piece, 65_536)) { $size += $read }
+        return [200, $text, [$size]];
+    },
+    back => sub { my ($env) = @_; return [200, $text, $env->{'psgi.input'}] },
+    down => sub {
+        my (undef, $count, $how) = @_;
+        my $fields = [@$text, 'Content-Length', $count * 65_536];
+        return [200, $fields, Lines->new((sub { 'x' x 65_536 }) x $count)] if !defined $how;
+        return sub {
+            my ($respond) = @_;
+            my $writer = $respond->([200, $fields]);
+            $writer->write('x' x 65_536) for 1 .. $count;
+            $writer->close;
+        };
+    },
     fields => sub { return [201, [@$text, 'Set-Cookie', 'a=1', 'Set-Cookie', 'b=2', 'X-Empty', ''], ['fields']] },
     nothing => sub { return [204, [], []] },
     empty => sub { return [200, $text, []] },
@@ -158,7 +176,7 @@ my %pages = (
         return [200, $text, ['from the parent']];
     },
     stuck => sub { 1 while 1 },
-    hola => sub { my (undef, $name) = @_; return [200, $text, ["hola $name"]] },
+    hola => sub { my (undef, $name) = @_; return [200, $text, ["Hola $name"]] },
 );
 
 sub {

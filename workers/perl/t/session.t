@@ -134,9 +134,9 @@ sub closes {
 my $HEAD = payload(200, undef, undef);
 
 sub ready {
-    my ($concurrent) = @_;
+    my ($concurrent, $features) = @_;
     my $session = Parkade::Session->new;
-    $session->receive(frame(F_HELLO, 0, payload(1, 1, 0, {})));
+    $session->receive(frame(F_HELLO, 0, payload(1, 1, $features || 0, {})));
     $session->ready(8, { interface => 'psgi', concurrent => $concurrent });
     return $session;
 }
@@ -164,6 +164,16 @@ sub told { return [map { $_->[0] . ($_->[1] =~ /^\d+$/ ? " $_->[1]" : '') } @{ $
     is_deeply([$session->read_body(1)], ['',    ''], 'the end');
     $session->respond(1, $HEAD);
     is_deeply($session->receive(data(1, 'late', 1)), [], 'what crosses the closing frame is dropped');
+}
+{
+    my $session = ready(0, 1);
+    $session->receive(request(1, 1) . data(1, 'x', 1));
+    is_deeply([$session->read_body(1)], ['x', window(1, 0)], 'a core that sends bodies as they arrive hears that it is read');
+    is_deeply([$session->read_body(1)], [undef, ''], 'once');
+    $session->receive(request(2, 1));
+    is_deeply([$session->read_body(2)], [undef, window(2, 0)], 'also if nothing has arrived');
+    $session->receive(request(3, 1) . data(3, 'all'));
+    is_deeply([$session->read_body(3)], ['all', ''], 'but not if all of it has');
 }
 {
     my $session = ready();

@@ -74,6 +74,21 @@ sub finish {
     return;
 }
 
+# Calls the code with the body of the request, now or, if more of it has to arrive first, when the link says `collected`.
+sub collect {
+    my ($self, $body, $then) = @_;
+    @$self{qw(arriving then)} = ($body, $then);
+    $self->collected if $body->is_whole;
+    return;
+}
+
+sub collected {
+    my ($self) = @_;
+    my ($body, $then) = delete @$self{qw(arriving then)};
+    $then->($body->handle);
+    return;
+}
+
 # Sends what $next returns, until it returns nothing, as the client reads it; then calls $end.
 sub pull {
     my ($self, $next, $end) = @_;
@@ -213,13 +228,20 @@ sub put_aside {
     return;
 }
 
+sub take_up {
+    my ($self) = @_;
+    $self->{link}->taken_up($self) if delete $self->{is_aside};
+    return;
+}
+
 sub _close {
     my ($self, $frame) = @_;
     $self->{closed} = 1;
     my $link = $self->{link};
     $link->write($frame) if length $frame;
-    $link->taken_up($self) if $self->{is_aside};
+    $self->take_up;
     delete $link->{exchanges}{ $self->{stream} };
+    delete @$self{qw(arriving then)};
     $self->_end_source if $self->{source} || $self->{at_end};
     for my $told (@{ delete $self->{on_close} || [] }) {
         eval { $told->($self); 1 } or Parkade::Log::failed('after a response', $@);
@@ -297,13 +319,18 @@ Closes it in another way.
 Parks the stream, whose code goes on in this worker: C<$resume> is called with the outcome of the wait. C<unpark> gives the wait
 up. C<when_held> calls the code at once, or, if the stream is parked, when it is held again.
 
+=head2 collect($body, $code), collected
+
+Calls the code with the handle and the length of the request's body, a L<Parkade::PSGI::Input>, when it is there. Others are
+answered until then.
+
 =head2 on_cancel($code), on_close($code)
 
 Calls the code with the reason when the client leaves before the answer has ended; calls it with the exchange when
 that is closed.
 
-=head2 put_aside
+=head2 put_aside, take_up
 
-Others are answered meanwhile.
+Others are answered meanwhile; it is the one that is answered now.
 
 =cut

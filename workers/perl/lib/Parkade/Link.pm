@@ -228,6 +228,10 @@ sub _take {
         my $exchange = $self->{exchanges}{$stream};
         $self->_as($stream, sub { $exchange->continue }) if $exchange;
     }
+    elsif ($name eq 'arrived') {
+        my $exchange = $self->{exchanges}{$stream};
+        $self->_collect($exchange) if $exchange && $exchange->{arriving};
+    }
     elsif ($name eq 'cancelled') {
         my $exchange = $self->{exchanges}{$stream};
         $self->_as($stream, sub { $exchange->cancel($rest[0]) }) if $exchange;
@@ -252,6 +256,20 @@ sub _run {
         $self->write($session->began($stream)) if $self->{application}->begins($name, @rest);
     }
     return $self->_attempt($exchange, $name, @rest);
+}
+
+# Takes more of a body that arrives while others are answered. When it is there, its request is answered like any other.
+sub _collect {
+    my ($self, $exchange) = @_;
+    my $is_whole;
+    if (!eval { $is_whole = $exchange->{arriving}->is_whole; 1 }) {
+        my $error = $@;
+        $self->_as($exchange->{stream}, sub { $self->{application}->failed($exchange, $error) });
+    }
+    return if !$is_whole;
+    $exchange->take_up;
+    $self->{running} = $exchange->{stream};
+    return $self->_attempt($exchange, 'collected');
 }
 
 sub _attempt {
@@ -314,7 +332,7 @@ sub put_aside {
     }
     $self->{exchanges}{$stream} = $exchange;
     # The answer's own source, or whoever will answer, keeps it: an answer that everybody has forgotten has to fail.
-    weaken $self->{exchanges}{$stream} if !$exchange->{source} && !$exchange->{is_ending};
+    weaken $self->{exchanges}{$stream} if !$exchange->{source} && !$exchange->{is_ending} && !$exchange->{arriving};
     return 0 if $self->{aside} >= ASIDE_MAX;
     $self->{aside}++;
     $self->write($self->{session}->credit(1));
@@ -409,7 +427,7 @@ Reads what arrived while the application was loading; whether the core still wan
 =head2 serve($application)
 
 Serves until the link ends; returns how (C<stopping>, C<violation>, C<gone>) and why. The application has the methods
-C<ready> (for C<READY>), C<opened($exchange, $request)>, C<called($exchange, $function, $state, $outcome)>,
+C<ready> (for C<READY>), C<opened($exchange, $request)>, C<collected($exchange)>, C<called($exchange, $function, $state, $outcome)>,
 C<given($exchange, $run)> and C<failed($exchange, $error)>.
 
 =head2 begin($application), application($application), turn

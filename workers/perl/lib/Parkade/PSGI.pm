@@ -30,7 +30,7 @@ sub _is_code {
 
 sub ready {
     my %declared = $INC{'Parkade/App.pm'} ? Parkade::App::declared() : ();
-    return { %declared, interface => 'psgi', fallback => \1 };
+    return { %declared, interface => 'psgi', fallback => \1, stream => \1 };
 }
 
 # What is the same in every request.
@@ -88,7 +88,22 @@ sub taken_over {
 
 sub opened {
     my ($self, $exchange, $request) = @_;
-    my $env = $self->_environment($exchange, $request) or return $exchange->cancel('client_left');
+    my $body = $request->[3];
+    return $self->_answer($exchange, $request, Parkade::PSGI::Input::of_body($body)) if defined $body;
+    return $exchange->collect(
+        Parkade::PSGI::Input->new(@$exchange{qw(link stream)}),
+        sub { $self->_answer($exchange, $request, @_) },
+    );
+}
+
+sub collected {
+    my ($self, $exchange) = @_;
+    return $exchange->collected;
+}
+
+sub _answer {
+    my ($self, $exchange, $request, @body) = @_;
+    my $env = $self->_environment($exchange, $request, @body);
     _name($exchange, $env);
     return $self->answered($exchange, $env, scalar $self->{application}->($env));
 }
@@ -117,14 +132,10 @@ sub answered {
 }
 
 sub _environment {
-    my ($self, $exchange, $request) = @_;
+    my ($self, $exchange, $request, $input, $size) = @_;
     my ($link, $stream) = @$exchange{qw(link stream)};
-    my (undef, undef, $deadline, $body, $head) = @$request;
+    my (undef, undef, $deadline, undef, $head) = @$request;
     my $env = Parkade::PSGI::Environment::of_head($head);
-    my ($input, $size) = defined $body
-      ? Parkade::PSGI::Input::of_body($body)
-      : Parkade::PSGI::Input::of_link($link, $stream);
-    return if !$input;
     _below($env, $self->{root}) if length $self->{root};
     $env->{CONTENT_LENGTH} = $size if $size || exists $env->{CONTENT_LENGTH};
     @$env{ keys %SAME } = values %SAME;
@@ -257,7 +268,7 @@ after that if needed. The message is published before the client gets the respon
 
 The prefix is C<SCRIPT_NAME>, whether or not it is in the paths of requests.
 
-=head2 ready, opened($exchange, $request), failed($exchange, $error), called, given
+=head2 ready, opened($exchange, $request), collected($exchange), failed($exchange, $error), called, given
 
 What L<Parkade::Link> calls.
 

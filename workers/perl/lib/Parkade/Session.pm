@@ -6,7 +6,7 @@ use warnings;
 use Parkade::Wire qw(:all);
 use Scalar::Util  qw(blessed);
 
-use constant VERSION_SPOKEN => 1;
+use constant { VERSION_SPOKEN => 1, INCREMENTAL_BODIES => 1 };
 
 # The phases of a link.
 use constant { NEW => 0, GREETED => 1, READY => 2, OVER => 3 };
@@ -28,6 +28,7 @@ sub new {
         highest    => 0,
         streams    => {},
         bodies     => {},    # of requests, as far as they have arrived and were not read
+        tells      => 0,     # whether the core is told that a body is read
         cancelled  => {},    # held streams whose answer is no longer wanted
         collecting => [],    # streams whose rows are arriving, in the order of arrival
         behind     => [],    # what must not begin before those
@@ -109,12 +110,13 @@ sub _take {
 
 sub _hello {
     my ($self, undef, undef, $hello, $events) = @_;
-    my ($least, $most, undef, $info) = @$hello;
+    my ($least, $most, $features, $info) = @$hello;
     Parkade::Violation->throw('a second HELLO') if $self->{phase} != NEW;
     my $told = Parkade::MessagePack::ordered(language => 'perl', runtime => substr(sprintf('%vd', $^V), 0), pid => $$ + 0);
-    push @$events, [reply => frame(F_HELLO, 0, payload(VERSION_SPOKEN, VERSION_SPOKEN, 0, $told))];
+    push @$events, [reply => frame(F_HELLO, 0, payload(VERSION_SPOKEN, VERSION_SPOKEN, INCREMENTAL_BODIES, $told))];
     if ($least <= VERSION_SPOKEN && VERSION_SPOKEN <= $most) {
         $self->{phase} = GREETED;
+        $self->{tells} = $features & INCREMENTAL_BODIES;
         push @$events, [greeted => $info];
         return;
     }
@@ -351,10 +353,12 @@ sub branches_of {
 sub read_body {
     my ($self, $stream) = @_;
     my $body = $self->{bodies}{$stream} or return ('', '');
-    return ($body->{is_complete} ? '' : undef, '') if !@{ $body->{pieces} };
-    my $piece = join '', splice @{ $body->{pieces} };
-    my $granted = $body->{is_complete} ? 0 : _consumed($body, length $piece);
-    return ($piece, $granted ? $self->grant($stream, $granted) : '');
+    return (@{ $body->{pieces} } ? join '', splice @{ $body->{pieces} } : '', '') if $body->{is_complete};
+    # Until the core knows that somebody reads it, it may send no more than what it had when it sent the request.
+    my $is_news = $self->{tells} && !$body->{is_read}++;
+    my $piece   = @{ $body->{pieces} } ? join '', splice @{ $body->{pieces} } : undef;
+    my $granted = defined $piece ? _consumed($body, length $piece) : 0;
+    return ($piece, $granted || $is_news ? $self->grant($stream, $granted) : '');
 }
 
 # Out

@@ -14,36 +14,54 @@ sub of_body {
     return ($handle, length $body);
 }
 
-# Reads the body of a request as it arrives. The core has it whole already, so this waits for nobody.
+# A body that is longer than its frame. The core has it whole already, so this waits for nobody.
 sub of_link {
     my ($link, $stream) = @_;
-    my $session = $link->session;
-    my ($start, $file, $size) = ('', undef, 0);
-    while (1) {
-        my ($piece, $granted) = $session->read_body($stream);
-        $link->write($granted) if length $granted;
-        if (!defined $piece) {
-            return if $session->{cancelled}{$stream};
-            $link->hear;
-            next;
-        }
-        last if !length $piece;
-        $size += length $piece;
-        if (!$file && $size <= MEMORY_MAX) {
-            $start .= $piece;
-            next;
-        }
-        if (!$file) {
-            $file = File::Temp::tempfile(UNLINK => 0) or die "cannot store a body: $!\n";
-            binmode $file;
-            $piece = $start . $piece;
-            $start = '';
-        }
-        print {$file} $piece or die "cannot store a body: $!\n";
+    my $body = Parkade::PSGI::Input->new($link, $stream);
+    until ($body->is_whole) {
+        return if $link->session->{cancelled}{$stream};
+        $link->hear;
     }
-    return of_body($start) if !$file;
-    seek $file, 0, 0 or die "cannot read a body: $!\n";
-    return ($file, $size);
+    return $body->handle;
+}
+
+sub new {
+    my ($class, $link, $stream) = @_;
+    return bless { link => $link, stream => $stream, start => '', file => undef, size => 0 }, $class;
+}
+
+sub is_whole {
+    my ($self) = @_;
+    my ($link, $stream) = @$self{qw(link stream)};
+    while (1) {
+        my ($piece, $granted) = $link->session->read_body($stream);
+        $self->_add($piece)   if length $piece;
+        $link->write($granted) if length $granted;
+        return defined $piece if !length $piece;
+    }
+}
+
+sub _add {
+    my ($self, $piece) = @_;
+    $self->{size} += length $piece;
+    if (!$self->{file} && $self->{size} <= MEMORY_MAX) {
+        $self->{start} .= $piece;
+        return;
+    }
+    if (!$self->{file}) {
+        $self->{file} = File::Temp::tempfile(UNLINK => 0);
+        binmode $self->{file};
+        $piece = delete($self->{start}) . $piece;
+    }
+    print { $self->{file} } $piece or die "cannot store a body: $!\n";
+    return;
+}
+
+sub handle {
+    my ($self) = @_;
+    my $file = $self->{file} or return of_body($self->{start});
+    seek $file, 0, 0 or die "cannot store a body: $!\n";
+    return ($file, $self->{size});
 }
 
 1;
@@ -65,5 +83,12 @@ A handle, and the length.
 =head2 of_link($link, $stream)
 
 The same for a body that follows its head: above 1 MiB it is in a temporary file. Nothing if the client left in the middle.
+
+=head1 METHODS
+
+=head2 new($link, $stream), is_whole, handle
+
+The same for a body that arrives while others are answered: takes what has arrived of it, and returns whether that is all;
+then its handle, and the length.
 
 =cut
