@@ -123,7 +123,8 @@ def test_when_a_core_that_stood_still_goes_on_overdue_timers_fire_once_each_and_
     assert "event loop is blocked" not in server.log()
 
 
-@pytest.mark.parametrize("app", ["basic", "coroutines"])
+@pytest.mark.also_in_perl
+@pytest.mark.parametrize("app", ["basic", pytest.param("coroutines", marks=pytest.mark.python_only("coroutines"))])
 def test_a_worker_that_stood_still_within_its_deadline_goes_on_as_if_nothing_had_been(serve: Serve, app: str) -> None:
     server = serve(app, deadline="20s")
     (pid,) = server.worker_pids()
@@ -146,6 +147,7 @@ def test_a_worker_that_stood_still_within_its_deadline_goes_on_as_if_nothing_had
     assert server.status()["counts"]["workers_died"] == 0
 
 
+@pytest.mark.also_in_perl
 def test_a_worker_that_stands_still_holds_up_no_stop(serve: Serve) -> None:
     server = serve("basic", workers=2, grace="300ms")
     running = server.connect().ask("GET", "/hold/never")
@@ -239,6 +241,7 @@ def test_a_handler_without_memory_is_500_and_its_worker_serves_on(serve: Serve, 
 # The server is replaced
 
 
+@pytest.mark.also_in_perl
 def test_a_new_server_takes_over_the_socket_of_an_old_one_and_nobody_is_refused(serve: Serve) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -293,6 +296,7 @@ def test_another_user_may_not_enter_the_private_socket(serve: Serve) -> None:
 # What the core saw and what the worker saw
 
 
+@pytest.mark.also_in_perl
 @pytest.mark.parametrize(
     "target",
     [

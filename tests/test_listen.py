@@ -36,6 +36,7 @@ def test_it_listens_at_several_addresses_at_once(serve: Serve) -> None:
             assert client.get("/hola/x").text == "Hola x"
 
 
+@pytest.mark.also_in_perl
 def test_it_listens_at_ipv6(serve: Serve) -> None:
     try:
         with socket.socket(socket.AF_INET6) as probe:
@@ -50,6 +51,7 @@ def test_it_listens_at_ipv6(serve: Serve) -> None:
 # Unix sockets
 
 
+@pytest.mark.also_in_perl
 def test_it_serves_at_a_unix_socket_and_removes_the_file_at_its_end(serve: Serve, short_folder: Path) -> None:
     path = short_folder / "p.sock"
     server = serve("basic", bind=f"unix:{path}")
@@ -182,6 +184,7 @@ def activated(serve: Serve, listener: socket.socket, **settings: object) -> obje
     return serve("basic", prefix=[sys.executable, "-c", ACTIVATE, str(descriptor)], pass_fds=[descriptor], **settings)
 
 
+@pytest.mark.also_in_perl
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX])
 def test_it_serves_the_socket_that_systemd_passes(serve: Serve, short_folder: Path, family: int) -> None:
     with socket.socket(family) as listener:
@@ -251,6 +254,7 @@ def test_forwarded_is_believed_instead_where_the_operator_says_so(
     assert (told["client"], told["scheme"]) == (client, scheme)
 
 
+@pytest.mark.also_in_perl
 def test_the_peer_of_a_unix_socket_can_be_trusted(serve: Serve, short_folder: Path) -> None:
     path = short_folder / "p.sock"
     serve("basic", bind=f"unix:{path}", trust="unix")

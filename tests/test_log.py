@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Serve
+from .conftest import Application, Serve
 from .harness.client import Client
 from .harness.ports import free_port
 from .harness.server import Server
@@ -92,6 +92,7 @@ def test_an_access_log_that_nobody_reads_never_blocks(serve: Serve) -> None:
         os.close(writer)
 
 
+@pytest.mark.also_in_perl
 def test_a_log_that_nobody_reads_never_blocks(serve: Serve) -> None:
     port = free_port()
     reader, writer = os.pipe()
@@ -160,38 +161,66 @@ def test_the_access_log_counts_the_bytes_of_the_body_that_was_sent(serve: Serve)
     assert logged(413, len(asked) + 3) == len(refused.body) > 0
 
 
-def test_an_application_that_does_not_load_is_told_with_its_reason_and_no_killing(serve: Serve, tmp_path: Path) -> None:
-    file = tmp_path / "broken.py"
-    file.write_text("import no_such_module\n")
-    server = serve(file, workers=3, is_ready=False)
+@pytest.mark.also_in_perl
+def test_an_application_that_does_not_load_is_told_with_its_reason_and_no_killing(
+    serve: Serve, application: Application, language: str
+) -> None:
+    server = serve(
+        application(python="import no_such_module\n", perl="use no_such_module;\n"), workers=3, is_ready=False
+    )
     assert server.fails() == 1
-    assert "No module named 'no_such_module'" in server.log()
     assert "killing a worker" not in server.log()
     assert "SIGKILL" not in server.log(), "the others are ended because of the first"
-    assert (
-        "ERROR the application does not load: ModuleNotFoundError: No module named 'no_such_module' worker="
-        in server.log()
-    )
-    assert "\n  | Traceback (most recent call last):\n" in server.log()
+    for words in MISSING[language]:
+        assert words in server.log()
 
 
-def test_a_worker_that_prints_without_end_delays_nobody(serve: Serve, tmp_path: Path) -> None:
-    file = tmp_path / "chatty.py"
-    file.write_text(
-        "import threading\n"
-        "from parkade import App\n"
-        "app = App()\n"
-        "app.get('/constant', 'constant')\n"
-        "@app.get('/hola/{name}')\n"
-        "def hola(name: str): return f'Hola {name}'\n"
-        "@app.on_start\n"
-        "def start():\n"
-        "    def chat():\n"
-        "        while True: print('chatter ' * 200)\n"
-        "    threading.Thread(target=chat, daemon=True).start()\n"
-    )
+MISSING = {
+    "python": [
+        "ERROR the application does not load: ModuleNotFoundError: No module named 'no_such_module' worker=",
+        "\n  | Traceback (most recent call last):\n",
+    ],
+    "perl": [
+        "ERROR the application does not load: BEGIN failed",
+        "\n  | Can't locate no_such_module.pm in @INC ",
+    ],
+}
+
+
+CHATTY = {
+    "python": """
+import threading
+from parkade import App
+
+app = App()
+app.get("/constant", "constant")
+
+@app.on_start
+def start():
+    def chat():
+        while True:
+            print("chatter " * 200)
+    threading.Thread(target=chat, daemon=True).start()
+""",
+    "perl": """
+use Parkade;
+
+get '/constant' => 'constant';
+
+# Nobody reads it any more when the server has ended.
+if (!fork) {
+    1 while print 'chatter ' x 200, "\\n";
+    exit;
+}
+1;
+""",
+}
+
+
+@pytest.mark.also_in_perl
+def test_a_worker_that_prints_without_end_delays_nobody(serve: Serve, application: Application) -> None:
     port = free_port()
-    server = serve(file, log_level="warn", bind=f"127.0.0.1:{port}")
+    server = serve(application(**CHATTY), log_level="warn", bind=f"127.0.0.1:{port}")
     with Client(("127.0.0.1", port)) as client:
         times = []
         for _ in range(50):
@@ -213,12 +242,12 @@ def sent(text: str) -> str:
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
-@pytest.mark.parametrize("application", ["costs", "costs_async"])
-def test_nobody_writes_a_line_of_the_log_but_the_server(
-    serve: Serve, tmp_path: Path, application: str, format: str
-) -> None:
+@pytest.mark.parametrize(
+    ("language", "app"), [("python", "costs"), ("python", "costs_async"), ("perl", "boom")], indirect=["language"]
+)
+def test_nobody_writes_a_line_of_the_log_but_the_server(serve: Serve, tmp_path: Path, app: str, format: str) -> None:
     access = tmp_path / "access"
-    server = serve(application, log_format=format, log_level="debug", access_log=format, access_log_file=access)
+    server = serve(app, log_format=format, log_level="debug", access_log=format, access_log_file=access)
     with server.connect() as client:
         raw = f"X-Evil: {EVIL[13:26]}\x1b[2J".replace("\n", " ")
         answer = client.ask("POST", f"/boom/{sent(EVIL)}?{sent(EVIL)}", body=EVIL.encode()).answer()
@@ -226,7 +255,7 @@ def test_nobody_writes_a_line_of_the_log_but_the_server(
         client.send(f"GET /hola/x HTTP/1.1\r\nHost: test\r\nUser-Agent: {EVIL[-6:]}\r\n{raw}\r\n\r\n".encode())
     server.admin("POST", f"/publish/{sent(EVIL)}", b"x")
     server.admin("POST", f"/jobs/{sent(EVIL)}", b"{}")
-    server.until_logged("RuntimeError")
+    server.until_logged("no a")
     server.until(lambda _: "/boom/" in access.read_text())
     server.stop()
     for log in (server.log(), access.read_text()):

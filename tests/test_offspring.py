@@ -14,6 +14,8 @@ from .harness import processes
 from .harness.server import Server
 from .harness.until import BUSY, Stopwatch, until
 
+pytestmark = pytest.mark.also_in_perl
+
 
 @pytest.fixture(scope="module")
 def shared(serve_for_all: Serve, kind: Kind) -> Server:
@@ -50,9 +52,14 @@ def test_what_is_printed_while_the_application_loads_is_in_the_log(server: Serve
         ("/inheriting-program", "told by a program that inherits"),
         ("/shell", "told by a shell"),
         ("/fork", "told by a child"),
-        ("/multiprocessing/fork", "told by a process of fork"),
-        ("/multiprocessing/spawn", "told by a process of spawn"),
-        ("/multiprocessing/forkserver", "told by a process of forkserver"),
+        *(
+            pytest.param(
+                f"/multiprocessing/{how}",
+                f"told by a process of {how}",
+                marks=pytest.mark.python_only("a module of it"),
+            )
+            for how in ("fork", "spawn", "forkserver")
+        ),
     ],
 )
 def test_whoever_writes_to_standard_output_is_in_the_log_and_not_in_the_link(
@@ -158,6 +165,7 @@ def test_a_worker_that_is_killed_takes_its_programs_along(serve: Serve, kind: Ki
     server.still_serves()
 
 
+@pytest.mark.python_only("coroutines")
 def test_a_worker_that_no_longer_listens_is_replaced(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "deaf.py"
     file.write_text(
@@ -187,6 +195,7 @@ def test_a_worker_that_no_longer_listens_is_replaced(serve: Serve, tmp_path: Pat
     assert watch.seconds < 2 * BUSY
 
 
+@pytest.mark.python_only("sitecustomize")
 def test_who_prints_before_its_link_is_taken_over_is_told(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('hello from far too early')\n")
     server = serve("basic", is_ready=False, environment={"PYTHONPATH": str(tmp_path)})
