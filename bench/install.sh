@@ -18,9 +18,9 @@ echo "Python peers (bench/.venv)"
   || .venv/bin/pip install --quiet --disable-pip-version-check -r peers/requirements.txt \
   || lacks "granian, uvicorn, starlette, procrastinate, pgqueuer, arq" "pip install failed"
 
-.venv/bin/python -c 'import django, fastapi, flask, gunicorn' 2>/dev/null \
+.venv/bin/python -c 'import django, fastapi, flask, gevent, gunicorn, websockets' 2>/dev/null \
   || .venv/bin/pip install --quiet --disable-pip-version-check -r peers/requirements_hosting.txt \
-  || lacks "gunicorn, django, fastapi, flask" "pip install failed"
+  || lacks "gunicorn, gevent, websockets, django, fastapi, flask" "pip install failed"
 [ -x .venv/bin/uwsgi ] || .venv/bin/pip install --quiet --disable-pip-version-check uwsgi==2.0.31 \
   || lacks "uwsgi" "pip install failed: it needs a C compiler"
 

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,16 +21,34 @@ def fire(server: Server, path: str, connections: int, timeout: float = 30) -> Fo
     return _finished("fire", "--url", server.url(path), "--connections", connections, "--timeout", timeout)
 
 
-def release(server: Server, path: str, connections: int) -> Found:
+def release(server: Server, path: str, connections: int, *more: object, timeout: float = 60) -> Found:
     """One long poll on each connection; when the server reports that all wait, one publish."""
-    with waiting(server, path, connections) as publish:
+    with waiting(server, path, connections, *more, timeout=timeout) as publish:
         return publish()
 
 
+def listen(server: Server, path: str, connections: int, messages: int, websocket: bool = False) -> Found:
+    """The same with streams: this many messages for each connection, an event stream or a WebSocket."""
+    return release(server, path, connections, *listening(messages, websocket))
+
+
+def listening(messages: int, websocket: bool) -> Sequence[object]:
+    """What `waiting` is given for them."""
+    return ["--messages", messages, *(["--websocket"] if websocket else [])]
+
+
+def echo(server: Server, path: str, connections: int, seconds: float) -> Found:
+    """A message on each WebSocket, and the next one as soon as it is echoed."""
+    crowd = ("--url", server.url(path), "--connections", connections, "--processes", 1)
+    return _finished("echo", *crowd, "--seconds", seconds)
+
+
 @contextmanager
-def waiting(server: Server, path: str, connections: int) -> Iterator[Callable[[], Found]]:
+def waiting(
+    server: Server, path: str, connections: int, *more: object, timeout: float = 60
+) -> Iterator[Callable[[], Found]]:
     """The same in two steps: the returned function publishes, and waits until the last client is answered."""
-    crowd = ("--url", server.url(path), "--connections", connections, "--timeout", 60)
+    crowd = ("--url", server.url(path), "--connections", connections, "--timeout", timeout, *more)
     with _running("release", *crowd, "--publish", server.publish_url, "--wait-for-line") as process:
         _expect(process, "held")
         server.until_waiting(connections)
@@ -45,8 +63,13 @@ def rounds(server: Server, path: str, clients: int, count: int, every: float) ->
 
 def serial(server: Server, path: str, count: int) -> Found:
     """One client that sends each request as soon as the last one is answered."""
+    return again(server, path, 1, count)
+
+
+def again(server: Server, path: str, clients: int, count: int) -> Found:
+    """The same with more clients; each sends this many."""
     never = server.url("/publish")
-    crowd = ("--url", server.url(path), "--connections", 1, "--rounds", count)
+    crowd = ("--url", server.url(path), "--connections", clients, "--rounds", count)
     return _finished("rounds", *crowd, "--publish", never, "--every", 86_400)
 
 
@@ -60,11 +83,12 @@ def rate(server: Server, per_second: int, seconds: float, mix: dict[str, int], s
 
 @contextmanager
 def held(server: Server, path: str, connections: int, what: str) -> Iterator[None]:
-    """Connections that are `idle`, `answered` or `parked` while the block runs."""
+    """Connections that are `idle`, `answered` or `parked`, or each a `websocket`, while the block runs."""
     crowd = ("--url", server.url(path), "--connections", connections, "--timeout", 60)
-    with _running("hold", *crowd, "--what", what) as process:
+    state = ["answered", "--websocket"] if what == "websocket" else [what]
+    with _running("hold", *crowd, "--what", *state) as process:
         _expect(process, "held")
-        if what == "parked":
+        if what in ("parked", "websocket"):
             server.until_waiting(connections)
         yield
         found = _ended(process, "")

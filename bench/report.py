@@ -57,11 +57,11 @@ def both(*verdicts: bool | None) -> bool | None:
     return None if None in verdicts else True
 
 
-def cpu_row(found: Comparison, name: str, peer: str, at_most: float | None = None) -> Row:
+def cpu_row(found: Comparison, name: str, peer: str, at_most: float | None = None, of: str = "request") -> Row:
     """The line below a row: what each request cost in CPU time, over the server's whole tree of processes."""
     ratio = found.ratio(name, peer, "cpu_us")
     return Row(
-        work="– CPU for each request",
+        work=f"– CPU for each {of}",
         target="–" if at_most is None else f"≤ {at_most} × {peer}",
         parkade=number(found.median(name, "cpu_us"), " µs", 1),
         peer=f"{peer} {number(found.median(peer, 'cpu_us'), ' µs', 1)}",

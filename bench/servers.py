@@ -123,6 +123,16 @@ def parked_lives(status: str) -> int:
     return int(json.loads(status)["lives"].get("parked", 0))
 
 
+def waits(status: str) -> int:
+    """All waits on the same page, also those of coroutines that await: `{"waits": {"next": {"count": 1}, …}, …}`."""
+    return sum(wait["count"] for wait in json.loads(status)["waits"].values())
+
+
+def told_waiting(status: str) -> int:
+    """What our own peers tell: `waiting: 10000`."""
+    return int(status.removeprefix("waiting: "))
+
+
 def nchan_subscribers(status: str) -> int:
     found = re.search(r"^subscribers: (\d+)", status, re.MULTILINE)
     return int(found[1]) if found else 0

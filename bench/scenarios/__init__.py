@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 from report import Outcome
 from scenarios import (
+    asgi_wait,
     bodies,
     cancel,
     constant,
     delayed,
     delays,
+    flask_poll,
     hola,
     hosting,
     job_latency,
@@ -26,6 +28,8 @@ from scenarios import (
     select_one,
     serial,
     shared,
+    streams,
+    websocket_echo,
 )
 from settings import Settings
 
@@ -33,6 +37,10 @@ ALL: dict[str, Callable[[Settings], Outcome]] = {
     "hola": hola.run,
     "hosting": hosting.run,
     "bodies": bodies.run,
+    "asgi_wait": asgi_wait.run,
+    "flask_poll": flask_poll.run,
+    "websocket_echo": websocket_echo.run,
+    "streams": streams.run,
     "psgi": psgi.run,
     "constant": constant.run,
     "delayed": delayed.run,

@@ -60,7 +60,7 @@ def _row(found: Comparison, module: str, ours: str, peer: str, goal: float | Non
     verdict = None if goal is None else both(met(ratio, at_least=goal), met(found.worst(ours, "failed"), at_most=0))
     return Row(
         work=f"{module.replace('_', ' ')}, 1 worker",
-        target="" if goal is None else f"≥ {goal} × {peer.removesuffix(module).strip()}",
+        target="" if goal is None else f"≥ {goal} × {peer}",
         parkade=number(found.median(ours, "per_second"), "/s"),
         peer=f"{peer} {number(found.median(peer, 'per_second'), '/s')}",
         ratio=times(ratio),

@@ -67,7 +67,7 @@ def slope(server: Server, path: str, count: int, what: str) -> Sample:
 
 
 def _counted(server: Server) -> list[int]:
-    return server.core if server.recipe.name == PARKADE.name else server.tree
+    return server.core if server.recipe.name.startswith(catalogue.PARKADE) else server.tree
 
 
 def _row(found: Comparison, theirs: Comparison, peers: list[Recipe], work: str, limit: int) -> Row:

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, Nanos};
 use crate::report::{self, Failures};
-use crate::{Held, answer, connect};
+use crate::{Held, answer, connect, message};
 
 #[derive(Serialize, Deserialize)]
 pub struct Order {
@@ -33,6 +33,14 @@ pub enum Task {
     /// Each client sends this many requests, each as soon as the one before is answered.
     Collect {
         rounds: u32,
+    },
+    /// Each client sends one request, and its answer never ends: messages are counted.
+    Listen {
+        messages: u32,
+    },
+    /// Each client has its message echoed, time after time.
+    Echo {
+        length: Nanos,
     },
     Hold(Held),
 }
@@ -59,6 +67,15 @@ pub fn run(order: &Order) -> anyhow::Result<()> {
             say("sent")?;
             crew.collect(clock::now() + order.timeout)?;
         }
+        Task::Listen { messages } => {
+            crew.send_all(messages);
+            say("sent")?;
+            crew.collect(clock::now() + order.timeout)?;
+        }
+        Task::Echo { length } => {
+            crew.send_all(u32::MAX);
+            crew.receive_until(clock::now() + length)?;
+        }
         Task::Hold(held) => crew.hold(held, order.timeout)?,
     }
     report::print(&crew.log)
@@ -80,8 +97,9 @@ struct Crew<'a> {
     order: &'a Order,
     poll: Poll,
     clients: Vec<Option<Client>>,
-    /// Requests that were sent, or are due, and are not answered.
+    /// Requests that were sent, or are due, or messages to come, and are not answered.
     open_requests: u64,
+    frame: Vec<u8>,
     log: Log,
 }
 
@@ -89,7 +107,10 @@ struct Client {
     stream: TcpStream,
     received: Vec<u8>,
     sent_at: Nanos,
+    /// Answers, or messages, that this client still waits for.
     rounds_left: u32,
+    /// It has sent its request, and from now on it sends frames.
+    is_socket: bool,
 }
 
 impl<'a> Crew<'a> {
@@ -100,9 +121,9 @@ impl<'a> Crew<'a> {
         for index in 0..order.count {
             let mut stream = connect::open(order.address, order.first + index)?;
             poll.registry().register(&mut stream, Token(index), Interest::READABLE)?;
-            clients.push(Some(Client { stream, received: Vec::new(), sent_at: 0, rounds_left: 0 }));
+            clients.push(Some(Client { stream, received: Vec::new(), sent_at: 0, rounds_left: 0, is_socket: false }));
         }
-        Ok(Self { order, poll, clients, open_requests: 0, log: Log::default() })
+        Ok(Self { order, poll, clients, open_requests: 0, frame: message::frame(), log: Log::default() })
     }
 
     fn hold(&mut self, held: Held, timeout: Nanos) -> anyhow::Result<()> {
@@ -134,14 +155,23 @@ impl<'a> Crew<'a> {
         let Some(client) = &mut self.clients[index] else { return };
         client.sent_at = clock::now();
         // A request is smaller than any socket's buffer, so it goes out whole or the connection is broken.
-        let written = client.stream.write(&self.order.request);
-        if written.ok() != Some(self.order.request.len()) {
+        let request = if client.is_socket { &self.frame } else { &self.order.request };
+        let written = client.stream.write(request);
+        if written.ok() != Some(request.len()) {
             self.lose(index, "not sent");
         }
     }
 
     /// Until everything is answered or lost, or until this moment.
     fn collect(&mut self, until: Nanos) -> anyhow::Result<()> {
+        self.receive_until(until)?;
+        if self.open_requests > 0 {
+            report::add(&mut self.log.failures, "unanswered", self.open_requests);
+        }
+        Ok(())
+    }
+
+    fn receive_until(&mut self, until: Nanos) -> anyhow::Result<()> {
         let mut events = Events::with_capacity(1024);
         let mut buffer = vec![0; 64 * 1024];
         while self.open_requests > 0 {
@@ -154,9 +184,6 @@ impl<'a> Crew<'a> {
                 self.receive(event.token().0, &mut buffer);
             }
         }
-        if self.open_requests > 0 {
-            report::add(&mut self.log.failures, "unanswered", self.open_requests);
-        }
         Ok(())
     }
 
@@ -167,7 +194,9 @@ impl<'a> Crew<'a> {
                 Ok(0) => return self.end(index),
                 Ok(count) => {
                     client.received.extend_from_slice(&buffer[..count]);
-                    if self.take_answer(index, false) {
+                    if matches!(self.order.task, Task::Listen { .. }) {
+                        self.take_messages(index);
+                    } else if self.take_answer(index, false) {
                         // The next event on this connection is a new edge; skipping this read saves a third of the
                         // calls.
                         return;
@@ -186,11 +215,34 @@ impl<'a> Crew<'a> {
         self.lose(index, "closed");
     }
 
+    fn take_messages(&mut self, index: usize) {
+        let Some(client) = &mut self.clients[index] else { return };
+        let (count, end) = message::count(&client.received);
+        // What follows may be the beginning of the next one.
+        let rest = client.received.len().saturating_sub(message::MESSAGE.len() - 1);
+        client.received.drain(..end.max(rest));
+        if count > client.rounds_left {
+            report::add(&mut self.log.failures, "a message too many", 1);
+            return self.lose(index, "lost with it");
+        }
+        client.rounds_left -= count;
+        self.open_requests -= u64::from(count);
+        if count > 0 && client.rounds_left == 0 {
+            self.log.answers.push((client.sent_at, clock::now()));
+        }
+    }
+
     /// Whether there was a complete answer.
     fn take_answer(&mut self, index: usize, at_end: bool) -> bool {
         let Some(client) = &mut self.clients[index] else { return false };
-        match answer::parse(&client.received, at_end) {
+        let found = if client.is_socket {
+            message::parse_echo(&client.received)
+        } else {
+            answer::parse(&client.received, at_end)
+        };
+        match found {
             Ok(Some(answer)) => {
+                client.is_socket = answer.status == 101;
                 client.received = Vec::new();
                 client.rounds_left = client.rounds_left.saturating_sub(1);
                 self.open_requests = self.open_requests.saturating_sub(1);

@@ -23,8 +23,9 @@ pub fn fire(crowd: &Crowd) -> anyhow::Result<()> {
     report::print(&summary("fire", crowd, start, log))
 }
 
-pub fn release(crowd: &Crowd, target: &Target, wait_for_line: bool) -> anyhow::Result<()> {
-    let mut crews = Crews::open(crowd, Task::Collect { rounds: 1 }, 1)?;
+pub fn release(crowd: &Crowd, target: &Target, wait_for_line: bool, messages: Option<u32>) -> anyhow::Result<()> {
+    let task = messages.map_or(Task::Collect { rounds: 1 }, |messages| Task::Listen { messages });
+    let mut crews = Crews::open(crowd, task, 1)?;
     settle(crowd);
     crews.send()?;
     crews.all_say("sent")?;
@@ -35,8 +36,19 @@ pub fn release(crowd: &Crowd, target: &Target, wait_for_line: bool) -> anyhow::R
         settle(crowd);
     }
     let start = Publisher::connect(target)?.publish()?;
+    for _ in 1..messages.unwrap_or(1) {
+        Publisher::connect(target)?.publish()?;
+    }
     let log = crews.logs()?;
     report::print(&summary("release", crowd, start, log))
+}
+
+pub fn echo(crowd: &Crowd, seconds: f64) -> anyhow::Result<()> {
+    let mut crews = Crews::open(crowd, Task::Echo { length: clock::nanos(seconds) }, 1)?;
+    settle(crowd);
+    let start = crews.send()?;
+    let log = crews.logs()?;
+    report::print(&summary("echo", crowd, start, log))
 }
 
 pub fn rounds(crowd: &Crowd, rounds: u32, target: &Target, every: f64) -> anyhow::Result<()> {
@@ -119,16 +131,17 @@ impl Crews {
     /// Starts them and waits until all connections are open.
     fn open(crowd: &Crowd, task: Task, rounds: u32) -> anyhow::Result<Self> {
         let count = crowd.processes.max(crowd.connections.div_ceil(connect::room())).clamp(1, crowd.connections.max(1));
+        let is_socket = crowd.websocket || matches!(task, Task::Echo { .. });
         let (say, lines) = mpsc::channel();
         let mut members = Vec::new();
         for index in 0..count {
             let first = crowd.connections * index / count;
             let order = Order {
                 address: crowd.url.address,
-                request: crowd.url.get(),
+                request: if is_socket { crowd.url.websocket() } else { crowd.url.get() },
                 first,
                 count: crowd.connections * (index + 1) / count - first,
-                expect: crowd.expect,
+                expect: if is_socket { 101 } else { crowd.expect },
                 timeout: clock::nanos(crowd.timeout) * u64::from(rounds),
                 task,
             };

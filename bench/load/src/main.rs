@@ -5,6 +5,7 @@ mod clock;
 mod connect;
 mod crew;
 mod lead;
+mod message;
 mod publish;
 mod rate;
 mod report;
@@ -30,6 +31,17 @@ enum Command {
         /// After printing "held", publish only when a line arrives on stdin (else after --settle seconds).
         #[arg(long)]
         wait_for_line: bool,
+        /// The answer is a stream without an end, and this many messages are published, one after the other: when has
+        /// the last client all of them?
+        #[arg(long)]
+        messages: Option<u32>,
+    },
+    /// Each client sends a message on its WebSocket, and the next one as soon as it is echoed.
+    Echo {
+        #[command(flatten)]
+        crowd: Crowd,
+        #[arg(long, default_value_t = 5.0)]
+        seconds: f64,
     },
     /// Each client sends its next GET as soon as the last one is answered, while a message is published at intervals.
     Rounds {
@@ -67,6 +79,9 @@ pub struct Crowd {
     /// Number of processes for the clients; more if a process cannot hold its share
     #[arg(long, default_value_t = 2)]
     pub processes: usize,
+    /// Each GET asks for a WebSocket, and 101 counts as its answer.
+    #[arg(long)]
+    pub websocket: bool,
     /// The status that counts as an answer; any other is a failure.
     #[arg(long, default_value_t = 200)]
     pub expect: u16,
@@ -92,7 +107,10 @@ pub enum Held {
 fn main() -> anyhow::Result<()> {
     match Command::parse() {
         Command::Fire(crowd) => lead::fire(&crowd),
-        Command::Release { crowd, publish, wait_for_line } => lead::release(&crowd, &publish, wait_for_line),
+        Command::Release { crowd, publish, wait_for_line, messages } => {
+            lead::release(&crowd, &publish, wait_for_line, messages)
+        }
+        Command::Echo { crowd, seconds } => lead::echo(&crowd, seconds),
         Command::Rounds { crowd, rounds, publish, every } => lead::rounds(&crowd, rounds, &publish, every),
         Command::Hold { crowd, what } => lead::hold(&crowd, what),
         Command::Rate(plan) => rate::run(&plan),

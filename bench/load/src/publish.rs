@@ -8,12 +8,11 @@ use anyhow::{Context, bail};
 
 use crate::answer;
 use crate::clock::{self, Nanos};
+use crate::message::MESSAGE;
 use crate::target::Target;
 
 /// How long a publisher waits for its own answer: a server busy with 20,000 clients may take a while.
 const PUBLISH_ANSWER_SECONDS: u64 = 30;
-
-const MESSAGE: &str = "a message for all who wait";
 
 /// A connection that is ready to publish.
 pub struct Publisher {

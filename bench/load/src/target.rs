@@ -30,6 +30,15 @@ impl Target {
         format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", self.path, self.address).into_bytes()
     }
 
+    /// The same as `get`, asking for a WebSocket. The key is that of the example in RFC 6455; nobody checks the response to it.
+    pub fn websocket(&self) -> Vec<u8> {
+        format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            self.path, self.address
+        )
+        .into_bytes()
+    }
+
     pub fn post(&self, body: &str) -> Vec<u8> {
         format!(
             "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",

@@ -1,0 +1,95 @@
+"""Messages to 10,000 clients that listen, over event streams and over WebSockets."""
+
+from dataclasses import replace
+from functools import partial
+
+import catalogue
+import catalogue_hosting as hosted
+import load
+from alternate import Sample, alternate
+from report import Outcome, Row, both, cpu_row, met, number, times
+from scenarios import parked_memory
+from servers import Server, told_waiting, waits
+from settings import PEERS, Settings
+
+COUNT = 10_000
+MESSAGES = 100
+SOCKET_RATIO_MAX = 1.1
+STARLETTE_RATIO_MIN = 5.0
+IDLE_BYTES_MAX = 256
+
+EVENTS, SOCKETS = (
+    replace(catalogue.parkade("streams", label=label), waiting=waits) for label in ("event streams", "WebSockets")
+)
+STARLETTE_EVENTS, STARLETTE_SOCKETS = (
+    replace(
+        hosted.uvicorn("streams_starlette", PEERS),
+        name=f"Starlette {label}",
+        status="http://127.0.0.1:{main}/",
+        waiting=told_waiting,
+    )
+    for label in ("event streams", "WebSockets")
+)
+OVER_SOCKETS = (SOCKETS.name, STARLETTE_SOCKETS.name)
+
+
+def run(settings: Settings) -> Outcome:
+    one = alternate(settings, [EVENTS, SOCKETS, STARLETTE_EVENTS, STARLETTE_SOCKETS], partial(_told, 1))
+    many = alternate(settings, [EVENTS, STARLETTE_EVENTS], partial(_told, MESSAGES))
+    idle = alternate(settings, [SOCKETS, STARLETTE_SOCKETS], _idle)
+    ratio, rate = (
+        one.ratio(SOCKETS.name, EVENTS.name, "last_ms"),
+        many.ratio(EVENTS.name, STARLETTE_EVENTS.name, "per_second"),
+    )
+    bytes_each = idle.median(SOCKETS.name, "pss_bytes")
+    rows = [
+        Row(
+            work=f"one message to {COUNT:,} WebSockets: the last has it",
+            target=f"≤ {SOCKET_RATIO_MAX} × event streams",
+            parkade=number(one.median(SOCKETS.name, "last_ms"), " ms", 1),
+            peer=", ".join(
+                f"{peer.name} {number(one.median(peer.name, 'last_ms'), ' ms', 1)}"
+                for peer in (EVENTS, STARLETTE_SOCKETS, STARLETTE_EVENTS)
+            ),
+            ratio=times(ratio),
+            met=both(met(ratio, at_most=SOCKET_RATIO_MAX), met(one.worst(SOCKETS.name, "failed"), at_most=0)),
+        ),
+        Row(
+            work=f"memory for each of {COUNT:,}: a WebSocket that waits for messages",
+            target=f"≤ {IDLE_BYTES_MAX} bytes",
+            parkade=number(bytes_each),
+            peer=f"{STARLETTE_SOCKETS.name} {number(idle.median(STARLETTE_SOCKETS.name, 'pss_bytes'))}",
+            met=met(bytes_each, at_most=IDLE_BYTES_MAX),
+        ),
+        Row(
+            work=f"{MESSAGES} messages to {COUNT:,} event streams",
+            target=f"≥ {STARLETTE_RATIO_MIN:g} × {STARLETTE_EVENTS.name}",
+            parkade=number(many.median(EVENTS.name, "per_second"), "/s"),
+            peer=f"{STARLETTE_EVENTS.name} {number(many.median(STARLETTE_EVENTS.name, 'per_second'), '/s')}",
+            ratio=times(rate),
+            met=both(met(rate, at_least=STARLETTE_RATIO_MIN), met(many.worst(EVENTS.name, "failed"), at_most=0)),
+        ),
+        cpu_row(many, EVENTS.name, STARLETTE_EVENTS.name, of="message"),
+    ]
+    return Outcome(rows, {"one message": one, f"{MESSAGES} messages": many, "idle": idle})
+
+
+def _told(messages: int, server: Server) -> Sample:
+    """A small crowd warms up. CPU is that of sending, without the opening of the connections."""
+    websocket = server.recipe.name in OVER_SOCKETS
+    path = "/socket" if websocket else "/events"
+    load.listen(server, path, 500, 1, websocket)
+    with load.waiting(server, path, COUNT, *load.listening(messages, websocket)) as publish:
+        before = server.cpu_seconds()
+        found = publish()
+        cpu = server.cpu_seconds() - before
+    return {
+        "last_ms": found["last_ms"],
+        "failed": found["failed"],
+        "per_second": COUNT * messages / max(found["last_ms"], 0.001) * 1000,
+        "cpu_us": cpu / COUNT / messages * 1e6,
+    }
+
+
+def _idle(server: Server) -> Sample:
+    return parked_memory.slope(server, "/socket", COUNT, "websocket")
