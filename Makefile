@@ -72,6 +72,8 @@ soak: setup ## Ten minutes each of queries, jobs, and jobs of three servers, wit
 	$(BIN)/python soak/queries.py --seconds 600 --cancels 100000
 	$(BIN)/python soak/jobs.py --seconds 600
 	$(BIN)/python soak/jobs.py --seconds 600 --servers 3
+	$(BIN)/python soak/queries.py --seconds 300 --cancels 20000 --language perl
+	$(BIN)/python soak/jobs.py --seconds 120 --jobs 20000 --language perl
 	$(BIN)/python soak/input.py --seconds 60
 	cd $(PERL_WORKER) && PARKADE_FUZZ_SECONDS=60 prove -l t/fuzz.t && PARKADE_MEMORY_REQUESTS=1000000 prove -l t/memory.t
 

@@ -4,7 +4,7 @@ import asyncio
 import random
 
 from connection import Answer, Broken, Connection, Late, Left
-from kinds import Chance, Request, drawn, drawn_together, is_right
+from kinds import Chance, Kind, Request, drawn, drawn_together, is_right
 from ledger import Ledger
 
 REST_SECONDS = 0.05
@@ -16,10 +16,11 @@ RECONNECT_SHARE = 0.2
 
 
 class Crowd:
-    def __init__(self, port: int, ledger: Ledger, seed: int) -> None:
+    def __init__(self, port: int, ledger: Ledger, seed: int, kinds: list[Kind]) -> None:
         self._port = port
         self._ledger = ledger
         self._seed = seed
+        self._kinds = kinds
         self._is_over = False
 
     def end(self) -> None:
@@ -36,7 +37,7 @@ class Crowd:
             if chance.random() < TOGETHER_SHARE:
                 await self._together(drawn_together(number, chance.randint(2, TOGETHER_COUNT_MAX), chance))
                 continue
-            connection = await self.ask(drawn(number, chance), connection)
+            connection = await self.ask(drawn(self._kinds, number, chance), connection)
             if connection and chance.random() < RECONNECT_SHARE:
                 connection.close()
                 connection = None

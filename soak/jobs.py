@@ -26,6 +26,7 @@ import jobs_fleet
 from jobs_crowd import WORK_SHARE, Crowd, Ledger
 from jobs_fleet import Fleet
 from jobs_served import NotServing, Served
+from served import LANGUAGES
 
 FAULTS = "delay=5ms,fail=50"
 
@@ -45,11 +46,14 @@ def main() -> int:
     options = _options()
     print(
         f"soaking jobs: {options.jobs:,} in {options.seconds:g} s, from {options.clients} clients; servers: "
-        f"{options.servers}, with {options.workers} workers each; seed {options.seed}",
+        f"{options.servers}, with {options.workers} workers in {options.language} each; seed {options.seed}",
         flush=True,
     )
     ledger = Ledger()
-    with _folder(options.logs) as folder, jobs_fleet.running(folder, options.servers, options.workers) as fleet:
+    with (
+        _folder(options.logs) as folder,
+        jobs_fleet.running(folder, options.servers, options.workers, options.language) as fleet,
+    ):
         try:
             _soak(fleet, ledger, options)
             _judge(fleet, ledger, options)
@@ -68,6 +72,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--servers", type=int, default=1, help="number; several share a PostgreSQL (1)")
     parser.add_argument("--workers", type=int, default=2, help="workers of each server (2)")
+    parser.add_argument("--language", choices=LANGUAGES, default="python", help="of the workers (python)")
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000, help="seed of the jobs and the kills")
     parser.add_argument("--logs", type=Path, help="folder for logs, store, and lines of the jobs")
     return parser.parse_args()

@@ -21,10 +21,11 @@ WAYS_OF_DATABASES = {"backend killed": 8, "database killed": 4, "database restar
 
 
 class Fleet:
-    def __init__(self, folder: Path, servers: int, workers: int, cluster: Cluster | None) -> None:
+    def __init__(self, folder: Path, servers: int, workers: int, cluster: Cluster | None, language: str) -> None:
         self.ran = folder / "ran"
         self.servers = [
-            Served(folder, f"server-{number}", workers, cluster.url if cluster else None) for number in range(servers)
+            Served(folder, f"server-{number}", workers, cluster.url if cluster else None, language)
+            for number in range(servers)
         ]
         self.ways = WAYS | (WAYS_OF_DATABASES if cluster else {})
         self._cluster = cluster
@@ -60,10 +61,10 @@ class Fleet:
 
 
 @contextmanager
-def running(folder: Path, servers: int, workers: int) -> Iterator[Fleet]:
+def running(folder: Path, servers: int, workers: int, language: str) -> Iterator[Fleet]:
     """Several servers need a database that all of them reach; a single one has its file."""
     with postgres.running() if servers > 1 else contextlib.nullcontext() as cluster:
-        fleet = Fleet(folder, servers, workers, cluster)
+        fleet = Fleet(folder, servers, workers, cluster, language)
         try:
             yield fleet
         finally:

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from postgres import quiet_port
-from served import ROOT, binary
-
-HERE = Path(__file__).resolve().parent
+from served import ROOT, binary, target
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
@@ -24,13 +22,13 @@ class NotServing(Exception):
 
 
 class Served:
-    def __init__(self, folder: Path, name: str, workers: int, store: str | None) -> None:
+    def __init__(self, folder: Path, name: str, workers: int, store: str | None, language: str) -> None:
         """`store`: the PostgreSQL that it shares with others."""
         self.port, self._admin = quiet_port(), quiet_port()
         self.log = folder / f"{name}.log"
         self._ran = folder / "ran"
         self._command = [
-            *(str(binary()), "serve", f"{HERE / 'jobs_application.py'}:app", "--grace", "2s"),
+            *(str(binary()), "serve", target("jobs_application", language), "--grace", "2s"),
             *("--bind", f"127.0.0.1:{self.port}", "--admin", f"127.0.0.1:{self._admin}"),
             *("--workers", str(workers), "--state", str(folder / name)),
             *(("--jobs", store) if store else ()),

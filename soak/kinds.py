@@ -107,8 +107,8 @@ KINDS = [
 SHARED = Kind("shared", 0, 0.5, _short, _about, _is_number)
 
 
-def drawn(number: int, chance: Chance) -> Request:
-    return chance.choices(KINDS, [kind.weight for kind in KINDS])[0].request(number, chance)
+def drawn(kinds: list[Kind], number: int, chance: Chance) -> Request:
+    return chance.choices(kinds, [kind.weight for kind in kinds])[0].request(number, chance)
 
 
 def drawn_together(number: int, count: int, chance: Chance) -> list[Request]:

@@ -21,10 +21,10 @@ import oracle  # noqa: E402
 import postgres  # noqa: E402
 from clients import Crowd  # noqa: E402
 from hold_up import HoldUp  # noqa: E402
-from kinds import SHARED, Request  # noqa: E402
+from kinds import KINDS, SHARED, Request  # noqa: E402
 from ledger import Ledger  # noqa: E402
 from postgres import Cluster, quiet_port  # noqa: E402
-from served import Served  # noqa: E402
+from served import LANGUAGES, Served  # noqa: E402
 from watch import Watch  # noqa: E402
 
 FILL_MS = 500
@@ -38,13 +38,13 @@ def main() -> int:
     ledger = Ledger()
     print(
         f"soaking queries until {options.cancels:,} cancels are sent: "
-        f"{options.clients} clients, {options.slots} slots, seed {options.seed}",
+        f"{options.clients} clients, {options.slots} slots, workers in {options.language}, seed {options.seed}",
         flush=True,
     )
     with postgres.running(oracle.SETTINGS) as cluster:
         log = cluster.folder / "parkade.log"
         cluster.ask(oracle.TABLES)
-        served = Served(cluster.url, quiet_port(), quiet_port(), options.slots, options.workers, log)
+        served = Served(cluster.url, quiet_port(), quiet_port(), options.slots, options.workers, log, options.language)
         watch = Watch(served, ledger)
         try:
             served.start()
@@ -66,6 +66,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--slots", type=int, default=40)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--language", choices=LANGUAGES, default="python", help="of the workers (python)")
     parser.add_argument("--disturbances", type=int, help="restarts and kills (one for each 5,000 cancels, at least 3)")
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000, help="seed of the clients' actions")
     parser.add_argument("--logs", type=Path, help="folder for the logs of both servers")
@@ -76,7 +77,8 @@ def _options() -> argparse.Namespace:
 
 
 async def _soak(options: argparse.Namespace, cluster: Cluster, served: Served, watch: Watch, ledger: Ledger) -> None:
-    crowd = Crowd(served.port, ledger, options.seed)
+    kinds = [kind for kind in KINDS if kind.name != "transaction" or options.language == "python"]
+    crowd = Crowd(served.port, ledger, options.seed, kinds)
     watching = asyncio.create_task(watch.run())
     with HoldUp(cluster, options.seed) as hold_up:
         await _work(options, cluster, crowd, watch, ledger, watching)

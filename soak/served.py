@@ -16,17 +16,27 @@ START_SECONDS = 30
 STOP_SECONDS = 20
 
 
+LANGUAGES = ("python", "perl")
+
+
+def target(name: str, language: str) -> str:
+    """An application of the soak, as `parkade serve` is told of it."""
+    return f"{HERE / name}.py:app" if language == "python" else f"{HERE / name}.pl"
+
+
 class NotServing(Exception):
     """It does not start, or does not answer; the text says why."""
 
 
 class Served:
-    def __init__(self, url: str, port: int, admin: int, slots: int, workers: int, log: Path) -> None:
+    def __init__(
+        self, url: str, port: int, admin: int, slots: int, workers: int, log: Path, language: str = "python"
+    ) -> None:
         self.port = port
         self.log = log
         self._admin = admin
         self._command = [
-            *(str(binary()), "serve", f"{HERE / 'application.py'}:app"),
+            *(str(binary()), "serve", target("application", language)),
             *("--bind", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{admin}", "--workers", str(workers)),
             *("--python", str(python())),
             *("--database", url, "--database-slots", str(slots)),

@@ -6,7 +6,10 @@ import subprocess
 
 import pytest
 
+from .harness import perl
 from .harness.server import PARKADE, PYTHON, ROOT, clean_environment
+
+in_perl = pytest.mark.skipif(not perl.has("JSON::PP"), reason="there is no Perl")
 
 SECONDS_MAX = 240.0
 """The maximum time until all jobs have run, on a busy machine."""
@@ -17,6 +20,7 @@ SECONDS_MAX = 240.0
     "words",
     [
         pytest.param("--jobs 10000 --seconds 30", id="one server and its file"),
+        pytest.param("--jobs 2000 --seconds 12 --language perl", id="workers in Perl", marks=in_perl),
         pytest.param("--servers 2 --jobs 5000 --seconds 25", id="two servers and a PostgreSQL"),
     ],
 )
