@@ -21,7 +21,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-$(VENV)/.tools: $(BIN)/python tests/requirements.txt requirements-dev.txt tests/programs.sh
+$(VENV)/.tools: $(BIN)/python tests/requirements.txt requirements-dev.txt tests/programs.sh tests/perl_suites.sh tests/perl_products.sh
 	tests/programs.sh
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt -r tests/requirements.txt
 	touch $@

@@ -11,4 +11,5 @@ for package in libperl-dev libplack-perl libanyevent-perl libwww-perl libmojolic
   apt_package "$package"
 done
 "$(dirname "$0")/perl_suites.sh"
+"$(dirname "$0")/perl_products.sh"
 [ "${#missing[@]}" = 0 ] || echo "Tests that need ${missing[*]} are skipped."

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
+import subprocess
+import tarfile
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from .conftest import Serve
+from .harness.server import ROOT, clean_environment
 
 FORM = "Content-Type: application/x-www-form-urlencoded"
 
@@ -50,3 +56,47 @@ def test_datasette_answers(serve: Serve, tmp_path: Path) -> None:
     assert server.get("/shop/nothing").status == 404
     assert server.get("/-/versions.json").json()["asgi"] == "3.0"
     assert server.get("/-/static/app.css")["content-type"].startswith("text/css")
+
+
+PINTO = ROOT / "target" / "products" / "pinto" / "usr"
+"""A repository of Perl modules, as Debian has it. `tests/perl_products.sh` fetches it."""
+
+
+@pytest.mark.skipif(not PINTO.exists(), reason="there is no target/products/pinto: tests/perl_products.sh")
+def test_pinto_serves_its_own_client(serve: Serve, tmp_path: Path) -> None:
+    """An upload, a response that a forked process writes through a pipe, and files."""
+    repository, archive = tmp_path / "repository", tmp_path / "Own-Thing-1.0.tar.gz"
+    folders = [str(path) for path in (PINTO / "share/perl5", *PINTO.glob("lib/*/perl5/*"))]
+    environment = {"PERL5LIB": ":".join(folders), "PINTO_USERNAME": "ana"}
+
+    def pinto(root: object, *words: object) -> str:
+        command = ["perl", PINTO / "bin/pinto", "--root", str(root), *map(str, words)]
+        told = clean_environment(**environment)
+        return subprocess.run(command, env=told, check=True, capture_output=True, text=True, timeout=120).stdout
+
+    pinto(repository, "init")
+    write_distribution(archive)
+    app = tmp_path / "app.psgi"
+    app.write_text(f"use Pinto::Server;\nPinto::Server->new(root => '{repository}')->to_app;\n")
+    server = serve(app, workers=1, environment=environment)
+    address = "http://{}:{}".format(*server.address)
+    pinto(address, "add", "--author", "ANA", "--no-recurse", "--message", "the first", archive)
+    assert "ANA/Own-Thing-1.0.tar.gz" in pinto(address, "list")
+    assert server.get("/authors/id/A/AN/ANA/Own-Thing-1.0.tar.gz").body == archive.read_bytes()
+    index = gzip.decompress(server.get("/modules/02packages.details.txt.gz").body).decode()
+    assert "Own::Thing" in index
+    assert server.get("/authors/id/A/AN/ANA/Nothing.tar.gz").status == 404
+    assert server.status()["counts"]["workers_died"] == 0
+
+
+def write_distribution(archive: Path) -> None:
+    """As `make dist` does."""
+    folder = archive.with_name("Own-Thing-1.0")
+    (folder / "lib" / "Own").mkdir(parents=True)
+    (folder / "lib" / "Own" / "Thing.pm").write_text("package Own::Thing;\nour $VERSION = '1.0';\n1;\n")
+    (folder / "Makefile.PL").write_text("use ExtUtils::MakeMaker;\nWriteMakefile(NAME => 'Own::Thing');\n")
+    meta = {"name": "Own-Thing", "version": "1.0", "abstract": "A thing", "author": ["Ana"], "license": ["perl_5"]}
+    meta |= {"dynamic_config": 0, "generated_by": "hand", "release_status": "stable", "meta-spec": {"version": 2}}
+    (folder / "META.json").write_text(json.dumps(meta))
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(folder, folder.name)
