@@ -3,7 +3,9 @@
 import io
 import json
 import os
+import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -103,6 +105,33 @@ def checked(environ: Environ, start: Start) -> Iterable[bytes]:
     return [b"there is no such path"]
 
 
+def wrapped(how: str, environ: Environ, start: Start) -> Iterable[bytes]:
+    """The file of the query, in one of the ways in which applications have files."""
+    path = environ["QUERY_STRING"]
+    file: Any = open(path, "rb")  # noqa: SIM115
+    if how == "removed":
+
+        def close(close: Callable[[], None] = file.close) -> None:
+            os.unlink(path)
+            close()
+
+        file.close = close
+    elif how == "unclosable":
+        file.close = lambda: 1 / 0
+    elif how == "nameless":
+        os.unlink(path)
+    elif how == "temporary":
+        with file:
+            copy = tempfile.NamedTemporaryFile()  # noqa: SIM115
+            shutil.copyfileobj(file, copy)
+        file = copy
+        file.seek(0)
+    elif how == "rest":
+        assert len(file.read(10)) == 10
+    start("200 OK", TEXT)
+    return environ["wsgi.file_wrapper"](file, 8_192)  # type: ignore[no-any-return]
+
+
 def lazy(start: Start) -> Iterator[bytes]:
     """Calls `start_response` as late as PEP 3333 allows."""
     start("202 Accepted", TEXT)
@@ -120,6 +149,8 @@ def unchecked(environ: Environ, start: Start) -> Iterable[bytes]:
         count = int(path.removeprefix("/down/"))
         start("200 OK", [*TEXT, ("Content-Length", str(count * 65_536))])
         return (b"x" * 65_536 for _ in range(count))
+    if path.startswith("/wrapped/"):
+        return wrapped(path.removeprefix("/wrapped/"), environ, start)
     if path == "/back":
         start("200 OK", TEXT)
         body = environ["wsgi.input"]

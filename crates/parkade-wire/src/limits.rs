@@ -31,6 +31,9 @@ pub const CHANNEL_NAME_BYTES_MAX: usize = 200;
 /// The path of a file, of a folder, or of a request: as long as a request's target can be. Beyond, the request ends with 500.
 pub const PATH_BYTES_MAX: usize = 65_536;
 
+/// Paths of a file of which a part is sent: that by its descriptor, and its own. Beyond, the request ends with 500.
+pub const PART_PATHS_MAX: usize = 2;
+
 /// The text of a query. Beyond, and with the next three, the request ends with 500.
 pub const STATEMENT_BYTES_MAX: usize = 262_144;
 

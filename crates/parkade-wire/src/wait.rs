@@ -63,6 +63,8 @@ pub enum WaitRequest {
     },
     /// The same for a file of a folder, which a request's path names.
     Files(Box<FilesOf>),
+    /// Until a part of a file has been sent, which is the body of the response.
+    Part(Box<FilePart>),
     /// Not a wait: whether the client may have what it wants from the job that the application was asked about.
     Access {
         granted: bool,
@@ -88,6 +90,19 @@ pub struct FilesOf {
     pub precompressed: bool,
     /// The file that is sent for a folder.
     pub index: Option<String>,
+}
+
+/// Which part of which file is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePart {
+    /// The first counts that is the file.
+    pub paths: Vec<String>,
+    /// How the system knows the file.
+    pub device: u64,
+    pub inode: u64,
+    /// In bytes.
+    pub first: u64,
+    pub length: u64,
 }
 
 /// What a called function occupies in its worker.

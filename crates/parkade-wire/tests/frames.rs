@@ -144,7 +144,7 @@ fn wait(name: &str, wait: &mut Value) {
         seconds(&mut wait[1]);
     } else if wait[0] == "all_of" || wait[0] == "first_of" {
         wait[1].as_array_mut().unwrap().iter_mut().for_each(|member| self::wait(name, member));
-    } else if !["stored", "access", "published", "branches"].iter().any(|alone| wait[0] == *alone) {
+    } else if !["stored", "access", "published", "branches", "part"].iter().any(|alone| wait[0] == *alone) {
         let options = wait.as_array_mut().unwrap().last_mut().unwrap();
         without_nil(options);
         without_defaults(options);

@@ -46,7 +46,7 @@ class Link:
 class Core:
     """A core that does what the test says. Frames of the worker are told as (name, stream, payload)."""
 
-    def __init__(self, target: str, folder: Path, info: dict[str, Any]) -> None:
+    def __init__(self, target: str, folder: Path, info: dict[str, Any], features: int = 0) -> None:
         requests, to_worker = os.pipe()
         from_worker, answers = os.pipe()
         self.link = Link(from_worker, to_worker)
@@ -65,7 +65,7 @@ class Core:
         )
         os.close(requests)
         os.close(answers)
-        self.send(f.HELLO, 0, [1, 1, MESSAGES, {"core": "test", "target": target} | info])
+        self.send(f.HELLO, 0, [1, 1, MESSAGES | features, {"core": "test", "target": target} | info])
 
     def send(self, kind: int, stream: int, payload: Any, flags: int = 0) -> None:
         data = payload if isinstance(payload, bytes) else msgspec.msgpack.encode(payload)
@@ -167,9 +167,9 @@ def core(tmp_path: Path) -> Iterator[StartCore]:
     """Starts a worker with this source as its application, under a scripted core."""
     started: list[Core] = []
 
-    def start(source: str, target: str = "application", **info: Any) -> Core:
+    def start(source: str, target: str = "application", features: int = 0, **info: Any) -> Core:
         (tmp_path / "application.py").write_text(source)
-        started.append(Core(target, tmp_path, info))
+        started.append(Core(target, tmp_path, info, features))
         return started[-1]
 
     yield start

@@ -8,11 +8,11 @@ use super::read::Reader;
 use crate::error::PayloadFault;
 use crate::exchange::{Added, Headers, Response};
 use crate::limits::{
-    BRANCH_STREAM_MIN, CHANNEL_NAME_BYTES_MAX, GROUP_COUNT_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX,
-    STATE_BYTES_MAX,
+    BRANCH_STREAM_MIN, CHANNEL_NAME_BYTES_MAX, GROUP_COUNT_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, PART_PATHS_MAX,
+    PATH_BYTES_MAX, STATE_BYTES_MAX,
 };
 use crate::streams::SWITCHING_PROTOCOLS;
-use crate::wait::{CallKind, FilesOf, ThenRequest, WaitRequest};
+use crate::wait::{CallKind, FilePart, FilesOf, ThenRequest, WaitRequest};
 
 /// `[status, headers, body]`
 pub(super) fn response(reader: &mut Reader) -> Result<Response, PayloadFault> {
@@ -104,6 +104,13 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
             | ThenRequest::Branch { .. },
         ) => Err(PayloadFault::payload("a file has only answer nil")),
         (
+            WaitRequest::Part(_),
+            ThenRequest::Answer { response: None, .. }
+            | ThenRequest::Call { .. }
+            | ThenRequest::Await
+            | ThenRequest::Branch { .. },
+        ) => Err(PayloadFault::payload("a part of a file has only a response")),
+        (
             WaitRequest::Access { .. },
             ThenRequest::Answer { response: Some(_), .. }
             | ThenRequest::Call { .. }
@@ -126,6 +133,7 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
             | WaitRequest::Result { .. }
             | WaitRequest::File { .. }
             | WaitRequest::Files(_)
+            | WaitRequest::Part(_)
             | WaitRequest::Access { .. }
             | WaitRequest::Unaccepted { .. },
             _,
@@ -159,6 +167,7 @@ pub(super) fn wait(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
         "access" => access(&mut whole),
         "file" => file(&mut whole),
         "files" => files(&mut whole),
+        "part" => part(&mut whole),
         _ => Err(PayloadFault::payload("no wait of this core")),
     };
     Ok(known.unwrap_or_else(|fault| WaitRequest::Unaccepted { name: name.to_owned(), why: fault.why }))
@@ -214,6 +223,7 @@ fn member(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
         | WaitRequest::Group { .. }
         | WaitRequest::File { .. }
         | WaitRequest::Files(_)
+        | WaitRequest::Part(_)
         | WaitRequest::Access { .. } => Err(PayloadFault::payload("that is none of several waits")),
         wait @ (WaitRequest::Timer { .. }
         | WaitRequest::Next { .. }
@@ -309,6 +319,27 @@ fn files(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
             return Err(PayloadFault::payload("index is the name of a file"));
         }
         Ok(WaitRequest::Files(Box::new(FilesOf { folder, path, depth, hidden, precompressed, index })))
+    })
+}
+
+/// `["part", paths, [device, inode], first, length]`
+fn part(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
+    reader.array(5, |reader| {
+        reader.skip(1)?;
+        let count = reader.clone().array_length()? as usize;
+        if count == 0 || count > PART_PATHS_MAX {
+            return Err(PayloadFault::payload("a file has one or two paths"));
+        }
+        let paths = reader.list(path)?;
+        let (device, inode) = reader.array(2, |reader| {
+            Ok((reader.unsigned("a device is an integer")?, reader.unsigned("an inode is an integer")?))
+        })?;
+        let first: u64 = reader.unsigned("first is an integer")?;
+        let length: u64 = reader.unsigned("length is an integer")?;
+        if length == 0 || first.checked_add(length).is_none() {
+            return Err(PayloadFault::payload("a part has a byte"));
+        }
+        Ok(WaitRequest::Part(Box::new(FilePart { paths, device, inode, first, length })))
     })
 }
 

@@ -242,6 +242,9 @@ fn wait(wait: &WaitRequest) -> Value {
             ]);
             json!(["files", files.folder, files.path, told])
         }
+        WaitRequest::Part(part) => {
+            json!(["part", part.paths, [part.device, part.inode], part.first, part.length])
+        }
         WaitRequest::Access { granted } => json!(["access", granted]),
         WaitRequest::Unaccepted { name, .. } => json!([name, "unaccepted"]),
     }

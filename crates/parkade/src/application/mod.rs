@@ -19,16 +19,27 @@ pub use routes::{Routes, StaticRoute};
 
 /// Whether a response can be sent. `is_whole`: its body is complete; otherwise more of it follows.
 pub fn check(response: &Response, is_whole: bool) -> Result<(), answer::BadAnswer> {
+    let Some(announced) = announced(response)? else { return Ok(()) };
+    let bytes = response.body.len() as u64;
+    // The response to HEAD announces a body that it does not have.
+    let fits = if is_whole { bytes == announced || bytes == 0 } else { bytes <= announced };
+    if fits { Ok(()) } else { Err(answer::BadAnswer::Length) }
+}
+
+/// Whether a response can be sent, of which these many bytes of a file are the body.
+pub fn check_part(response: &Response, length: u64) -> Result<(), answer::BadAnswer> {
+    let fits = announced(response)?.is_none_or(|announced| announced == length);
+    if fits { Ok(()) } else { Err(answer::BadAnswer::Length) }
+}
+
+/// The length that its fields tell.
+fn announced(response: &Response) -> Result<Option<u64>, answer::BadAnswer> {
     if response.headers.len() > FIELD_COUNT_MAX {
         return Err(answer::BadAnswer::Count);
     }
     // The fields of a WebSocket that is accepted are those of any response.
     let status = if response.status == SWITCHING_PROTOCOLS { 200 } else { response.status };
-    let Some(announced) = answer::check(status, response.headers.iter())? else { return Ok(()) };
-    let bytes = response.body.len() as u64;
-    // The response to HEAD announces a body that it does not have.
-    let fits = if is_whole { bytes == announced || bytes == 0 } else { bytes <= announced };
-    if fits { Ok(()) } else { Err(answer::BadAnswer::Length) }
+    answer::check(status, response.headers.iter())
 }
 
 /// The history limits of a channel; the server's settings where the application declares none.

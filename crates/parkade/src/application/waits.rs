@@ -58,6 +58,7 @@ pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, WaitResou
         WaitRequest::Result { job, timeout } => Ok(alone(Wait::Job { job, timeout })),
         WaitRequest::File { path } => Ok((Wait::File, WaitResource::File(Source::Path(Path::new(&path).into())))),
         WaitRequest::Files(folder) => Ok((Wait::File, WaitResource::File(Source::Folder(Arc::new(*folder))))),
+        WaitRequest::Part(part) => Ok((Wait::File, WaitResource::File(Source::Part(Arc::new(*part))))),
         WaitRequest::Access { .. } => Err("\"access\" is only for requests that ask for a job".to_owned()),
         WaitRequest::Unaccepted { name, why } => Err(format!("{name:?}: {why}")),
     }
@@ -103,6 +104,7 @@ pub fn in_words(wait: &WaitRequest) -> String {
         | WaitRequest::Published { .. }
         | WaitRequest::Branches
         | WaitRequest::Group { .. }
+        | WaitRequest::Part(_)
         | WaitRequest::Access { .. } => "only for a coroutine".into(),
         WaitRequest::Unaccepted { name, why } => format!("{name}, which cannot be served ({why})"),
     }

@@ -14,7 +14,7 @@ use super::exchange::{Exchange, Exchanges};
 use super::histories::HeldHistory;
 use super::refusal::{self, explain};
 use super::request_id::{IdText, RequestIds};
-use crate::files::FileFields;
+use crate::files::{FileFields, FileHead};
 use crate::http::answer::{BadAnswer, HeaderField};
 use crate::http::problem::Problem;
 use crate::http::{Http, StreamedContent};
@@ -208,13 +208,23 @@ impl<'c> ClientResponse<'c> {
     }
 
     /// Answers with a file, if it is small: this is all of it.
-    pub fn file(&mut self, status: u16, fields: &FileFields, body: &Bytes) {
-        self.answer(status, borrowed(fields), body);
+    pub fn file(&mut self, head: &FileHead, body: &Bytes) {
+        match head {
+            FileHead::Described { status, fields } => self.answer(*status, borrowed(fields), body),
+            FileHead::Given(response) => self.answer(response.status, response.headers.iter(), body),
+        }
     }
 
     /// Begins a response of a file, whose pieces follow.
-    pub fn begin_file(&mut self, status: u16, fields: &FileFields) {
-        self.begin(status, borrowed(fields), StreamedContent::Body, 0);
+    pub fn begin_file(&mut self, head: &FileHead) {
+        match head {
+            FileHead::Described { status, fields } => {
+                self.begin(*status, borrowed(fields), StreamedContent::Body, 0);
+            }
+            FileHead::Given(response) => {
+                self.begin(response.status, response.headers.iter(), StreamedContent::Body, 0);
+            }
+        }
     }
 
     /// The conditions of a client do not hold for its file.

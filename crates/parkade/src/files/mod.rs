@@ -24,8 +24,8 @@ use transfer::{FileOpening, Piece, Sending, Transfer};
 
 use crate::descriptors::DescriptorBudget;
 
-pub use opening::FileFields;
-pub use wanted::{Source, WantedFile};
+pub use opening::{FileFields, FileHead};
+pub use wanted::{GivenResponse, Source, WantedFile};
 
 /// What becomes of an answer.
 #[derive(Debug)]
@@ -33,8 +33,7 @@ pub enum FileEvent {
     /// This is all of it.
     Whole {
         request: RequestId,
-        status: u16,
-        fields: FileFields,
+        head: FileHead,
         body: Bytes,
     },
     /// The conditions of its client do not hold.
@@ -46,8 +45,7 @@ pub enum FileEvent {
     /// It begins with this piece; others follow.
     Begun {
         request: RequestId,
-        status: u16,
-        fields: FileFields,
+        head: FileHead,
         first: Bytes,
     },
     Piece {
@@ -159,11 +157,11 @@ impl Files {
             return;
         };
         let event = match opened {
-            Ok(OpenedFile::Begun { status, fields, first, file, next, left }) => {
+            Ok(OpenedFile::Begun { head, first, file, next, left }) => {
                 *transfer = Transfer::Sending(Sending::new(file, next, left, first.len()));
-                return events.push(FileEvent::Begun { request, status, fields, first });
+                return events.push(FileEvent::Begun { request, head, first });
             }
-            Ok(OpenedFile::Whole { status, fields, body }) => FileEvent::Whole { request, status, fields, body },
+            Ok(OpenedFile::Whole { head, body }) => FileEvent::Whole { request, head, body },
             Ok(OpenedFile::Failed { status, fields }) => FileEvent::Failed { request, status, fields },
             Err(FileRefused { refusal, why }) => FileEvent::Refused { request, refusal, why },
         };
@@ -239,6 +237,7 @@ impl Files {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
     use std::path::Path;
     use std::sync::Mutex;
 
@@ -248,6 +247,54 @@ mod tests {
 
     fn id(slot: u32) -> RequestId {
         RequestId { slot, generation: 0 }
+    }
+
+    fn part(paths: &[&str], of: &str, (first, length): (u64, u64)) -> WantedFile {
+        let about = std::fs::metadata(of).unwrap();
+        let part = parkade_wire::FilePart {
+            paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+            device: about.dev(),
+            inode: about.ino(),
+            first,
+            length,
+        };
+        let response =
+            parkade_wire::Response { status: 206, headers: parkade_wire::Headers::default(), body: Bytes::new() };
+        let given = Some(Box::new(GivenResponse::new(response, None)));
+        WantedFile { given, ..Source::Part(Arc::new(part)).wanted(None, Asked::default()) }
+    }
+
+    async fn sent(wanted: WantedFile) -> FileEvent {
+        let mut files = Files::new(DescriptorBudget::new(256, 0));
+        files.send(id(0), wanted, false);
+        let mut events = Vec::new();
+        while events.is_empty() {
+            files.ready().await;
+            files.turn(&mut events);
+        }
+        events.remove(0)
+    }
+
+    #[tokio::test]
+    async fn a_part_is_of_the_file_that_was_named_and_of_no_other_in_its_place() {
+        let whole = std::fs::read("Cargo.toml").unwrap();
+        for paths in
+            [&["Cargo.toml"][..], &["/nowhere", "Cargo.toml"], &["src", "Cargo.toml"], &["src/main.rs", "Cargo.toml"]]
+        {
+            match sent(part(paths, "Cargo.toml", (5, 10))).await {
+                FileEvent::Whole { head: FileHead::Given(response), body, .. } => {
+                    assert_eq!((response.status, &body[..]), (206, &whole[5..15]), "{paths:?}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        for (paths, bytes) in [(&["src/main.rs"][..], (0, 1)), (&["/nowhere"], (0, 1)), (&["Cargo.toml"], (0, 1 << 40))]
+        {
+            match sent(part(paths, "Cargo.toml", bytes)).await {
+                FileEvent::Refused { refusal: Refusal::FileUnreadable, why: Some(_), .. } => {}
+                other => panic!("{paths:?}: {other:?}"),
+            }
+        }
     }
 
     #[tokio::test]

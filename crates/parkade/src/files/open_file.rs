@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use bytes::Bytes;
@@ -62,6 +62,11 @@ impl OpenFile {
         Found::of(folder.open_with(path, options.read(true).custom_flags(flags()))?.into_std())
     }
 
+    /// Whether it is the file that the system knows by these.
+    pub fn is(&self, device: u64, inode: u64) -> bool {
+        self.file.metadata().is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == (device, inode))
+    }
+
     /// Exactly these bytes, in one piece.
     pub fn read(&self, at: u64, length: usize) -> Result<Bytes, ReadFault> {
         let mut bytes = vec![0; length];
@@ -106,17 +111,22 @@ pub struct KeptFile {
     file: OpenFile,
     /// For the log.
     path: Box<str>,
+    /// Its bytes are sent even if it is no longer what it was.
+    may_change: bool,
     _descriptor: FileDescriptor,
 }
 
 impl KeptFile {
     /// `None`: too many are open.
-    pub fn new(file: OpenFile, path: Box<str>, descriptors: &DescriptorBudget) -> Option<Self> {
-        Some(Self { file, path, _descriptor: descriptors.file()? })
+    pub fn new(file: OpenFile, path: Box<str>, may_change: bool, descriptors: &DescriptorBudget) -> Option<Self> {
+        Some(Self { file, path, may_change, _descriptor: descriptors.file()? })
     }
 
     /// Exactly these bytes; or which file cannot be read, and why.
     pub fn read(&self, at: u64, length: usize) -> Result<Bytes, String> {
-        self.file.read(at, length).map_err(|fault| format!("{}: {fault}", self.path))
+        match self.file.read(at, length) {
+            Err(ReadFault::Changed(Some(bytes))) if self.may_change => Ok(bytes),
+            read => read.map_err(|fault| format!("{}: {fault}", self.path)),
+        }
     }
 }

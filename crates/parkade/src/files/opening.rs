@@ -9,7 +9,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use parkade_files::{Encoding, Encodings, FileAnswer, FileBody, FileLocation, answer, content_type};
 use parkade_model::Refusal;
-use parkade_wire::FilesOf;
+use parkade_wire::{FilePart, FilesOf, Response};
 
 use super::limits::{ATTEMPTS_MAX, PIECE_BYTES};
 use super::open_file::{Found, KeptFile, OpenFile, ReadFault};
@@ -23,11 +23,20 @@ pub type FileFields = Vec<(&'static str, String)>;
 #[derive(Debug)]
 pub enum OpenedFile {
     /// This is all of it.
-    Whole { status: u16, fields: FileFields, body: Bytes },
+    Whole { head: FileHead, body: Bytes },
     /// The conditions of the client do not hold: 412 or 416.
     Failed { status: u16, fields: FileFields },
     /// More follows: the bytes from `next` on.
-    Begun { status: u16, fields: FileFields, first: Bytes, file: KeptFile, next: u64, left: u64 },
+    Begun { head: FileHead, first: Bytes, file: KeptFile, next: u64, left: u64 },
+}
+
+/// What is sent before the bytes of a file.
+#[derive(Debug)]
+pub enum FileHead {
+    /// It describes the file.
+    Described { status: u16, fields: FileFields },
+    /// The application's own.
+    Given(Response),
 }
 
 /// Nothing is sent. `why`: what the log says, if the operator should know.
@@ -56,6 +65,16 @@ enum Choice {
     File(Chosen),
     /// A folder, whose path lacks its slash.
     Redirect(String),
+    Part(OpenFile),
+}
+
+/// The bytes that are sent.
+struct FileBytes {
+    file: OpenFile,
+    first: u64,
+    length: u64,
+    /// Nobody is told what the file was when it was opened, so it need not stay that.
+    may_change: bool,
 }
 
 pub fn open(wanted: &WantedFile, is_head: bool, descriptors: &DescriptorBudget) -> Result<OpenedFile, FileRefused> {
@@ -65,12 +84,34 @@ pub fn open(wanted: &WantedFile, is_head: bool, descriptors: &DescriptorBudget) 
         let chosen = match choose(wanted)? {
             Choice::File(chosen) => chosen,
             Choice::Redirect(to) => {
-                return Ok(OpenedFile::Whole { status: 307, fields: vec![("location", to)], body: Bytes::new() });
+                let head = FileHead::Described { status: 307, fields: vec![("location", to)] };
+                return Ok(OpenedFile::Whole { head, body: Bytes::new() });
             }
+            Choice::Part(file) => return begin_part(file, wanted, is_head, descriptors),
         };
         if let Some(opened) = begin(chosen, wanted, is_head, descriptors, attempts >= ATTEMPTS_MAX)? {
             return Ok(opened);
         }
+    }
+}
+
+fn begin_part(
+    file: OpenFile,
+    wanted: &WantedFile,
+    is_head: bool,
+    descriptors: &DescriptorBudget,
+) -> Result<OpenedFile, FileRefused> {
+    let (Source::Part(part), Some(given)) = (&wanted.source, &wanted.given) else {
+        return Err(FileRefused::by_a_bug());
+    };
+    let head = FileHead::Given(given.response.clone());
+    if is_head {
+        return Ok(OpenedFile::Whole { head, body: Bytes::new() });
+    }
+    let bytes = FileBytes { file, first: part.first, length: part.length, may_change: true };
+    match begin_bytes(bytes, head, wanted, descriptors, true)? {
+        Some(opened) => Ok(opened),
+        None => Err(FileRefused::by_a_bug()),
     }
 }
 
@@ -88,10 +129,26 @@ fn begin(
     let (status, fields, body) = answer(&described, &wanted.asked, SystemTime::now());
     let (first, length) = match body {
         FileBody::Refused => return Ok(Some(OpenedFile::Failed { status, fields })),
-        FileBody::None => return Ok(Some(OpenedFile::Whole { status, fields, body: Bytes::new() })),
-        FileBody::Part { .. } if is_head => return Ok(Some(OpenedFile::Whole { status, fields, body: Bytes::new() })),
+        FileBody::None => (0, 0),
+        FileBody::Part { .. } if is_head => (0, 0),
         FileBody::Part { first, length } => (first, length),
     };
+    let head = FileHead::Described { status, fields };
+    if length == 0 {
+        return Ok(Some(OpenedFile::Whole { head, body: Bytes::new() }));
+    }
+    let bytes = FileBytes { file, first, length, may_change: false };
+    begin_bytes(bytes, head, wanted, descriptors, is_last_attempt)
+}
+
+/// The same.
+fn begin_bytes(
+    FileBytes { file, first, length, may_change }: FileBytes,
+    head: FileHead,
+    wanted: &WantedFile,
+    descriptors: &DescriptorBudget,
+    is_last_attempt: bool,
+) -> Result<Option<OpenedFile>, FileRefused> {
     let piece = usize::try_from(length).map_or(PIECE_BYTES, |length| length.min(PIECE_BYTES));
     let bytes = match file.read(first, piece) {
         Err(ReadFault::Changed(_)) if !is_last_attempt => return Ok(None),
@@ -101,12 +158,12 @@ fn begin(
     };
     let left = length - piece as u64;
     if left == 0 {
-        return Ok(Some(OpenedFile::Whole { status, fields, body: bytes }));
+        return Ok(Some(OpenedFile::Whole { head, body: bytes }));
     }
-    let Some(file) = KeptFile::new(file, path_of(wanted).into(), descriptors) else {
+    let Some(file) = KeptFile::new(file, path_of(wanted).into(), may_change, descriptors) else {
         return Err(FileRefused { refusal: Refusal::FilesFull, why: None });
     };
-    Ok(Some(OpenedFile::Begun { status, fields, first: bytes, file, next: first + piece as u64, left }))
+    Ok(Some(OpenedFile::Begun { head, first: bytes, file, next: first + piece as u64, left }))
 }
 
 fn choose(wanted: &WantedFile) -> Result<Choice, FileRefused> {
@@ -123,7 +180,21 @@ fn choose(wanted: &WantedFile) -> Result<Choice, FileRefused> {
             Some(location) => choose_of(folder, &location, wanted),
             None => Err(missing()),
         },
+        Source::Part(part) => part_of(part, wanted).map(Choice::Part),
     }
+}
+
+/// The first path that leads to the very file that the worker has open.
+fn part_of(part: &FilePart, wanted: &WantedFile) -> Result<OpenFile, FileRefused> {
+    let mut why = io::Error::other("another file has taken its place");
+    for path in &part.paths {
+        match OpenFile::open(Path::new(path)) {
+            Ok(Found::File(file)) if file.is(part.device, part.inode) => return Ok(file),
+            Ok(Found::File(_) | Found::Folder | Found::Other) => {}
+            Err(error) => why = error,
+        }
+    }
+    Err(unreadable(wanted, &why))
 }
 
 fn choose_of(folder: &FilesOf, location: &FileLocation, wanted: &WantedFile) -> Result<Choice, FileRefused> {
@@ -196,6 +267,7 @@ fn path_of(wanted: &WantedFile) -> String {
     match &wanted.source {
         Source::Path(path) => path.display().to_string(),
         Source::Folder(folder) => format!("{} of the folder {}", wanted.path, folder.folder),
+        Source::Part(part) => part.paths.last().cloned().unwrap_or_default(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Only methods of the server, on purpose: each event takes a few lines, which need the core and the parts that its
 //! effects concern.
 
+use std::any::Any;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::application::{self, Routes, surroundings, worker_error};
 use crate::clients::exchange::{Arrival, Exchange, Exchanges, JobAsked, Kept};
 use crate::clients::{Clients, NewMessage, publishing};
 use crate::databases::DatabaseEvent;
+use crate::files::{GivenResponse, WantedFile};
 use crate::http::answer::BadAnswer;
 use crate::http::limits::STREAMED_PIECE_BYTES;
 use crate::http::{Http, HttpEvent, StreamRules, StreamTerms};
@@ -32,7 +34,7 @@ use crate::jobs::{self, WaitingWorker};
 use crate::log::{self, Record, RecordOrigin};
 use crate::queries::Rows;
 use crate::routing::{BodyWay, RouteMatch};
-use crate::upstream::{SocketEvent, WorkerEvent};
+use crate::upstream::{NamedFile, SocketEvent, WorkerEvent};
 use crate::words;
 
 /// Both would come on the same stream.
@@ -140,11 +142,10 @@ impl Server {
                 self.tell(Event::WorkerExited { worker });
             }
             WorkerEvent::Exited { worker, how, announced } => {
-                let pid = self.upstream.pid(worker);
                 self.loading.reloads.note_death(&format!("a worker has exited: {how}"));
                 self.casualties = Some(Casualties::default());
                 self.tell(Event::WorkerExited { worker });
-                self.casualties.take().unwrap_or_default().log(worker, pid, &how, announced);
+                self.casualties.take().unwrap_or_default().log(worker, self.upstream.pid(worker), &how, announced);
             }
             WorkerEvent::Logged { worker, request, record } => self.worker_logged(worker, request, &record),
             WorkerEvent::Response { worker, request, response, more } => {
@@ -159,8 +160,7 @@ impl Server {
             WorkerEvent::Enqueued { worker, request, job } if job.options.within => {
                 // Without a request there is no transaction: both have ended.
                 let Some(request) = request else { return };
-                let correlation = self.clients.correlation(request);
-                let job = self.jobs.new_job(*job, Some(correlation));
+                let job = self.jobs.new_job(*job, Some(self.clients.correlation(request)));
                 let (id, bytes) = (job.id, job.arguments.len());
                 self.tell_with(Payload::Job(Box::new(job)), |payload| {
                     Event::Commit(CommitEvent::Enqueued { worker, request, job: id, bytes, payload })
@@ -191,7 +191,9 @@ impl Server {
                 }
                 self.tell(Event::Errored { worker, request, error: worker_error(error) });
             }
-            WorkerEvent::Parked { worker, request, wait, then } => self.worker_parked(worker, request, wait, then),
+            WorkerEvent::Parked { worker, request, wait, then, named } => {
+                self.worker_parked(worker, request, wait, then, named);
+            }
             WorkerEvent::Branched { worker, request, stream, wait } => {
                 self.worker_branched(worker, request, stream, wait);
             }
@@ -363,12 +365,20 @@ impl Server {
         self.tell(Event::Left { request });
     }
 
-    fn worker_parked(&mut self, worker: WorkerId, request: RequestId, wait: WaitRequest, then: ThenRequest) {
+    /// `named`: what its worker keeps a file for, if it has named one.
+    fn worker_parked(
+        &mut self,
+        worker: WorkerId,
+        request: RequestId,
+        wait: WaitRequest,
+        then: ThenRequest,
+        named: Option<NamedFile>,
+    ) {
         if matches!(then, ThenRequest::Answer { .. }) && self.jobs.runs.contains(request) {
             self.jobs.runs.keep_error(request, "it returned a wait as its answer; a job must return its result itself");
             return self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
         }
-        if let Err(fault) = read_answer(&mut self.clients, request, &then) {
+        if let Err(fault) = read_answer(&mut self.clients, request, &wait, &then) {
             self.bad_answer(worker, request, fault, false);
             return;
         }
@@ -406,8 +416,15 @@ impl Server {
         };
         let (then, kept) = application::kept(then);
         let exchange = self.clients.exchanges.peek(request);
-        let file = file.and_then(|file| Some(Kept::File(exchange?.wanted(&file))));
-        let kept = kept.or(file);
+        let file = file.and_then(|file| Some(exchange?.wanted(&file)));
+        let kept = match (kept, file) {
+            (Some(Kept::Response(response)), Some(file)) => {
+                let until_open = named.map(|named| Box::new(named) as Box<dyn Any + Send>);
+                let given = Some(Box::new(GivenResponse::new(response, until_open)));
+                Some(Kept::File(WantedFile { given, ..file }))
+            }
+            (kept, file) => kept.or(file.map(Kept::File)),
+        };
         let wait = match (then, self.clients.exchanges.of(request)) {
             (Then::Answer, Some(exchange)) => as_its_client_wants(exchange, wait),
             _ => wait,
@@ -547,10 +564,17 @@ impl Server {
 }
 
 /// Records what a worker adds to the response that the core will give.
-fn read_answer(clients: &mut Clients, request: RequestId, then: &ThenRequest) -> Result<(), BadAnswer> {
+fn read_answer(
+    clients: &mut Clients,
+    request: RequestId,
+    wait: &WaitRequest,
+    then: &ThenRequest,
+) -> Result<(), BadAnswer> {
     let ThenRequest::Answer { response, added } = then else { return Ok(()) };
-    if let Some(response) = response {
-        application::check(response, true)?;
+    match (response, wait) {
+        (Some(response), WaitRequest::Part(part)) => application::check_part(response, part.length)?,
+        (Some(response), _) => application::check(response, true)?,
+        (None, _) => {}
     }
     if let Some(added) = added {
         let fields = surroundings::fields(&added.headers)?;

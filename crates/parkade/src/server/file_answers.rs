@@ -25,16 +25,16 @@ pub(super) fn act(effect: FileEffect, clients: &mut Clients, files: &mut Files) 
 impl Server {
     pub(super) fn hear_file(&mut self, event: FileEvent) {
         let (request, end) = match event {
-            FileEvent::Whole { request, status, fields, body } => {
-                self.clients.response(request).file(status, &fields, &body);
+            FileEvent::Whole { request, head, body } => {
+                self.clients.response(request).file(&head, &body);
                 (request, FileEnd::Sent)
             }
             FileEvent::Failed { request, status, fields } => {
                 self.clients.response(request).file_failed(status, &fields);
                 (request, FileEnd::Sent)
             }
-            FileEvent::Begun { request, status, fields, first } => {
-                self.clients.response(request).begin_file(status, &fields);
+            FileEvent::Begun { request, head, first } => {
+                self.clients.response(request).begin_file(&head);
                 self.tell(Event::FileBegan { request });
                 return self.flow().send_rows(request, &first);
             }

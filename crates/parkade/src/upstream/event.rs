@@ -4,6 +4,7 @@ use bytes::Bytes;
 use parkade_model::{RequestId, WorkerId};
 use parkade_wire::{Application, Enqueued, ErrorReason, Published, Response, ThenRequest, WaitRequest};
 
+use super::named::NamedFile;
 use crate::log::Record;
 
 /// A frame of a worker, or something that happened to it. The events of a worker come in the order in which it wrote
@@ -37,8 +38,9 @@ pub enum WorkerEvent {
     /// `BEGAN`: the code begins now, even if the request was cancelled in the meantime.
     Began { worker: WorkerId, request: RequestId },
     /// `PARK`. With [`ThenRequest::Await`] the stream stays open until [`resume`](super::Upstream::resume) or
-    /// [`cancel`](super::Upstream::cancel) ends the wait.
-    Parked { worker: WorkerId, request: RequestId, wait: WaitRequest, then: ThenRequest },
+    /// [`cancel`](super::Upstream::cancel) ends the wait. `named`: it waits for a part of a file, which its worker keeps until
+    /// this is dropped.
+    Parked { worker: WorkerId, request: RequestId, wait: WaitRequest, then: ThenRequest, named: Option<NamedFile> },
     /// `PARK` with `branch`: the coroutine of a request waits for one more thing. [`branch`](super::Upstream::branch)
     /// gives that an id.
     Branched { worker: WorkerId, request: RequestId, stream: u32, wait: WaitRequest },

@@ -10,6 +10,7 @@
 //! will.
 
 mod event;
+mod named;
 mod process;
 
 use std::io;
@@ -25,6 +26,7 @@ use crate::share::Share;
 use process::Processes;
 
 pub use event::{SocketEvent, WorkerEvent};
+pub use named::NamedFile;
 pub use process::Launch;
 
 pub struct Upstream {

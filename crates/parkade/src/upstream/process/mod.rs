@@ -36,6 +36,7 @@ use parkade_wire::encode::{self, RequestParts, RunParts};
 use tokio::time::{Instant, timeout_at};
 
 use super::WorkerEvent;
+use super::named::NamedFiles;
 use crate::poll::PollSet;
 use crate::share::Share;
 use places::Places;
@@ -71,6 +72,7 @@ pub struct Processes {
     piece: Box<[u8]>,
     /// Requests of whose bodies the next piece is wanted, until the server asks.
     wanting: Vec<RequestId>,
+    named: NamedFiles,
     reports: Receiver<ProcessReport>,
     post: Post,
     poll: PollSet,
@@ -94,6 +96,7 @@ impl Processes {
             ending: Vec::new(),
             unstarted: Vec::new(),
             wanting: Vec::new(),
+            named: NamedFiles::new(),
             gone: Vec::new(),
             piece: vec![0; limits::READ_BYTES].into(),
             reports,
@@ -262,11 +265,11 @@ impl Processes {
         });
     }
 
-    /// Sends `GOODBYE`: the worker will get no more work.
+    /// Sends `GOODBYE`, when the worker need not wait for it: it will get no more work.
     pub fn dismiss(&mut self, worker: WorkerId) {
         self.expect_exit(worker);
-        self.say(worker, |_, out, _| {
-            encode::goodbye(out, "stopping", "");
+        self.say(worker, |session, out, _| {
+            session.dismiss(out);
             Ok(())
         });
     }
@@ -315,6 +318,12 @@ impl Processes {
 
     /// Sends what was requested, with one write for each link.
     pub fn flush(&mut self) {
+        while let Some((worker, stream)) = self.named.take_dropped() {
+            self.say(worker, |session, out, _| {
+                session.release_file(out, stream);
+                Ok(())
+            });
+        }
         for worker in std::mem::take(&mut self.sending) {
             let Some(flushed) = self.workers.get_mut(&worker) else { continue };
             if flushed.flush(self.poll.registry()) {
@@ -419,7 +428,7 @@ impl Processes {
     /// Returns whether there may be more to read.
     fn read_from(&mut self, id: WorkerId, events: &mut Vec<WorkerEvent>) -> bool {
         let Some(worker) = self.workers.get_mut(&id).filter(|_| !self.held_up.contains(&id)) else { return false };
-        let more = worker.read(&mut self.piece, &mut Audience { places: &mut self.places, events });
+        let more = worker.read(&mut self.piece, &mut Audience { places: &mut self.places, named: &self.named, events });
         self.wanting.extend(worker.session.take_wanting());
         if worker.has_to_flush() {
             self.sending.push(id);
@@ -447,7 +456,7 @@ impl Processes {
             if worker.has_last_words(now) {
                 // Another process may hold the other end; but what the worker itself wrote is in the pipe, which holds
                 // no more than one read takes.
-                worker.read(&mut self.piece, &mut Audience { places: &mut self.places, events });
+                worker.read(&mut self.piece, &mut Audience { places: &mut self.places, named: &self.named, events });
             }
             let Some(how) = worker.end(now, &mut self.places) else { return true };
             self.gone.push(*id);

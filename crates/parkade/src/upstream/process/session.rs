@@ -13,18 +13,20 @@ use parkade_wire::encode::{self, RequestParts, RunParts};
 use parkade_wire::limits::{BRANCH_STREAM_MIN, DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
     Branches, CancelReason, Conversation, Decoder, FromWorker, MESSAGES, Offer, Opener, ProtocolRule, RequestBody,
-    SendWindow, Stream, StreamProgress, ThenRequest, Violation, WaitOutcome, absent,
+    SendWindow, Stream, StreamProgress, ThenRequest, Violation, WaitOutcome, WaitRequest, absent,
 };
 
 use super::inbox::{ClientFrame, Inbox};
 use super::limits;
 use super::places::{Place, Places};
+use crate::upstream::named::{NamedFile, NamedFiles};
 use crate::upstream::{SocketEvent, WorkerEvent};
 
 /// Versions of the protocol that this core speaks.
 const VERSIONS: RangeInclusive<u32> = 1..=1;
-const FEATURES: u64 = INCREMENTAL_BODIES | MESSAGES;
+const FEATURES: u64 = INCREMENTAL_BODIES | MESSAGES | PARTS;
 const INCREMENTAL_BODIES: u64 = 1 << 0;
+const PARTS: u64 = 1 << 2;
 
 pub struct Session {
     worker: WorkerId,
@@ -46,6 +48,7 @@ pub struct Session {
     leaving: bool,
     /// Its application has WebSockets.
     takes_sockets: bool,
+    goodbye: Goodbye,
     /// The requests on the last streams, each in the place of its stream: a record may come after its stream has closed.
     recent: Box<[(u32, RequestId)]>,
 }
@@ -102,9 +105,18 @@ impl Body {
     }
 }
 
+/// The core's `GOODBYE`, after which the worker reads nothing: it waits until the worker has been told of the files that
+/// it has named.
+#[derive(Debug, Default)]
+struct Goodbye {
+    named_count: u32,
+    is_due: bool,
+}
+
 /// Receives the outcome of frames.
 pub struct Audience<'a> {
     pub places: &'a mut Places,
+    pub named: &'a NamedFiles,
     pub events: &'a mut Vec<WorkerEvent>,
 }
 
@@ -139,6 +151,7 @@ impl Session {
             streams_bodies: false,
             leaving: false,
             takes_sockets: false,
+            goodbye: Goodbye::default(),
             recent: vec![(0, RequestId { slot: 0, generation: 0 }); limits::RECENT_STREAMS_COUNT].into(),
         }
     }
@@ -403,6 +416,23 @@ impl Session {
         }
     }
 
+    /// The file that the worker has named on this stream is open, or not needed.
+    pub fn release_file(&mut self, out: &mut BytesMut, stream: u32) {
+        encode::window(out, stream, 0);
+        self.goodbye.named_count = self.goodbye.named_count.saturating_sub(1);
+        if self.goodbye.is_due {
+            self.dismiss(out);
+        }
+    }
+
+    /// The worker gets no more work.
+    pub fn dismiss(&mut self, out: &mut BytesMut) {
+        self.goodbye.is_due = self.goodbye.named_count > 0;
+        if !self.goodbye.is_due {
+            encode::goodbye(out, "stopping", "");
+        }
+    }
+
     /// Sends pieces of the bodies, in turn, while few bytes wait to be sent.
     pub fn pump(&mut self, out: &mut BytesMut) {
         while out.len() < limits::UNSENT_BYTES_BUSY
@@ -550,7 +580,9 @@ impl Session {
                 if progress == StreamProgress::Closed {
                     audience.places.remove(&request);
                 }
-                audience.events.extend(told(self.worker, request, frame));
+                let named = names_file(&frame).then(|| audience.named.named(self.worker, frame.stream()));
+                self.goodbye.named_count += u32::from(named.is_some());
+                audience.events.extend(told(self.worker, request, frame, named));
             }
         }
         Ok(())
@@ -637,7 +669,7 @@ fn wanted(open: Option<&Open>) -> Option<RequestId> {
 }
 
 /// The event of a frame about a request.
-fn told(worker: WorkerId, request: RequestId, frame: FromWorker) -> Option<WorkerEvent> {
+fn told(worker: WorkerId, request: RequestId, frame: FromWorker, named: Option<NamedFile>) -> Option<WorkerEvent> {
     match frame {
         FromWorker::Response { more, response, .. } => Some(WorkerEvent::Response { worker, request, response, more }),
         FromWorker::Data { more, bytes, .. } => Some(WorkerEvent::Data { worker, request, bytes, more }),
@@ -652,11 +684,16 @@ fn told(worker: WorkerId, request: RequestId, frame: FromWorker) -> Option<Worke
         FromWorker::Progress { fraction, text, .. } => {
             Some(WorkerEvent::Progressed { worker, request, fraction, text })
         }
-        FromWorker::Park { wait, then, .. } => Some(WorkerEvent::Parked { worker, request, wait, then }),
+        FromWorker::Park { wait, then, .. } => Some(WorkerEvent::Parked { worker, request, wait, then, named }),
         FromWorker::Began { .. } => Some(WorkerEvent::Began { worker, request }),
         FromWorker::Unpark { .. } => Some(WorkerEvent::Unparked { worker, request }),
         _ => None,
     }
+}
+
+/// Whether its worker waits until a file is open.
+fn names_file(frame: &FromWorker) -> bool {
+    matches!(frame, FromWorker::Park { wait: WaitRequest::Part(_), .. })
 }
 
 /// The reason for a worker; `None` if the worker is dead.

@@ -20,6 +20,8 @@ const ANSWER: &str = "93 ccc8 c0 c0";
 const ERROR: &str = "92 ab6170706c69636174696f6e a0";
 /// A timer of one second, then await.
 const PARK: &str = "92 92a574696d657201 91a56177616974";
+/// 9 bytes of the file /a, and a response without headers.
+const PART: &str = "92 95a47061727491a22f6192010200 09 92a6616e73776572 93ccc8c0c0";
 /// A job `x` without arguments and options.
 const ENQUEUE: &str = "94 c410 00*16 a178 c400 80";
 const PROGRESS: &str = "92 cb3fe0000000000000 a468616c66";
@@ -29,6 +31,7 @@ const PUBLISH: &str = "93 a161 a162 c40163";
 struct Link {
     session: Session,
     places: Places,
+    named: NamedFiles,
     events: Vec<WorkerEvent>,
     read: BytesMut,
     out: BytesMut,
@@ -39,7 +42,8 @@ impl Link {
         let mut out = BytesMut::new();
         let session = Session::new(WORKER, &[("core", "0.0.0")], &mut out);
         out.clear();
-        Self { session, places: Places::default(), events: Vec::new(), read: BytesMut::new(), out }
+        let (places, named) = (Places::default(), NamedFiles::new());
+        Self { session, places, named, events: Vec::new(), read: BytesMut::new(), out }
     }
 
     fn ready() -> Self {
@@ -65,7 +69,7 @@ impl Link {
         bytes.chunks(size).try_for_each(|piece| {
             self.read.put_slice(piece);
             let before = self.events.len();
-            let mut audience = Audience { places: &mut self.places, events: &mut self.events };
+            let mut audience = Audience { places: &mut self.places, named: &self.named, events: &mut self.events };
             let heard = self.session.hear(&mut self.read, &mut audience);
             for event in &self.events[before..] {
                 if let WorkerEvent::Branched { stream, .. } = event {
@@ -245,7 +249,7 @@ fn play(vector: &Value, size: usize) {
 
 #[test]
 fn every_conversation_ends_as_its_vector_says() {
-    // This core offers no feature.
+    // Those of a feature are about WebSockets, which this core does not offer.
     let played = vectors().into_iter().filter(|vector| vector["feature"].is_null());
     let played = played.filter(|vector| !vector["ends"].as_str().unwrap().contains("by core"));
     let played = played.collect::<Vec<_>>();
@@ -361,6 +365,37 @@ fn a_parked_stream_is_over_when_it_is_cancelled() {
     link.out.clear();
     link.resumes(&[1]);
     assert_eq!(link.writes(), []);
+}
+
+#[test]
+fn a_worker_is_told_when_the_file_that_it_has_named_is_not_needed_and_before_the_goodbye() {
+    let mut link = Link::ready();
+    (1..=2).for_each(|stream| link.asks(stream, &Bytes::new()));
+    link.hears(0x20, 0, 1, PART).unwrap();
+    link.hears(0x20, 0, 2, PART).unwrap();
+    link.out.clear();
+    link.session.dismiss(&mut link.out);
+    assert_eq!(link.named.take_dropped(), None);
+    for (stream, says_goodbye) in [(1, false), (2, true)] {
+        drop(link.events.remove(0));
+        assert_eq!(link.named.take_dropped(), Some((WORKER, stream)));
+        link.session.release_file(&mut link.out, stream);
+        let mut told = vec![FromCore::Window { stream, bytes: 0 }];
+        told.extend(says_goodbye.then(|| FromCore::Goodbye { code: "stopping".into(), text: String::new() }));
+        assert_eq!(link.writes(), told);
+    }
+}
+
+#[test]
+fn nothing_is_said_about_a_file_for_a_request_that_was_cancelled() {
+    let mut link = Link::ready();
+    link.asks(1, &Bytes::new());
+    link.cancels(1);
+    link.hears(0x20, 0, 1, PART).unwrap();
+    link.out.clear();
+    assert_eq!(link.named.take_dropped(), None);
+    link.session.dismiss(&mut link.out);
+    assert!(matches!(&link.writes()[..], [FromCore::Goodbye { .. }]));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -15,6 +16,7 @@ from .._link.exchange import Exchange
 from .._wire.codec import encode_payload
 from ..errors import InvalidResult
 from .asgi_request import LEFT, AsgiRequest
+from .file_part import park_of
 from .park import parked
 from .parking import Parking, parked_with, refused
 from .sent_file import path_of, pieces_of
@@ -134,10 +136,25 @@ class AsgiResponse:
             self.end()
 
     async def _send_file(self, path: str) -> None:
-        async with aclosing(pieces_of(path)) as pieces:
-            async for piece in pieces:
-                await self._stream(piece, has_more=True)
-        await self._stream(b"", has_more=False)
+        file = await asyncio.to_thread(open, path, "rb", 0)
+        try:
+            files = self._link.named_files
+            if not files.are_taken or (park := park_of(self._head, file.fileno(), 0, path)) is None:
+                async with aclosing(pieces_of(file)) as pieces:
+                    async for piece in pieces:
+                        await self._stream(piece, has_more=True)
+                await self._stream(b"", has_more=False)
+                return
+            self._phase = _OVER
+            if self._exchange.waiters is not None:
+                await self._link.settle(self._exchange)
+            self._request.streams()
+            await files.send(self._exchange.stream, park)
+            if self._request.end is LEFT:
+                raise Disconnected("the client has left, or the deadline has passed")
+            self._request.complete()
+        finally:
+            file.close()
 
     def end(self) -> None:
         """Everything was sent."""

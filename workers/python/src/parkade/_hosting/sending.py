@@ -8,10 +8,12 @@ from typing import Any, Protocol, TypeAlias
 
 from .._compiled import accelerator
 from .._limits import INLINE_MAX
-from .._link.answers import Answer, Sent
+from .._link.answers import Answer, Handed, Sent
 from .._waits.wait import Wait
 from .._wire.codec import encode_payload
 from ..errors import InvalidResult
+from .file_part import park_of
+from .file_wrapper import FileWrapper
 from .park import ParkedResponse, parked
 from .parking import parked_with, refused
 
@@ -30,6 +32,9 @@ class Stream(Protocol):
     def send_answer(self, piece: bytes) -> None:
         """Sends a piece. Returns when the client has room for more; raises `ClientLeft` when nobody wants it."""
 
+    def send_file(self, park: bytes) -> bool:
+        """Has the core send a part of a file. Returns when that may be closed, or False if the core does not."""
+
 
 class Sending:
     """One response. Its head is sent with the first bytes of its body, and can be replaced until then."""
@@ -38,6 +43,8 @@ class Sending:
         self._stream = stream
         self._head: tuple[int, list[Any]] | None = None
         self.has_begun = False
+        self.is_handed = False
+        """The core sends the body, which is a file: the stream is closed."""
         self.wait: Wait[Any] | None = None
         """What the response stands for, if it is one of `park`. Then nothing of it is sent."""
 
@@ -92,9 +99,19 @@ class Sending:
                 if self.wait is not None and piece:
                     raise refused(len(piece))
                 return encode_payload((*head, piece))
+        if type(body) is FileWrapper and not self.has_begun and self._hand_over(body):
+            return Handed()
         for piece in body:
             self.send(piece)
         return Sent() if self.has_begun else encode_payload((*self._begun(), b""))
+
+    def _hand_over(self, wrapper: FileWrapper) -> bool:
+        """Whether the core sends the file."""
+        head = self._begun()
+        if self.wait is None and (place := wrapper.place()) is not None:
+            park = park_of(head, *place)
+            self.is_handed = park is not None and self._stream.send_file(park)
+        return self.is_handed
 
     def _begun(self) -> tuple[int, list[Any]]:
         if self._head is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping
+from io import FileIO
 from typing import Any
 
 from .._limits import INLINE_MAX
@@ -19,11 +20,7 @@ def path_of(message: Mapping[str, Any]) -> str:
     return path
 
 
-async def pieces_of(path: str) -> AsyncGenerator[bytes, None]:
-    """The file in pieces, read in a thread. It is open from the first piece on, so it may be removed meanwhile."""
-    file = await asyncio.to_thread(open, path, "rb", 0)
-    try:
-        while piece := await asyncio.to_thread(file.read, INLINE_MAX):
-            yield piece
-    finally:
-        file.close()
+async def pieces_of(file: FileIO) -> AsyncGenerator[bytes, None]:
+    """The file in pieces, read in a thread."""
+    while piece := await asyncio.to_thread(file.read, INLINE_MAX):
+        yield piece

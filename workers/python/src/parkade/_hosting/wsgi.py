@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .._link.answers import FAULTS, Answer, ClientLeft, Parked, Run, Sent
+from .._link.answers import FAULTS, Answer, ClientLeft, Handed, Parked, Run, Sent
 from .._link.blocking import Blocking
 from .._link.concurrent import Concurrent
 from .._link.port import port
@@ -76,9 +76,11 @@ class Wsgi:
                 if (close := getattr(body, "close", None)) is not None:
                     close()
         except ClientLeft:
-            return Sent()
+            return Handed() if sending.is_handed else Sent()
         except FAULTS as error:
             log_failure(error, head)
+            if sending.is_handed:
+                return Handed()
             if sending.has_begun:
                 return Sent(is_whole=False)
             return encode(failure_response(error, Request(raw), self._dev))

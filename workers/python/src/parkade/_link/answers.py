@@ -59,6 +59,10 @@ class Sent(Struct, frozen=True, gc=False):
     is_whole: bool = True
 
 
+class Handed(Struct, frozen=True, gc=False):
+    """The code of the request has closed the stream itself: the core sends a file."""
+
+
 class ClientLeft(Exception):
     """Nobody wants the rest of an answer."""
 
@@ -67,7 +71,7 @@ class BodyCutOff(ClientLeft, IncompleteBody):
     """The rest of a request's body will not come, and nobody wants an answer."""
 
 
-Answer: TypeAlias = bytes | Streamed | Parked | Attempted | Sent
+Answer: TypeAlias = bytes | Streamed | Parked | Attempted | Sent | Handed
 """Bytes are a complete RESPONSE."""
 
 Coming: TypeAlias = Coroutine[Any, Any, Answer]

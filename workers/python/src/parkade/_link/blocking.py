@@ -15,7 +15,19 @@ from .._session.events import Called, Cancelled, Ended, Event, Given, Opened, Op
 from .._session.session import Session
 from ..errors import BodyError
 from . import port
-from .answers import Answer, Application, Attempted, BodyCutOff, Chunks, ClientLeft, Parked, Plain, Sent, Streamed
+from .answers import (
+    Answer,
+    Application,
+    Attempted,
+    BodyCutOff,
+    Chunks,
+    ClientLeft,
+    Handed,
+    Parked,
+    Plain,
+    Sent,
+    Streamed,
+)
 from .link import Link
 from .writer import Writer
 
@@ -128,6 +140,21 @@ class Blocking:
         """Sends the next piece of an answer that has begun; otherwise the same."""
         self._hear()
         self._send(b"", piece)
+
+    def send_file(self, park: bytes) -> bool:
+        """Answers the running request with a part of a file: a PARK, encoded. Returns when the file may be closed, or
+        False if the core sends no files.
+        """
+        session, stream = self._session, self._running
+        if not session.naming.is_offered or threading.get_ident() != self._thread:
+            return False
+        session.naming.add(stream, session.cancelled)
+        self.write(session.park(stream, park))
+        while stream in session.naming:
+            if not (data := self._receive()):
+                raise ConnectionError("the core is gone")
+            self._keep(session.receive(data))
+        return True
 
     def _send(self, begun: bytes, piece: bytes) -> None:
         session, stream = self._session, self._running
@@ -247,6 +274,8 @@ class Blocking:
             self.write(session.respond(stream, answer))
             return
         match answer:
+            case Handed():
+                pass
             case Sent(is_whole=True):
                 self.write(session.finish(stream))
             case Sent():

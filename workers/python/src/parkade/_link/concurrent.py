@@ -21,6 +21,7 @@ from .._session.events import (
     Draining,
     Ended,
     Event,
+    FileReleased,
     Given,
     MessageArrived,
     Opened,
@@ -53,6 +54,7 @@ from .enqueued import Enqueued
 from .exchange import Exchange
 from .link import Link
 from .loops import loop_of_choice
+from .named_files import NamedFiles
 from .outlet import Outlet
 from .plain_functions import PlainFunctions
 from .runners import Runners
@@ -107,6 +109,7 @@ class Concurrent(asyncio.Protocol):
         self._streaming = Streaming(self, session, application)
         self.body_reader = BodyReader(self, session, self._outlet)
         self.client_sockets = ClientSockets(self, session)
+        self.named_files = NamedFiles(self, session)
         self.at_drain: Callable[[float], None] | None = None  # hears in how many seconds this worker will be stopped
 
     def open(self, writer: int, threads: int) -> None:
@@ -254,11 +257,8 @@ class Concurrent(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._flush_is_due = True  # nothing below needs its own turn: the runners flush after their first steps
-        application, plain_functions, cancelled = (
-            self._application,
-            cast(PlainFunctions, self._plain_functions),
-            self._session.cancelled,
-        )
+        application, cancelled = self._application, self._session.cancelled
+        plain_functions = cast(PlainFunctions, self._plain_functions)
         runs, plain, deferred = application.runs, application.plain, application.deferred
         add = self._runners.add
         with self._outlet.lock:
@@ -305,6 +305,8 @@ class Concurrent(asyncio.Protocol):
                 self.put(data)
             case Writable(stream=stream) if not cast(PlainFunctions, self._plain_functions).writable(stream):
                 self._exchanges[stream].wake_writer()
+            case FileReleased(stream=stream):
+                self.named_files.release(stream)
             case Cancelled(stream=stream, reason=why):
                 self.body_reader.wake(stream)
                 if not cast(PlainFunctions, self._plain_functions).cancel(stream):

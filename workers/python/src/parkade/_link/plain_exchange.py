@@ -54,6 +54,10 @@ class PlainExchange(Struct, frozen=True):
         session, stream = self._session, self._stream
         self._send(lambda: session.data(stream, piece))
 
+    def send_file(self, park: bytes) -> bool:
+        """False: a thread reads its files itself."""
+        return False
+
     def _send(self, make: Callable[[], bytes]) -> None:
         session, stream = self._session, self._stream
         with self._outlet.lock:

@@ -84,6 +84,12 @@ class Writable(Struct, frozen=True, gc=False):
     stream: int
 
 
+class FileReleased(Struct, frozen=True, gc=False):
+    """The file that was named on the stream may be closed and removed."""
+
+    stream: int
+
+
 class MessageArrived(Struct, frozen=True, gc=False):
     """A message of the client of a WebSocket; text is UTF-8. `Session.consumed` makes room for others."""
 
@@ -133,6 +139,7 @@ Event: TypeAlias = (
     | Resumed
     | Cancelled
     | Writable
+    | FileReleased
     | MessageArrived
     | SocketClosed
     | Pinged

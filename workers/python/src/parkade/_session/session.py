@@ -35,7 +35,8 @@ from .events import (
     SocketClosed,
     Writable,
 )
-from .hello import answer_to
+from .hello import PARTS, answer_to
+from .naming import Naming
 from .openings import plain_openings
 from .sockets import Sockets
 from .streams import AWAITING, HELD, SOCKET, Awaiting, Collecting, Held, Opening, Responding, Socket, Stream
@@ -77,7 +78,7 @@ class Session:
         self._arrivals = Arrivals()
         self.bodies = Bodies()
         """Of requests that were opened early."""
-        self.sockets = Sockets()
+        self.sockets, self.naming = Sockets(), Naming()
         self._kept: dict[int, list[bytes]] = {}  # jobs of streams that are parked, for when they are held again
         self._branches = Branches()
         self.cancelled: set[int] = set()  # held streams whose answer is no longer wanted
@@ -164,6 +165,7 @@ class Session:
                 events.append(Draining(value.seconds))
             case f.GOODBYE:
                 self._phase = _Phase.OVER
+                self.naming.release_all(events)
                 events.append(Ended(value.code, value.text))
             case f.HELLO:
                 self._hello(value, events)
@@ -174,6 +176,7 @@ class Session:
         if self._phase is not _Phase.NEW:
             raise Violation("a second HELLO")
         told, agrees = answer_to(hello)
+        self.naming.is_offered = bool(hello.features & PARTS)
         self._phase = _Phase.GREETED if agrees else _Phase.OVER
         events += told
 
@@ -278,7 +281,8 @@ class Session:
             return
         responding = self._streams.get(stream)
         if not isinstance(responding, Responding) or stream in self.cancelled:
-            return  # it crossed the end of the answer
+            self.naming.release(stream, events)  # or it crossed the end of the answer
+            return
         responding.window += grant
         if not responding.rest:
             return
@@ -299,8 +303,9 @@ class Session:
         for branch in self._branches.of(stream) if self._branches else ():
             self._close_branch(branch)
         match self._streams.get(stream):
-            case None:
-                return  # it crossed the closing frame
+            case None:  # it crossed the closing frame
+                self.naming.release(stream, events)
+                return
             case Awaiting():
                 del self._streams[stream]
                 self._release(stream, 0, events)
@@ -401,8 +406,7 @@ class Session:
         """PARK, encoded, with another `then` than `await`; it closes the stream."""
         if stream in self.cancelled:
             return self.error(stream, "cancelled")
-        # As in `respond`, and it has never been a socket.
-        del self._streams[stream]
+        del self._streams[stream]  # as in `respond`, and it has never been a socket
         if not self.bodies.is_empty:
             self.bodies.close(stream)
         return frame(f.PARK, stream, park)

@@ -178,6 +178,8 @@ def check_wait(wait: list[Any], then: Then) -> None:
             raise ValueError("access has only answer nil")
         case (File() | Files() | ["file" | "files", *_], Answer(response=Response()) | Call() | Await() | Branch()):
             raise ValueError("a file has only answer nil")
+        case (["part", *_], Answer(response=None) | Call() | Await() | Branch()):
+            raise ValueError("a part of a file has only a response")
         case (UntilStored(), Answer() | Call() | Branch()):
             raise ValueError("that jobs are stored is only awaited")
         case (AllOf() | FirstOf(), Answer() | Await() | Branch()):
