@@ -35,7 +35,7 @@ def uvicorn(module: str, folder: Path = APPS) -> Recipe:
 def gunicorn(module: str, kind: str = "sync", workers: int = 1, folder: Path = APPS) -> Recipe:
     program = VENV / "gunicorn"
     words = ["--workers", str(workers), "--worker-class", kind, "--log-level", "warning", "--backlog", "4096"]
-    words += ["--worker-connections", "20000", "--timeout", "120"] if kind == "gevent" else []
+    words += ["--worker-connections", "20000", "--timeout", "120", "--keep-alive", "75"] if kind == "gevent" else []
     where = ["--bind", "127.0.0.1:{port}", "--chdir", str(folder), f"{module}:app"]
     return _recipe(f"Gunicorn {kind}", module, program, [str(program), *words, *where], folder)
 
