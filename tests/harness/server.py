@@ -75,11 +75,13 @@ ADDRESS = re.compile(r" at http://(?:([\d.]+)|\[([0-9a-f:]+)\]):(\d+)")
 
 
 class Server:
-    """`parkade serve` with an application of `tests/apps`, or any target. Settings are flags of the command line."""
+    """`parkade serve` with an application of `tests/apps`, any target, or (None) what the file in `folder` says.
+    Settings are flags of the command line.
+    """
 
     def __init__(
         self,
-        target: str | Path = "basic",
+        target: str | Path | None = "basic",
         *,
         command: str = "serve",
         environment: Mapping[str, str] | None = None,
@@ -103,6 +105,7 @@ class Server:
         else:
             app = APPS / f"{target}.py" if language == "python" else APPS / language / f"{target}.pl"
         self.target = str(target) if "/" in str(target) or ":" in str(target) else str(app)
+        targets = [] if target is None else [self.target]
         self._log = self.folder / "log"
         self._printed = self.folder / "printed"
         self._working_in = folder or self.folder
@@ -114,7 +117,7 @@ class Server:
         settings = {name: value for name, value in (USUAL | settings).items() if value is not None}
         with self._log.open("wb") as log, self._printed.open("wb") as printed:
             self.process = subprocess.Popen(
-                [*prefix, *(program or (PARKADE, command, self.target)), *arguments(settings)],
+                [*prefix, *(program or (PARKADE, command, *targets)), *arguments(settings)],
                 stdin=subprocess.DEVNULL,
                 stdout=printed if stdout is None else stdout,
                 stderr=log if stderr is None else stderr,

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use parkade_core::{
-    ChannelName, Config, Core, DeclaredJobs, Destination, Effect, Event, Manner, MessageId, Moment, RequestId, RouteId,
-    TableId, Then, Wait, WorkerId,
+    AppId, ChannelName, Config, Core, DeclaredJobs, Destination, Effect, Event, Manner, MessageId, Moment, RequestId,
+    RouteId, TableId, Then, Wait, WorkerId,
 };
 
 fn main() {
@@ -45,7 +45,11 @@ fn parked(waiters: u32) -> Core {
     for slot in 0..waiters {
         let destination = Destination::Wait { route, wait: wait.clone(), then: Then::Answer, deadline: None };
         let request = RequestId { slot, generation: 1 };
-        core.handle(Moment::from_nanos(u64::from(slot)), Event::Arrived { request, destination }, &mut effects);
+        core.handle(
+            Moment::from_nanos(u64::from(slot)),
+            Event::Arrived { request, app: AppId(0), destination },
+            &mut effects,
+        );
         effects.clear();
     }
     core

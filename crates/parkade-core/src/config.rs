@@ -7,17 +7,19 @@ use parkade_model::{DatabaseId, HistoryLimits};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Worker processes for requests to keep ready; at least one is kept.
-    pub workers: u32,
-    /// The same for jobs, if the application declares any. 0: none is run here.
-    pub job_workers: u32,
+    /// For each application, at least one. An [`AppId`](parkade_model::AppId) is a place among these.
+    pub apps: Vec<AppWorkers>,
     /// The seed of jitter. The same seed leads to the same decisions.
     pub seed: u64,
     /// The epoch of the first channel; each later channel has the next one. Use the wall clock, so that cursors from before a restart are recognized.
     pub epoch: u64,
+    /// Of each application.
     pub queued_count_max: usize,
+    /// Of each application.
     pub running_count_max: usize,
     pub parked_count_max: usize,
+    /// See [`JOBS_ELSEWHERE_COUNT_MAX`](limits::JOBS_ELSEWHERE_COUNT_MAX).
+    pub jobs_elsewhere_count_max: usize,
     /// How long a request may be queued and running at a time, if its route does not say. `None`: for ever.
     pub deadline: Option<Duration>,
     pub kill_grace: Duration,
@@ -34,7 +36,7 @@ pub struct Config {
     pub query_grace: Duration,
     /// Databases of the kind in which the store of jobs is: it may be one of these, whose transactions can store jobs themselves.
     pub job_databases: Vec<DatabaseId>,
-    /// An application that does not load at the first start ends the server: no client is served yet.
+    /// If no application loads at the first start, the server ends: no client is served yet.
     pub exit_when_the_first_start_fails: bool,
     /// [`ServerEffect::Spent`](crate::ServerEffect::Spent) tells where the time of each request goes.
     pub tells_spells: bool,
@@ -43,11 +45,28 @@ pub struct Config {
 impl Config {
     /// An interval of zero would never let a turn end.
     pub(crate) fn sane(mut self) -> Self {
-        self.workers = self.workers.max(1);
+        if self.apps.is_empty() {
+            self.apps.push(AppWorkers::default());
+        }
+        let runs_jobs = self.apps.iter().any(|workers| workers.jobs > 0);
+        for workers in &mut self.apps {
+            workers.requests = workers.requests.max(1);
+            // The store gives the jobs of all applications alike.
+            workers.jobs = workers.jobs.max(u32::from(runs_jobs));
+        }
         self.kill_grace = self.kill_grace.max(TIME_MIN);
         self.ping_interval = self.ping_interval.max(TIME_MIN);
         self
     }
+}
+
+/// Worker processes of one application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AppWorkers {
+    /// To keep ready for requests; at least one is kept.
+    pub requests: u32,
+    /// The same for jobs, if the application declares any. 0: none is run here, which holds for all applications or for none.
+    pub jobs: u32,
 }
 
 /// When a worker is replaced by a fresh one. Each worker draws its own numbers, at most `jitter_percent` away.
@@ -62,6 +81,12 @@ pub struct Recycle {
 
 const TIME_MIN: Duration = Duration::from_millis(1);
 
+impl Default for AppWorkers {
+    fn default() -> Self {
+        Self { requests: 1, jobs: 1 }
+    }
+}
+
 impl Default for Recycle {
     fn default() -> Self {
         Self { requests: None, age: None, resident_bytes: None, jitter_percent: 10 }
@@ -71,13 +96,13 @@ impl Default for Recycle {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            workers: 1,
-            job_workers: 1,
+            apps: vec![AppWorkers::default()],
             seed: 0,
             epoch: 1,
             queued_count_max: limits::QUEUED_COUNT_MAX,
             running_count_max: limits::RUNNING_COUNT_MAX,
             parked_count_max: limits::PARKED_COUNT_MAX,
+            jobs_elsewhere_count_max: limits::JOBS_ELSEWHERE_COUNT_MAX,
             deadline: Some(Duration::from_secs(30)),
             kill_grace: limits::KILL_GRACE,
             start_timeout: limits::START_TIMEOUT,

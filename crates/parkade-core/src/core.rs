@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::effect::{Effect, Outcome, WorkerEffect};
 use crate::event::Event;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, QueueLine};
 use crate::jobs::{Jobs, PressureEvent, Reading, Recurring, RecurringEffect};
 use crate::moment::Moment;
 use crate::report::counts::Counts;
@@ -17,8 +17,8 @@ use crate::report::status::{LivesStatus, QueryStatus, RequestStatus, Status};
 use crate::requests::{self, Components, Happening, Requests, State, branching, runs, supervision, waking};
 use crate::waits::Waits;
 use parkade_model::{
-    ChannelName, Cursor, DeclaredJobs, GroupEnd, JobId, QueryId, QueueId, Reason, Refusal, RequestId, Role, TableId,
-    WorkerId,
+    AppId, ChannelName, Cursor, DeclaredJobs, GroupEnd, JobId, QueryId, QueueId, Reason, Refusal, RequestId, Role,
+    TableId, WorkerId,
 };
 
 /// Makes every decision. It gets the time as an argument, and never waits, reads or writes.
@@ -37,10 +37,10 @@ impl Core {
     pub fn new(config: Config) -> Self {
         let cx = Context::new(config);
         Self {
-            requests: Requests::default(),
+            requests: Requests::new(cx.config.apps.len()),
             waits: Waits::new(&cx.config),
             jobs: Jobs::default(),
-            fleet: Fleet::default(),
+            fleet: Fleet::new(&cx.config),
             cx,
         }
     }
@@ -84,13 +84,13 @@ impl Core {
         dues.into_iter().flatten().min()
     }
 
-    /// The route table in which new requests are looked up: that of the code that serves. `None` before a worker is ready.
+    /// The route table in which new requests for this application are looked up: that of the code that serves. `None` before a worker is ready.
     #[must_use]
-    pub fn table(&self) -> Option<TableId> {
-        self.fleet.table()
+    pub fn table(&self, app: AppId) -> Option<TableId> {
+        self.fleet.table(app)
     }
 
-    /// Whether requests can still be looked up in this table: it is the current one, or a worker runs by it.
+    /// Whether requests can still be looked up in this table: it is a current one, or a worker runs by it.
     #[must_use]
     pub fn uses_table(&self, table: TableId) -> bool {
         self.fleet.uses_table(table)
@@ -101,6 +101,12 @@ impl Core {
     #[must_use]
     pub fn generation_served_with(&self, worker: WorkerId, jobs: DeclaredJobs) -> Option<u32> {
         self.fleet.generation_served_with(&self.cx.config, worker, jobs)
+    }
+
+    /// The generation of the application's code that serves.
+    #[must_use]
+    pub fn generation(&self, app: AppId) -> u32 {
+        self.fleet.generation(app)
     }
 
     /// The request that this is a branch of, or itself.
@@ -115,22 +121,35 @@ impl Core {
         self.fleet.workers.role(worker)
     }
 
+    /// Whose code a worker runs.
+    #[must_use]
+    pub fn app(&self, worker: WorkerId) -> Option<AppId> {
+        self.fleet.workers.app(worker)
+    }
+
+    /// The application of a request that has not ended.
+    #[must_use]
+    pub fn app_of(&self, request: RequestId) -> AppId {
+        self.requests.app(request)
+    }
+
     /// Where a channel stands; `None` when nobody waits on it and it holds nothing.
     #[must_use]
     pub fn cursor(&self, channel: &ChannelName) -> Option<Cursor> {
         self.waits.channels.cursor(channel)
     }
 
-    /// How long a request that arrives now would be queued, at the soonest, in the slower line; `None` when nothing is known of that.
+    /// How long a request for this application that arrives now would be queued, at the soonest, in the slower line; `None` when nothing is known of
+    /// that.
     #[must_use]
-    pub fn queue_wait(&self, now: Moment) -> Option<Duration> {
-        reporting::queue_wait(now, &self.requests, &self.fleet)
+    pub fn queue_wait(&self, now: Moment, app: AppId) -> Option<Duration> {
+        reporting::queue_wait_of(now, app, &self.requests, &self.fleet)
     }
 
     /// The same for plain functions, or for coroutines.
     #[must_use]
-    pub fn queue_wait_of(&self, now: Moment, concurrent: bool) -> Option<Duration> {
-        self.requests.soonest(&self.fleet, now, concurrent)
+    pub fn queue_wait_of(&self, now: Moment, app: AppId, concurrent: bool) -> Option<Duration> {
+        self.requests.soonest(&self.fleet, now, QueueLine { app, concurrent })
     }
 
     #[must_use]
@@ -191,7 +210,7 @@ impl Core {
     /// How long no job begins here because workers of jobs keep dying and none is left.
     #[must_use]
     pub fn jobs_put_off(&self, now: Moment) -> Option<Duration> {
-        self.fleet.jobs_put_off(now)
+        reporting::jobs_put_off(now, &self.fleet)
     }
 
     /// Whether the queue has bounds, or jobs of it run.
@@ -231,7 +250,7 @@ impl Core {
         self.waits.queries.statuses()
     }
 
-    /// Whether a new request would find a worker.
+    /// Whether a new request would find a worker, for one application at least; and every other one has had its start.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.fleet.is_ready()
@@ -269,13 +288,13 @@ impl Core {
 /// Carries an event to whom it concerns, and to requests what follows from it.
 fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
     match event {
-        Event::Arrived { request, destination } => requests.arrive(with, request, destination),
+        Event::Arrived { request, app, destination } => requests.arrive(with, request, app, destination),
         Event::RouteFound { request, destination } => requests.turn(with, request, Happening::Routed(destination)),
         Event::Left { request } => requests.turn(with, request, Happening::Cancelled(Reason::ClientLeft)),
         Event::CancelledByOperator { request } => requests.cancel_by_operator(with, request),
         Event::WorkerReady { worker, table, credit, manner, jobs } => {
-            if let Some(table) = with.fleet.worker_ready(with.cx, worker, table, credit, manner, jobs) {
-                requests.reroute(with, table);
+            if let Some((app, table)) = with.fleet.worker_ready(with.cx, worker, table, credit, manner, jobs) {
+                requests.reroute(with, app, table);
             }
         }
         Event::WorkerFailed { worker } => with.fleet.worker_failed(with.cx, worker),
@@ -401,8 +420,10 @@ fn settle(requests: &mut Requests, with: &mut Components<'_>) {
         supervision::supervise(requests, with);
         requests::dispatch(requests, with);
     }
-    for concurrent in [false, true] {
-        with.fleet.note_queue(with.cx.now, concurrent, requests.is_line_empty(concurrent));
+    for app in with.fleet.apps() {
+        for line in [false, true].map(|concurrent| QueueLine { app, concurrent }) {
+            with.fleet.note_queue(with.cx.now, line, requests.queue().requests(app).count_of(line.concurrent) == 0);
+        }
     }
     runs::pull(requests, with);
     requests.tell_resumed(with.cx);

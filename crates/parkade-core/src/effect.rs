@@ -6,8 +6,8 @@ use crate::queries::CommitEffect;
 use crate::requests::Times;
 use crate::routes::RouteId;
 use parkade_model::{
-    Allowance, Cursor, DatabaseId, Ending, HistoryId, JobCaller, JobId, JobLookup, LeaseId, MessageId, PayloadId,
-    QueryId, QueryWork, QueueId, Reason, Refusal, RequestId, TableId, Verdict, WorkerId,
+    Allowance, AppId, Cursor, DatabaseId, Ending, HistoryId, JobCaller, JobId, JobLookup, LeaseId, MessageId,
+    PayloadId, QueryId, QueryWork, QueueId, Reason, Refusal, RequestId, TableId, Verdict, WorkerId,
 };
 use std::time::Duration;
 
@@ -121,8 +121,10 @@ pub enum WorkerEffect {
         worker: WorkerId,
         refusal: Refusal,
     },
+    /// It runs the code of this application.
     StartWorker {
         worker: WorkerId,
+        app: AppId,
     },
     /// Give notice: `DRAIN`.
     DrainWorker {
@@ -235,8 +237,8 @@ pub enum ServerEffect {
     KeepHistory { history: HistoryId, cursor: Cursor, messages: Box<[MessageId]> },
     /// Nobody needs it any more.
     DropHistory { history: HistoryId },
-    /// How a reload went, for the log and the status page.
-    Reloaded { outcome: ReloadOutcome },
+    /// How a reload of an application went, for the log and the status page. A reload is over when all applications have told this.
+    Reloaded { app: AppId, outcome: ReloadOutcome },
     /// Requests are no longer accepted: close the listeners.
     StopAccepting,
     /// Everything has ended.
@@ -315,7 +317,8 @@ pub enum KillReason {
     NotNeeded,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Of several applications the worst counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReloadOutcome {
     Done,
     /// The new code did not start: the old keeps serving.

@@ -7,8 +7,8 @@ use crate::jobs::{CancelEvent, PressureEvent, RecurringEvent};
 use crate::queries::CommitEvent;
 use crate::routes::{Destination, RouteId};
 use parkade_model::{
-    ChannelName, ClaimedJob, DeclaredJobs, HistoryLimits, JobId, JobLookup, MessageId, PayloadId, QueryId, QueueBounds,
-    Refusal, RequestId, StoreFault, TableId, Then, Wait, WorkerId,
+    AppId, ChannelName, ClaimedJob, DeclaredJobs, HistoryLimits, JobId, JobLookup, MessageId, PayloadId, QueryId,
+    QueueBounds, Refusal, RequestId, StoreFault, TableId, Then, Wait, WorkerId,
 };
 
 /// One thing that happened, told together with its moment.
@@ -16,7 +16,8 @@ use parkade_model::{
 pub enum Event {
     // From the clients.
     /// A request has come: its head and, for workers that do not take bodies as they come, its whole body.
-    Arrived { request: RequestId, destination: Destination },
+    /// It stays with the application: only where it goes there may be looked up again.
+    Arrived { request: RequestId, app: AppId, destination: Destination },
     /// The answer to [`ServerEffect::LookUpRoute`](crate::ServerEffect::LookUpRoute): this is where the request goes now.
     RouteFound { request: RequestId, destination: Destination },
     /// More of the body of a request has arrived, which its code reads while it arrives.

@@ -44,7 +44,7 @@ mod waits;
 mod woken;
 
 pub use barrier::Output;
-pub use config::{Config, Recycle};
+pub use config::{AppWorkers, Config, Recycle};
 pub use core::Core;
 pub use effect::{
     DatabaseEffect, Effect, ExitReason, FileEffect, HttpEffect, KillReason, Outcome, ReloadOutcome, ServerEffect,
@@ -57,7 +57,7 @@ pub use jobs::{
 };
 pub use moment::Moment;
 pub use parkade_model::{
-    Allowance, ChannelName, ChannelNameError, ClaimedJob, Cursor, CursorError, DatabaseId, DeclaredJobs, Ending,
+    Allowance, AppId, ChannelName, ChannelNameError, ClaimedJob, Cursor, CursorError, DatabaseId, DeclaredJobs, Ending,
     Errand, Failure, GroupEnd, GroupWait, HistoryId, HistoryLimits, JobCaller, JobId, JobLookup, JobPolicy, LeaseId,
     MessageId, PayloadId, QueryId, QueryWait, QueryWork, QueueBounds, QueueId, Rate, Reason, Refusal, RequestId, Role,
     SharedKey, Sharing, StoreFault, TableId, Then, Verdict, Wait, Wall, WorkerId,
@@ -66,8 +66,8 @@ pub use queries::{CommitAnswer, CommitAsk, CommitEffect, CommitEvent, CommitFaul
 pub use refused::Refused;
 pub use report::counts::{Counts, Tally};
 pub use report::status::{
-    ChannelStatus, LimitsStatus, LivesStatus, QueryStatus, RequestStage, RequestStatus, Status, WaitKind, WaitStatus,
-    WaitTarget, WorkerState, WorkerStatus,
+    AppStatus, ChannelStatus, LimitsStatus, LivesStatus, QueryStatus, RequestStage, RequestStatus, Status, WaitKind,
+    WaitStatus, WaitTarget, WorkerState, WorkerStatus,
 };
 pub use requests::{State, Times};
 pub use routes::{Destination, RouteId};

@@ -91,6 +91,9 @@ pub const COMMIT_TRIES_COUNT: u32 = 3;
 
 /// Jobs claimed before a worker is free for them. Then: the others stay in the store, for any server with a free worker.
 pub const JOBS_AHEAD_COUNT_MAX: u32 = 512;
+/// Jobs of one application and one queue that wait here for its workers while those of another application are free: the store gives the jobs of all
+/// alike. Then: nothing of that queue is claimed until some have begun; a queue of its own keeps no other application waiting.
+pub const JOBS_ELSEWHERE_COUNT_MAX: usize = 256;
 /// A job that has waited this long for a worker was claimed too early. Then: fewer are claimed ahead.
 pub const CLAIMED_EARLY: Duration = Duration::from_millis(20);
 /// How long a claimed job waits for a worker. Then: it goes back to the store, where other servers find it.

@@ -7,8 +7,8 @@ mod script;
 use std::time::Duration;
 
 use parkade_core::limits::JOBS_AHEAD_COUNT_MAX;
-use parkade_core::{Config, Recycle, Role};
-use script::{Script, check_with, of_jobs};
+use parkade_core::{AppWorkers, Config, Recycle, Role};
+use script::{Script, check_with, of_jobs, quiet};
 
 fn check(events: &str, effects: &str) {
     check_with(of_jobs(1), events, effects);
@@ -265,7 +265,7 @@ fn workers_of_jobs_are_there_when_the_application_declares_jobs() {
     };
     assert_eq!(starts(of_jobs(1)), ["start:1"]);
     assert_eq!(starts(of_jobs(3)), ["start:1", "start:2", "start:3"]);
-    assert_eq!(starts(Config { workers: 2, ..of_jobs(1) }), [""; 0]);
+    assert_eq!(starts(Config { apps: vec![AppWorkers { requests: 2, jobs: 1 }], ..quiet() }), [""; 0]);
     assert_eq!(starts(of_jobs(0)), ["start:1"]);
     check_with(of_jobs(0), "ready:1 jobs", "");
 }

@@ -6,11 +6,15 @@ mod script;
 
 use std::time::Duration;
 
-use parkade_core::{Config, Recycle};
+use parkade_core::{AppWorkers, Config, Recycle};
 use script::{Script, check, check_with, config, of_jobs};
 
+fn of(requests: u32) -> Vec<AppWorkers> {
+    vec![AppWorkers { requests, jobs: 0 }]
+}
+
 fn workers(workers: u32) -> Config {
-    Config { workers, ..config() }
+    Config { apps: of(workers), ..config() }
 }
 
 fn lenient() -> Config {
@@ -345,7 +349,7 @@ fn age_and_memory_wear_a_worker_too() {
 
 #[test]
 fn one_worn_worker_is_replaced_at_a_time() {
-    let config = Config { workers: 2, ..recycled(Recycle { resident_bytes: Some(1000), ..Recycle::default() }) };
+    let config = Config { apps: of(2), ..recycled(Recycle { resident_bytes: Some(1000), ..Recycle::default() }) };
     let both = "ready:1 ready:2 measured:1:2000 measured:2:2000";
     check_with(config.clone(), both, "");
     check_with(config.clone(), &format!("{both} ready:3"), "drain:1:3600s dismiss:1");
@@ -509,7 +513,7 @@ fn readiness_tells_the_truth() {
 /// It may be killed, and would take along what it was given.
 #[test]
 fn a_worker_that_is_at_something_overdue_gets_nothing_new_while_there_is_another() {
-    let check = |events: &str, effects| check_with(Config { workers: 2, ..script::quiet() }, events, effects);
+    let check = |events: &str, effects| check_with(Config { apps: of(2), ..script::quiet() }, events, effects);
     let both =
         "ready:1:concurrent:9 ready:2:concurrent:9 arrive:a wait:9s arrive:b:/async arrive:c:/async arrive:d:/async";
     check(&format!("{both} arrive:e:/async"), "assign:e:1");

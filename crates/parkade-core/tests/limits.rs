@@ -7,8 +7,8 @@ mod script;
 
 use parkade_core::limits::{CHANNEL_RULES_COUNT_MAX, CREDIT_MAX, REQUESTS_COUNT_MAX, STATUS_CHANNELS_COUNT_MAX};
 use parkade_core::{
-    ChannelName, Config, Core, Destination, Effect, Event, HistoryLimits, HttpEffect, MessageId, Moment, PayloadId,
-    Refusal, RequestId, ServerEffect, Wait, WorkerId,
+    AppId, ChannelName, Config, Core, Destination, Effect, Event, HistoryLimits, HttpEffect, MessageId, Moment,
+    PayloadId, Refusal, RequestId, ServerEffect, Wait, WorkerId,
 };
 use script::{Script, check_with, config, quiet};
 
@@ -85,7 +85,11 @@ fn a_slot_beyond_all_bounds_is_refused_and_costs_nothing() {
     let mut core = Core::new(Config::default());
     let request = RequestId { slot: u32::try_from(REQUESTS_COUNT_MAX).unwrap(), generation: 1 };
     let mut effects = Vec::new();
-    core.handle(Moment::default(), Event::Arrived { request, destination: Destination::Unknown }, &mut effects);
+    core.handle(
+        Moment::default(),
+        Event::Arrived { request, app: AppId(0), destination: Destination::Unknown },
+        &mut effects,
+    );
     assert_eq!(effects[0], Effect::Http(HttpEffect::Refuse { request, refusal: Refusal::QueueFull }));
     assert!(matches!(effects[1], Effect::Server(ServerEffect::Forget { .. })) && effects.len() == 2 && core.is_idle());
 }

@@ -9,8 +9,8 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use parkade_core::{
-    Config, Core, DeclaredJobs, Effect, Ending, Event, Extent, HttpEffect, Manner, Moment, PayloadId, Reason, Refusal,
-    RequestId, ServerEffect, WorkerEffect, WorkerId,
+    AppId, AppWorkers, Config, Core, DeclaredJobs, Effect, Ending, Event, Extent, HttpEffect, Manner, Moment,
+    PayloadId, Reason, Refusal, RequestId, ServerEffect, WorkerEffect, WorkerId,
 };
 use tables::{Kind, Route, Tables};
 
@@ -90,7 +90,7 @@ impl Site {
             route("/slow", None),
             Route { kind: Kind::Async, ..route("/async", None) },
         ];
-        let table = self.tables.learn(None, routes);
+        let table = self.tables.learn(AppId(0), None, routes);
         let credit = if self.is_concurrent { 1_000 } else { 64 };
         let manner = if self.is_concurrent { Manner::Loop { threads: 1 } } else { Manner::OneByOne };
         let jobs = DeclaredJobs::default();
@@ -106,7 +106,7 @@ impl Site {
     fn follow(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Worker(WorkerEffect::StartWorker { worker: id }) => {
+                Effect::Worker(WorkerEffect::StartWorker { worker: id, .. }) => {
                     self.workers.push(Worker { id, held: VecDeque::new(), busy_until: None, hangs: self.is_cursed });
                     if self.is_cursed {
                         self.worker_ready(id);
@@ -165,14 +165,14 @@ impl Site {
 
     fn arrive(&mut self, path: &str) {
         let refused = self.refused;
-        let destination = self.tables.find(self.core.table(), path, self.core.config().deadline);
-        let wait = self.core.queue_wait_of(self.now, path == "/async");
+        let destination = self.tables.find(self.core.table(AppId(0)), path, self.core.config().deadline);
+        let wait = self.core.queue_wait_of(self.now, AppId(0), path == "/async");
         let request = RequestId { slot: self.requests, generation: 1 };
         self.requests += 1;
         if path == "/slow" {
             self.slow.insert(request);
         }
-        self.tell(Event::Arrived { request, destination });
+        self.tell(Event::Arrived { request, app: AppId(0), destination });
         let deadline = match path {
             "/soon" => Some(SECOND),
             "/endless" => None,
@@ -230,7 +230,8 @@ impl Site {
 }
 
 fn workers(workers: u32) -> Config {
-    Config { workers, start_timeout: SECOND * 3600, ..Config::default() }
+    let apps = vec![AppWorkers { requests: workers, jobs: 0 }];
+    Config { apps, start_timeout: SECOND * 3600, ..Config::default() }
 }
 
 #[test]
@@ -459,6 +460,6 @@ fn is_not_judged_by_the_one_before(replace: impl Fn(&mut Site)) {
 fn whoever_is_told_to_come_again_is_told_when() {
     let mut site = Site::new(workers(1), MILLI).ready();
     site.run(SECOND * 2, 8_000, "/");
-    let wait = site.core.queue_wait(site.now).unwrap();
+    let wait = site.core.queue_wait(site.now, AppId(0)).unwrap();
     assert!(SECOND * 5 < wait && wait < SECOND * 7, "{wait:?} for six thousand of a millisecond");
 }

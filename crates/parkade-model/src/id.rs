@@ -14,6 +14,10 @@ pub struct RequestId {
     pub generation: u32,
 }
 
+/// An application that a server runs: its place among the server's mounts. A server without mounts has one, the first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppId(pub u8);
+
 /// A worker process. Minted by the core, upwards from 1, never reused: restarts are delayed by the back-off, and with
 /// ten a second the ids last 13 years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

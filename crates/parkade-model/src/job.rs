@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::ending::Refusal;
-use crate::id::{JobId, QueueId, RequestId};
+use crate::id::{AppId, JobId, QueueId, RequestId};
 
 /// A job that the store has handed out to be run now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,13 +14,15 @@ pub struct ClaimedJob {
     /// 1 for the first attempt.
     pub attempt: u32,
     pub queue: QueueId,
-    /// `None`: the application has no such job.
+    /// `None`: no application has such a job.
     pub policy: Option<JobPolicy>,
 }
 
 /// The application's declaration of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobPolicy {
+    /// The application that declares it, whose workers run it.
+    pub app: AppId,
     /// A coroutine.
     pub concurrent: bool,
     /// Maximum number of retries.

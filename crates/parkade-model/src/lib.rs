@@ -42,7 +42,7 @@ pub use ending::{Ending, Reason, Refusal};
 pub use event_name::{EventName, EventNameError};
 pub use hex::write_hex;
 pub use id::{
-    BadJobId, DatabaseId, HistoryId, JobId, LeaseId, MessageId, PayloadId, QueryId, QueueId, RequestId, TableId,
+    AppId, BadJobId, DatabaseId, HistoryId, JobId, LeaseId, MessageId, PayloadId, QueryId, QueueId, RequestId, TableId,
     WorkerId,
 };
 pub use id_map::IdMap;

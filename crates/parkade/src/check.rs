@@ -1,14 +1,14 @@
-//! `parkade routes` and `serve --check`: loads the application in one worker, prints what it declares, and ends it.
+//! `parkade routes` and `serve --check`: loads each application in one worker, prints what it declares, and ends it.
 
 mod listing;
 
 use std::process::ExitCode;
 
-use parkade_model::WorkerId;
+use parkade_model::{AppId, WorkerId};
 use parkade_wire::Application as Told;
 
 use crate::admin;
-use crate::cli::ApplicationArgs;
+use crate::cli::{ApplicationArgs, Mounted};
 use crate::error::Error;
 use crate::serve;
 use crate::server::EventLoop;
@@ -25,39 +25,63 @@ pub enum Show {
     Routes { json: bool },
 }
 
-/// Fails if the application does not load in time; its traceback has been logged before.
+/// An application that has loaded, and what it declares.
+struct Loaded {
+    mounted: Mounted,
+    told: Told,
+}
+
+/// Fails if an application does not load in time; its traceback has been logged before.
 pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Error> {
     serve::enter_directory(&application.settings)?;
-    serve::runnable(&serve::launch(application).program)?;
+    serve::launches(application).iter().try_for_each(|launch| serve::runnable(&launch.program))?;
     let guard = crate::log::init(&application.settings.log)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let told: Told = runtime.block_on(async {
-        let time = application.settings.workers.start_timeout;
-        let load = tokio::time::timeout(time, load(application));
-        let too_slow = |_| Error::StartedTooSlowly { after: time };
+    let loaded: Vec<Loaded> = runtime.block_on(async {
         if show != Show::Outcome {
-            return load.await.map_err(too_slow)?;
+            return load_all(application).await;
         }
         // Everything that `serve` would set up, in the same order, so that the same is refused with the same words.
         let server = serve::assemble(application, None, &guard)?;
         serve::writes(&application.settings.listen)?;
         admin::probe(&application.settings.listen.admin)?;
-        let told = load.await.map_err(too_slow)??;
+        let loaded = load_all(application).await?;
         let event_loop = EventLoop::new(server, application.settings.workers.grace);
-        Box::pin(event_loop.check(told.clone())).await?.map_err(|why| Error::Unfit { why })?;
-        Ok(told)
+        let told = loaded.iter().map(|loaded| loaded.told.clone()).collect();
+        Box::pin(event_loop.check(told)).await?.map_err(|why| Error::Unfit { why })?;
+        Ok(loaded)
     })?;
     match show {
-        Show::Routes { json: false } => terminal::print(&Listing::of(&told).text())?,
+        Show::Routes { json: false } => terminal::print(&texts(&loaded))?,
         Show::Routes { json: true } => {
-            let json = serde_json::to_string_pretty(&Listing::of(&told));
+            let listings: Vec<Listing> = loaded.iter().map(Loaded::listing).collect();
+            let json = match &listings[..] {
+                [only] if only.is_alone() => serde_json::to_string_pretty(only),
+                all => serde_json::to_string_pretty(all),
+            };
             terminal::print_json(&json.expect("texts and numbers can always be written as JSON"))?;
         }
         Show::Outcome => {
-            terminal::print(&format!("{} loads: {}", application.target, summary(&told)))?;
+            for loaded in &loaded {
+                terminal::print(&loaded.outcome())?;
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+impl Loaded {
+    fn listing(&self) -> Listing {
+        Listing::of(&self.told, self.mounted.mount.as_deref())
+    }
+
+    fn outcome(&self) -> String {
+        let outcome = format!("{} loads: {}", self.mounted.target, summary(&self.told));
+        match &self.mounted.mount {
+            Some(mount) => format!("{mount}: {outcome}"),
+            None => outcome,
+        }
+    }
 }
 
 /// What the application is written for, and what it declares.
@@ -77,13 +101,39 @@ fn summary(told: &Told) -> String {
     parts.join(", ")
 }
 
+/// One application after the other, each below its mount.
+fn texts(loaded: &[Loaded]) -> String {
+    let text = |loaded: &Loaded| match &loaded.mounted.mount {
+        Some(mount) => format!("{mount}  {}\n{}", loaded.mounted.target, loaded.listing().text()),
+        None => loaded.listing().text(),
+    };
+    loaded.iter().map(text).collect::<Vec<_>>().join("\n")
+}
+
 fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-async fn load(application: &ApplicationArgs) -> Result<Told, Error> {
-    let mut workers = Upstream::new(serve::launch(application))?;
-    workers.start(WorkerId(1));
+/// All of them, one after the other: a traceback is not mixed with another.
+async fn load_all(application: &ApplicationArgs) -> Result<Vec<Loaded>, Error> {
+    let mut all = Vec::new();
+    for mounted in application.applications() {
+        let time = mounted.settings.workers.start_timeout;
+        let load = tokio::time::timeout(time, load(mounted.clone())).await;
+        let told = load.unwrap_or(Err(Error::StartedTooSlowly { after: time }));
+        if let (Err(_), Some(mount)) = (&told, &mounted.mount) {
+            eprintln!("parkade: {} at {mount}:", mounted.target);
+        }
+        all.push(Loaded { told: told?, mounted });
+    }
+    Ok(all)
+}
+
+async fn load(mounted: Mounted) -> Result<Told, Error> {
+    let launch = serve::launch(mounted);
+    let (program, needs) = (launch.program.path.display().to_string(), launch.program.needs);
+    let mut workers = Upstream::new(vec![launch])?;
+    workers.start(WorkerId(1), AppId(0));
     loop {
         workers.flush();
         workers.ready().await?;
@@ -102,11 +152,7 @@ async fn load(application: &ApplicationArgs) -> Result<Told, Error> {
                 }
                 WorkerEvent::Unstarted { why, .. } => return Err(std::io::Error::other(why).into()),
                 WorkerEvent::Violated { why, .. } => return Err(Error::Worker { why }),
-                WorkerEvent::Exited { how, .. } => {
-                    let program = serve::launch(application).program;
-                    let needs = program.needs;
-                    return Err(Error::WorkerEnded { how, program: program.path.display().to_string(), needs });
-                }
+                WorkerEvent::Exited { how, .. } => return Err(Error::WorkerEnded { how, program, needs }),
                 _ => {}
             }
         }

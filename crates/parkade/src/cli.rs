@@ -5,13 +5,14 @@ mod jobs;
 mod target;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::{self, Bind, Layers, ServerSettings, SettingView};
+use crate::config::{self, Bind, Layers, MountSettings, ServerSettings, SettingView};
 pub use jobs::{ChosenArgs, EnqueueArgs, JobsArgs, JobsCommand, ListArgs, ShowArgs};
 
 const ABOUT_SETTINGS: &str = "Every setting can also be given in parkade.toml (deadline = \"30s\") \
@@ -138,6 +139,54 @@ pub struct ApplicationArgs {
     /// The same as operators see them.
     #[arg(skip)]
     pub shown: Vec<SettingView>,
+    /// The applications that the settings file mounts; if there are any, the target above is none.
+    #[arg(skip)]
+    pub mounts: Vec<MountSettings>,
+}
+
+/// One of the applications of a server.
+#[derive(Debug, Clone)]
+pub struct Mounted {
+    /// As people write it. `None`: the server has no other.
+    pub mount: Option<String>,
+    pub target: String,
+    /// Those of the server, as far as the mount does not say otherwise.
+    pub settings: ServerSettings,
+    /// Where it is loaded, if not where the server is.
+    pub directory: Option<PathBuf>,
+    pub environment: Vec<(String, String)>,
+}
+
+impl ApplicationArgs {
+    /// All applications, in the order of their numbers.
+    pub fn applications(&self) -> Vec<Mounted> {
+        if self.mounts.is_empty() {
+            return vec![Mounted {
+                mount: None,
+                target: self.target.clone(),
+                settings: self.settings.clone(),
+                directory: None,
+                environment: Vec::new(),
+            }];
+        }
+        let mounted = self.mounts.iter().map(|mount| Mounted {
+            mount: Some(mount.name().to_owned()),
+            target: mount.target.clone(),
+            settings: mount.over(&self.settings),
+            directory: mount.directory.clone(),
+            environment: mount.environment.clone(),
+        });
+        mounted.collect()
+    }
+
+    /// What is served, for people.
+    pub fn served(&self) -> String {
+        let one = |mounted: Mounted| match mounted.mount {
+            Some(mount) => format!("{} at {mount}", mounted.target),
+            None => mounted.target,
+        };
+        self.applications().into_iter().map(one).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Which running parkade is meant. By default the only one of this user.
@@ -273,11 +322,38 @@ fn parse_from(
     | CliCommand::Dev(application)
     | CliCommand::Routes { application, .. } = &mut command
     {
-        let here = application.settings.directory.as_deref().unwrap_or(Path::new("."));
-        application.target = target::resolve(&application.target, here)
+        let chosen = matches.subcommand().map(|(_, chosen)| chosen);
+        resolve(application, &layers, chosen.and_then(|chosen| chosen.value_source("target")))
             .map_err(|advice| clap::Error::raw(ErrorKind::ValueValidation, format!("{advice}\n")))?;
     }
     Ok(command)
+}
+
+/// Finds what is to be served: the target, or the mounts of the settings file.
+fn resolve(application: &mut ApplicationArgs, layers: &Layers, named: Option<ValueSource>) -> Result<(), String> {
+    let here = application.settings.directory.clone().unwrap_or_else(|| PathBuf::from("."));
+    application.mounts = config::mounted(layers).map_err(|error| error.to_string())?;
+    if application.mounts.is_empty() {
+        application.target = target::resolve(&application.target, &here)?;
+        return Ok(());
+    }
+    if named == Some(ValueSource::CommandLine) || layers.origin("target").is_some() {
+        return Err(format!(
+            "the settings file says what is served, in [[mount]]: leave out {}, or name another file with --config",
+            application.target
+        ));
+    }
+    if application.settings.loading.root_path.is_some() {
+        return Err(
+            "--root-path is for a single application: with [[mount]], write the whole path into `prefix`".into()
+        );
+    }
+    for mount in &mut application.mounts {
+        let folder = mount.directory.as_ref().map_or_else(|| here.clone(), |folder| here.join(folder));
+        mount.target = target::resolve(&mount.target, &folder)
+            .map_err(|advice| format!("[[mount]] {}: {advice}", mount.name()))?;
+    }
+    Ok(())
 }
 
 /// `-h` is for beginners, `--help` for looking something up.

@@ -10,6 +10,7 @@
 mod address;
 mod in_force;
 mod layers;
+mod mounts;
 pub mod nearest;
 mod origin;
 mod permissions;
@@ -26,6 +27,7 @@ use parkade_jobs::sqlite::Durability;
 pub use address::{Bind, TrustedPeer, admin};
 pub use in_force::{SettingView, in_force};
 pub use layers::Layers;
+pub use mounts::{MountSettings, mounted};
 pub use origin::OriginPattern;
 pub use permissions::{Mode, SocketGroup};
 pub use table::settings_table;

@@ -42,14 +42,6 @@ enum FolderEvent {
 /// Sends a unit to `changed` after each change in the folder of the application. Give the channel a capacity of 1: one
 /// pending change is enough.
 pub fn watch(
-    target: &str,
-    patterns: Patterns,
-    changed: tokio::sync::mpsc::Sender<()>,
-) -> Result<FolderWatch, DevError> {
-    watch_folder(&folder(target), patterns, changed)
-}
-
-fn watch_folder(
     folder: &Path,
     patterns: Patterns,
     changed: tokio::sync::mpsc::Sender<()>,
@@ -174,8 +166,14 @@ impl Folders {
     }
 }
 
-/// The folder of a file; for a module, the current folder.
-fn folder(target: &str) -> PathBuf {
+/// The folder of a file; for a module, the current folder. `directory`: in which the application is loaded, if not in the
+/// current one.
+pub fn folder(target: &str, directory: Option<&Path>) -> PathBuf {
+    let folder = folder_of(target);
+    directory.map_or(folder.clone(), |directory| directory.join(folder))
+}
+
+fn folder_of(target: &str) -> PathBuf {
     let file = Path::new(target.rsplit_once(':').map_or(target, |(file, _)| file));
     let is_file = file.extension().is_some_and(|ending| ["py", "psgi", "pl"].iter().any(|known| ending == *known));
     let parent = file.parent().filter(|parent| is_file && !parent.as_os_str().is_empty());
@@ -220,7 +218,7 @@ mod tests {
             ("examples/hola/app.py", "examples/hola"),
             ("/srv/shop/app.py:application", "/srv/shop"),
         ] {
-            assert_eq!(folder(target), Path::new(expected), "{target}");
+            assert_eq!(folder(target, None), Path::new(expected), "{target}");
         }
     }
 
@@ -228,7 +226,7 @@ mod tests {
     fn a_change_is_told_once_and_what_is_ignored_never() {
         let scratch = scratch("change");
         let (sender, mut changed) = tokio::sync::mpsc::channel(1);
-        let watch = watch_folder(&scratch.0, Patterns::default(), sender).unwrap();
+        let watch = watch(&scratch.0, Patterns::default(), sender).unwrap();
         fs::write(scratch.0.join(".venv/library.py"), "").unwrap();
         fs::write(scratch.0.join("shop.log"), "").unwrap();
         for step in ["a", "b", "c"] {
@@ -244,7 +242,7 @@ mod tests {
     fn a_new_folder_is_watched_too() {
         let scratch = scratch("new");
         let (sender, mut changed) = tokio::sync::mpsc::channel(1);
-        let _watch = watch_folder(&scratch.0, Patterns::default(), sender).unwrap();
+        let _watch = watch(&scratch.0, Patterns::default(), sender).unwrap();
         fs::create_dir_all(scratch.0.join("views/deep")).unwrap();
         fs::write(scratch.0.join("views/deep/first.py"), "").unwrap();
         assert_eq!(changed.blocking_recv(), Some(()));

@@ -21,6 +21,8 @@ pub enum Error {
     JobsUnusable(Box<str>),
     #[error("{0}")]
     Log(#[from] crate::log::LogError),
+    #[error("{0}")]
+    Refused(String),
     #[error("cannot change to the folder {folder}: {source}")]
     Directory { folder: String, source: io::Error },
     #[error("the application cannot be served: {why}")]

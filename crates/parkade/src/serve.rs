@@ -6,15 +6,15 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use parkade_core::{Config, ExitReason, Recycle};
-use parkade_model::{ChannelName, HistoryLimits};
+use parkade_core::{AppWorkers, Config, ExitReason, Recycle};
+use parkade_model::{AppId, ChannelName, HistoryLimits};
 use parkade_websocket::Compression;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::admin::access::{TokenDigest, WritePolicy};
 use crate::admin::{self, AdminDoor};
-use crate::cli::ApplicationArgs;
+use crate::cli::{ApplicationArgs, Mounted};
 use crate::config::{
     self, AdminWrites, Bind, Forwarded, ListenSettings, ServerSettings, TokenError, TrustedPeer as TrustSetting,
     WebSocketCompression, WebSocketSettings,
@@ -29,8 +29,9 @@ use crate::http::limits::{HttpLimits, SocketLimits};
 use crate::http::listen::HttpListener;
 use crate::http::socket_offer::{PermittedOrigins, SocketTerms};
 use crate::http::{Http, Setup, StreamedBodies};
-use crate::jobs::Jobs;
+use crate::jobs::{AppPlace, Jobs};
 use crate::language::Program;
+use crate::routing::mounts::Mounts;
 use crate::server::{About, EventLoop, Failed, Input, Parts, Server};
 use crate::store::{self, Store};
 use crate::traces::{Collector, Traces};
@@ -60,7 +61,7 @@ const _: () = assert!(
 pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
     let settings = &application.settings;
     enter_directory(settings)?;
-    runnable(&launch(application).program)?;
+    launches(application).iter().try_for_each(|launch| runnable(&launch.program))?;
     let guard = log::init(&settings.log)?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().event_interval(TASKS_BETWEEN_TURNS).enable_all().build()?;
@@ -84,6 +85,7 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
         Box::pin(EventLoop::new(server, settings.workers.grace).run(heard)).await.map_err(|failed| match failed {
             Failed::Io(error) => Error::Io(error),
             Failed::JobsUnusable(why) => Error::JobsUnusable(why),
+            Failed::Refused(why) => Error::Refused(why),
         })
     })?;
     // A thread may still wait for a disk that does not respond.
@@ -111,8 +113,9 @@ pub fn assemble(
     own_files: Option<&Path>,
     guard: &log::LogGuard,
 ) -> Result<Server, Error> {
-    let settings = &application.settings;
-    let descriptors = DescriptorBudget::new(descriptors(), descriptors_of_others(settings));
+    let (settings, applications) = (&application.settings, application.applications());
+    let mounts = mounts(application);
+    let descriptors = DescriptorBudget::new(descriptors(), descriptors_of_others(settings, &applications));
     let connections_count_max = settings.http.connections_limit.min(descriptors.connections_max());
     let setup = Setup {
         limits: limits(settings, connections_count_max),
@@ -122,7 +125,8 @@ pub fn assemble(
     };
     let http = Http::new(listen(&settings.listen)?, setup, descriptors.clone())?;
     let about = About {
-        target: application.target.clone(),
+        target: application.served(),
+        targets: applications.iter().map(|mounted| mounted.target.clone()).collect(),
         started: SystemTime::now(),
         addresses: http.names(),
         dropped: guard.dropped(),
@@ -134,12 +138,14 @@ pub fn assemble(
     let traces = traces(application)?;
     let is_postgres = settings.jobs.jobs.is_some();
     let job_databases = if is_postgres { databases.of_postgres() } else { Vec::new() };
+    let launch = |launch| Launch { own_files: own_files.map(Path::to_owned), ..launch };
     let parts = Parts {
-        config: Config { job_databases, tells_spells: traces.are_on(), ..config(settings) },
+        config: Config { job_databases, tells_spells: traces.are_on(), ..config(settings, &applications) },
         http,
-        upstream: Upstream::new(Launch { own_files: own_files.map(Path::to_owned), ..launch(application) })?,
+        upstream: Upstream::new(launches(application).into_iter().map(launch).collect())?,
         databases,
-        jobs: jobs(settings)?,
+        jobs: jobs(settings, &mounts, &applications)?,
+        mounts,
         files: Files::new(descriptors),
         result_bytes_max: settings.databases.result_limit,
         sql_comments: settings.databases.sql_comments,
@@ -193,10 +199,10 @@ fn descriptors() -> usize {
 }
 
 /// How many descriptors are for neither connections nor files.
-fn descriptors_of_others(settings: &ServerSettings) -> usize {
+fn descriptors_of_others(settings: &ServerSettings, applications: &[Mounted]) -> usize {
     let slots = settings.databases.database.len() * (2 * settings.databases.database_slots + 2);
     DESCRIPTORS_RESERVED
-        + DESCRIPTORS_PER_WORKER * settings.workers.count
+        + DESCRIPTORS_PER_WORKER * applications.iter().map(|mounted| mounted.settings.workers.count).sum::<usize>()
         + slots
         + if settings.jobs.jobs.is_some() { DESCRIPTORS_OF_JOBS } else { 0 }
 }
@@ -231,13 +237,15 @@ pub fn writes(listen: &ListenSettings) -> Result<WritePolicy, Error> {
 fn announce(application: &ApplicationArgs, addresses: &[String]) {
     let settings = &application.settings;
     for address in addresses {
-        tracing::info!("parkade {} is starting {} at {address}", env!("CARGO_PKG_VERSION"), application.target);
+        tracing::info!("parkade {} is starting {} at {address}", env!("CARGO_PKG_VERSION"), application.served());
     }
     for address in &settings.listen.admin {
         tracing::info!("health, status and metrics at {address}");
     }
-    let program = launch(application).program;
-    tracing::info!(workers = settings.workers.count, program = %program.path.display(), "starting workers");
+    for (mounted, launch) in application.applications().iter().zip(launches(application)) {
+        let (workers, program) = (mounted.settings.workers.count, launch.program.path);
+        tracing::info!(mount = mounted.mount, workers, program = %program.display(), "starting workers");
+    }
 }
 
 fn limits(settings: &ServerSettings, connection_count_max: usize) -> HttpLimits {
@@ -295,12 +303,15 @@ fn trust(listen: &ListenSettings) -> TrustedProxies {
     trust
 }
 
-fn config(settings: &ServerSettings) -> Config {
+fn config(settings: &ServerSettings, applications: &[Mounted]) -> Config {
+    let apps = applications.iter().map(|Mounted { settings, .. }| AppWorkers {
+        requests: u32::try_from(settings.workers.count).unwrap_or(u32::MAX),
+        jobs: u32::try_from(settings.jobs.job_workers).unwrap_or(u32::MAX),
+    });
     let workers = &settings.workers;
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Config {
-        workers: u32::try_from(workers.count).unwrap_or(u32::MAX),
-        job_workers: u32::try_from(settings.jobs.job_workers).unwrap_or(u32::MAX),
+        apps: apps.collect(),
         seed: fastrand::u64(..),
         // Microseconds: two servers started one after the other never share an epoch.
         epoch: u64::try_from(since_1970.as_micros()).unwrap_or(1),
@@ -331,7 +342,8 @@ fn config(settings: &ServerSettings) -> Config {
 fn traces(application: &ApplicationArgs) -> Result<Traces, Error> {
     let settings = &application.settings.traces;
     let variable = |name: &str| std::env::var(name).ok();
-    let collector = Collector::of(settings, &application.target, variable).map_err(Error::Collector)?;
+    let collector =
+        Collector::of(settings, &application.applications()[0].target, variable).map_err(Error::Collector)?;
     collector.map_or_else(|| Ok(Traces::default()), |collector| Ok(Traces::to(collector, settings.trace_ratio)?))
 }
 
@@ -346,7 +358,7 @@ fn databases(settings: &ServerSettings) -> Result<Databases, Error> {
     Ok(Databases::new(&chosen.database, &options, &chosen.state)?)
 }
 
-fn jobs(settings: &ServerSettings) -> Result<Jobs, Error> {
+fn jobs(settings: &ServerSettings, mounts: &Mounts, applications: &[Mounted]) -> Result<Jobs, Error> {
     let injected = store::injected()?;
     let store = if let Some(address) = &settings.jobs.jobs {
         let options = parkade_jobs::postgres::PostgresStoreOptions {
@@ -364,7 +376,16 @@ fn jobs(settings: &ServerSettings) -> Result<Jobs, Error> {
         };
         Store::new(&settings.databases.state, options)?
     };
-    Ok(Jobs::new(store, settings.jobs.job_deadline))
+    let place =
+        |(app, mounted): (AppId, &Mounted)| AppPlace { prefix: mounts.link(app), folder: folder(mounted) };
+    let places = (0..).map(AppId).zip(applications).map(place).collect();
+    Ok(Jobs::new(store, mounts, places, settings.jobs.job_deadline))
+}
+
+/// In which the application is loaded.
+fn folder(mounted: &Mounted) -> PathBuf {
+    let folder = mounted.directory.as_deref().unwrap_or(Path::new("."));
+    std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
 /// The name of a PostgreSQL channel must be a valid channel name here.
@@ -373,18 +394,39 @@ fn listened(settings: &ServerSettings) -> Result<Vec<ChannelName>, Error> {
     settings.databases.listen.iter().map(name).collect()
 }
 
-pub fn launch(application: &ApplicationArgs) -> Launch {
-    let settings = &application.settings;
+/// Where the applications are mounted.
+fn mounts(application: &ApplicationArgs) -> Mounts {
+    if application.mounts.is_empty() {
+        return Mounts::default();
+    }
+    Mounts::new(application.mounts.iter().map(|mount| mount.prefix.clone()))
+}
+
+/// How a worker of each application is started.
+pub fn launches(application: &ApplicationArgs) -> Vec<Launch> {
+    application.applications().into_iter().map(launch).collect()
+}
+
+pub fn launch(mounted: Mounted) -> Launch {
+    let Mounted { mount: _, target, settings, directory, environment } = mounted;
+    // A script is known by its first line, and is in the folder of its application.
+    let seen = directory.as_ref().map_or_else(|| target.clone(), |folder| folder.join(&target).display().to_string());
+    let mut program = Program::of(&settings.workers, &seen);
+    if directory.is_some() && program.path.components().count() > 1 {
+        // As seen from the server's folder, like all paths of the settings.
+        program.path = std::path::absolute(&program.path).unwrap_or(program.path);
+    }
     Launch {
-        program: Program::of(&settings.workers, &application.target),
-        target: application.target.clone(),
+        program,
+        target,
         interface: settings.loading.interface.word(),
         is_factory: settings.loading.factory,
         threads: settings.workers.threads,
-        root_path: settings.loading.root_path.clone().unwrap_or_default(),
+        root_path: settings.loading.root_path.unwrap_or_default(),
         on_disconnect: settings.loading.on_disconnect.as_str(),
         dev: settings.dev,
-        directory: None,
+        environment,
+        directory,
         own_files: None,
         core_version: env!("CARGO_PKG_VERSION"),
     }
@@ -444,7 +486,13 @@ fn watch(
     inputs: mpsc::Sender<Input>,
 ) -> Result<dev::FolderWatch, Error> {
     let (tell, mut changes) = mpsc::channel(1);
-    let watch = dev::watch(&application.target, patterns, tell)?;
+    let applications = application.applications();
+    let folders: Vec<PathBuf> =
+        applications.iter().map(|app| dev::folder(&app.target, app.directory.as_deref())).collect();
+    let (first, others) = folders.split_first().expect("a server has an application");
+    let others = others.iter().filter(|folder| *folder != first).map(|folder| folder.display().to_string());
+    let patterns = Patterns { watch: patterns.watch.iter().cloned().chain(others).collect(), ..patterns };
+    let watch = dev::watch(first, patterns, tell)?;
     tokio::spawn(async move {
         while changes.recv().await.is_some() {
             if inputs.send(Input::Reload).await.is_err() {

@@ -1,17 +1,17 @@
-//! The code that serves, and new code that is started next to it: a reload.
+//! The code of an application that serves, and new code that is started next to it: a reload.
 
 use crate::config::Config;
 use crate::context::Context;
 use crate::effect::{Effect, KillReason, ReloadOutcome, ServerEffect};
 use crate::fleet::pool::WorkerPool;
 use crate::fleet::roles::{ROLES, workers_wanted};
-use crate::fleet::worker::{Worker, WorkerStage};
-use parkade_model::{DeclaredJobs, TableId};
+use crate::fleet::worker::{Generation, Worker, WorkerStage};
+use parkade_model::{AppId, DeclaredJobs, TableId};
 
 #[derive(Debug)]
 pub struct Code {
     /// The generation that serves.
-    serving: u32,
+    serving: Generation,
     newest: u32,
     /// Its routes: new requests are looked up in this table.
     table: Option<TableId>,
@@ -55,12 +55,10 @@ impl Starts {
 /// New code is being started next to the old.
 #[derive(Debug, Clone, Copy)]
 struct Reload {
-    generation: u32,
+    generation: Generation,
     state: ReloadState,
     /// What its workers have said so far.
     declared: DeclaredJobs,
-    /// Another one has been asked for meanwhile.
-    again: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,10 +76,10 @@ pub enum ReloadEnd {
     GivenUp,
 }
 
-impl Default for Code {
-    fn default() -> Self {
+impl Code {
+    pub fn new(app: AppId) -> Self {
         Self {
-            serving: 1,
+            serving: Generation { app, number: 1 },
             newest: 1,
             table: None,
             declared: DeclaredJobs::default(),
@@ -90,10 +88,8 @@ impl Default for Code {
             last_reload: None,
         }
     }
-}
 
-impl Code {
-    pub fn serving(&self) -> u32 {
+    pub fn serving(&self) -> Generation {
         self.serving
     }
 
@@ -113,13 +109,18 @@ impl Code {
         self.last_reload
     }
 
+    /// Whether the first start has failed, and no worker has ever loaded the application.
+    pub fn has_never_loaded(&self) -> bool {
+        self.starts == Starts::NeverLoaded
+    }
+
     /// Whether the last start of a worker of requests failed.
     pub fn fails_to_start(&self) -> bool {
         matches!(self.starts, Starts::NeverLoaded | Starts::LoadsNoMore)
     }
 
     /// A worker of this generation is ready. Whether it serves.
-    pub fn worker_ready(&mut self, generation: u32, declared: DeclaredJobs) -> bool {
+    pub fn worker_ready(&mut self, generation: Generation, declared: DeclaredJobs) -> bool {
         if let Some(reload) = self.reload.as_mut().filter(|reload| reload.generation == generation) {
             reload.declared = reload.declared.or(declared);
         }
@@ -143,20 +144,16 @@ impl Code {
     }
 
     /// A worker of this generation has died. Whether it belonged to the new code, whose reload fails by that.
-    pub fn fail_reload(&mut self, generation: u32) -> bool {
+    pub fn fail_reload(&mut self, generation: Generation) -> bool {
         let reload = self.reload.as_mut().filter(|reload| reload.generation == generation);
         reload.map(|reload| reload.state = ReloadState::Failed).is_some()
     }
 
-    /// A request during a reload is remembered: the code may have changed since that one began.
-    pub fn request_reload(&mut self) {
-        if let Some(reload) = &mut self.reload {
-            reload.again = true;
-            return;
-        }
+    /// New code is to be started; none is being started now.
+    pub fn begin_reload(&mut self) {
         self.newest += 1;
-        let (generation, declared) = (self.newest, DeclaredJobs::default());
-        self.reload = Some(Reload { generation, state: ReloadState::Starting, declared, again: false });
+        let generation = Generation { number: self.newest, ..self.serving };
+        self.reload = Some(Reload { generation, state: ReloadState::Starting, declared: DeclaredJobs::default() });
     }
 
     /// New code is not wanted any more.
@@ -176,7 +173,7 @@ impl Code {
         }
         let generation = reload.generation;
         let ready = ROLES.map(|role| workers.count_of_ready(generation, role));
-        let wanted = ROLES.map(|role| workers_wanted(&cx.config, role, reload.declared));
+        let wanted = ROLES.map(|role| workers_wanted(&cx.config, generation.app, role, reload.declared));
         let is_probing = ready[0] == 0;
         if !is_probing && ready.iter().zip(wanted).all(|(ready, wanted)| *ready >= wanted) {
             return Some(ReloadEnd::Switched(self.switch(cx, workers, reload)));
@@ -203,7 +200,7 @@ impl Code {
         let Some(reload) = self.reload.as_ref().filter(is_new) else { return generation == self.serving };
         let has_all = |role| {
             let ready = workers.count_of_ready(generation, role) + usize::from(starting.role == role);
-            ready >= workers_wanted(config, role, reload.declared.or(declared))
+            ready >= workers_wanted(config, generation.app, role, reload.declared.or(declared))
         };
         is_open && ROLES.into_iter().all(has_all)
     }
@@ -213,10 +210,12 @@ impl Code {
         self.serving = reload.generation;
         self.starts = Starts::Loads;
         self.declared = reload.declared;
-        cx.counts.reloads_done += 1;
         self.end_reload(cx, reload, ReloadOutcome::Done);
         let grace = cx.config.reload_grace;
-        for old in workers.iter_mut().filter(|worker| worker.generation != reload.generation) {
+        let is_old = |worker: &&mut Worker| {
+            worker.generation.app == reload.generation.app && worker.generation != reload.generation
+        };
+        for old in workers.iter_mut().filter(is_old) {
             match old.stage {
                 WorkerStage::Starting { .. } => {
                     old.kill(cx, KillReason::NotNeeded);
@@ -235,16 +234,12 @@ impl Code {
         for new in workers.iter_mut().filter(is_new).filter(|worker| worker.is_starting() || worker.is_ready()) {
             new.kill(cx, KillReason::NotNeeded);
         }
-        cx.counts.reloads_given_up += 1;
         self.end_reload(cx, reload, ReloadOutcome::GivenUp);
     }
 
     fn end_reload(&mut self, cx: &mut Context, reload: Reload, outcome: ReloadOutcome) {
-        cx.effects.push(Effect::Server(ServerEffect::Reloaded { outcome }));
+        cx.effects.push(Effect::Server(ServerEffect::Reloaded { app: reload.generation.app, outcome }));
         self.reload = None;
         self.last_reload = Some(outcome);
-        if reload.again {
-            self.request_reload();
-        }
     }
 }

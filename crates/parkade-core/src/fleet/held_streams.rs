@@ -24,6 +24,7 @@ pub struct HeldStreams {
     occupying: u64,
     /// How many of these are abandoned and in the way.
     overdue: u64,
+    abandoned_count: usize,
     response_time: ResponseTime,
     /// How many streams it has closed so far.
     closed: u64,
@@ -62,6 +63,7 @@ impl Default for HeldStreams {
             granted: 0,
             occupying: 0,
             overdue: 0,
+            abandoned_count: 0,
             response_time: ResponseTime::default(),
             closed: 0,
             sockets: 0,
@@ -104,6 +106,11 @@ impl HeldStreams {
 
     pub fn count(&self) -> usize {
         self.streams.count()
+    }
+
+    /// How many of the streams are not abandoned.
+    pub fn running_count(&self) -> usize {
+        self.streams.count() - self.abandoned_count
     }
 
     pub fn awaiting_count(&self) -> usize {
@@ -162,6 +169,7 @@ impl HeldStreams {
             self.overdue -= u64::from(stream.abandoned.is_some_and(|abandoned| abandoned.is_in_the_way()));
             self.response_time.answer(now);
         }
+        self.abandoned_count -= usize::from(stream.abandoned.is_some());
         match stream.socket {
             SocketStage::None => self.credit += 1,
             SocketStage::Open => self.sockets -= 1,
@@ -196,6 +204,7 @@ impl HeldStreams {
     /// The worker is gone: nothing is held any more. The coroutines that wait [`leave`](Self::leave) one by one.
     pub fn take_all(&mut self) -> Vec<HeldStream> {
         (self.occupying, self.sockets) = (0, 0);
+        self.abandoned_count = 0;
         std::mem::take(&mut self.streams).values().collect()
     }
 
@@ -264,7 +273,8 @@ impl HeldStreams {
     /// The request of this stream is over.
     pub fn abandon(&mut self, place: Place, abandoned: Abandoned) {
         self.close_socket(place);
-        self.streams.value_mut(place).abandoned = Some(abandoned);
+        let before = self.streams.value_mut(place).abandoned.replace(abandoned);
+        self.abandoned_count += usize::from(before.is_none());
     }
 
     /// The place of a request that is over.
@@ -290,10 +300,6 @@ impl HeldStreams {
     /// `BEGAN`. Whether that was not known before.
     pub fn begin(&mut self, now: Moment, place: Place) -> bool {
         self.streams.value_mut(place).begun.replace(now).is_none()
-    }
-
-    pub fn has_begun(&self, place: Place) -> bool {
-        self.streams.value(place).begun.is_some()
     }
 
     /// A worker that runs one stream at a time begins the next when it has closed one, or has put one aside. Returns one that begins now, as long as

@@ -30,7 +30,7 @@ pub fn abandoned_max(cx: &Context) -> Duration {
 pub fn abandon(worker: &mut Worker, cx: &mut Context, place: Place, left: &Abandonment) {
     let due = match left.alarm {
         Some(alarm) => Some(cx.timers.due(alarm)),
-        None if left.reason == Reason::Deadline || worker.streams.has_begun(place) => None,
+        None if left.reason == Reason::Deadline || worker.streams.at(place).begun.is_some() => None,
         // A run that has not begun has no alarm yet.
         None => left.patience.map(|patience| cx.now + patience),
     };
@@ -82,7 +82,7 @@ fn show(worker: &mut Worker, cx: &mut Context, place: Place) {
     worker.streams.note_overdue(place);
     // Many coroutines may pass their deadlines together: their one stack is shown once, until the loop turns again.
     let is_shown = worker.streams.is_concurrent() && worker.liveness.show_stack();
-    if worker.is_at_work() && worker.streams.has_begun(place) && !is_shown {
+    if worker.is_at_work() && worker.streams.at(place).begun.is_some() && !is_shown {
         worker.show_stack(cx, KillReason::Deadline, Some(worker.streams.at(place).request));
     }
 }

@@ -10,13 +10,17 @@
 //! | how fast it answers; how fast the queue moves | `response_time`, `queue_rate` |
 //! | whether its loop turns; what is due for it | `liveness`, `review` |
 //! | cancelled requests that it still holds | `abandoned`, `judgement` |
-//! | how many there should be; deaths, recycling, the drain | `supervisor`, `back_off`, `recycle`, `roles`, `service` |
+//! | how many workers an application should have; deaths, recycling | `crew`, `back_off`, `recycle`, `roles` |
+//! | whether its jobs are run, and how many could begin | `crew_jobs` |
+//! | all of them: reviews, the drain | `supervisor`, `service` |
 //! | which code serves; a reload | `code` |
 //! | what can be seen | `status` |
 
 mod abandoned;
 mod back_off;
 mod code;
+mod crew;
+mod crew_jobs;
 mod held_streams;
 mod judgement;
 mod liveness;
@@ -42,10 +46,12 @@ use crate::moment::Moment;
 use crate::refused::Refused;
 use crate::requests::Work;
 use crate::structures::chain::Place;
+use crew::Crew;
+use crew_jobs::CrewJobs;
 use held_streams::HeldStream;
-use parkade_model::{DeclaredJobs, QueueId, Refusal, RequestId, Role, TableId, WorkerId};
+use parkade_model::{AppId, DeclaredJobs, QueueId, Refusal, RequestId, Role, TableId, WorkerId};
 use pool::WorkerPool;
-use queue_rate::{QueueRate, QueueRates, Servers};
+use queue_rate::{QueueRate, Servers};
 use recycle::RecycleLimits;
 use service::ServiceState;
 use supervisor::Supervisor;
@@ -54,15 +60,21 @@ use worker::{Readiness, Worker, WorkerStage};
 pub use abandoned::Abandonment;
 pub use roles::PerRole;
 pub use status::FleetStatus;
-pub use supervisor::{Consequence, Demand, LastMoment, Taken};
+pub use supervisor::{AppDemand, Consequence, Demand, LastMoment, Taken};
 
 /// What concerns the workers as a whole: their number, their code, their end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Fleet {
     /// What happens to a single worker.
     pub workers: WorkerPool,
     supervisor: Supervisor,
-    queue_rates: QueueRates,
+}
+
+/// The requests of an application that wait together: for plain functions, or for coroutines.
+#[derive(Debug, Clone, Copy)]
+pub struct QueueLine {
+    pub app: AppId,
+    pub concurrent: bool,
 }
 
 /// Where a unit of work goes.
@@ -86,7 +98,11 @@ pub struct Orphans {
 
 /// Workers that come and go.
 impl Fleet {
-    /// `READY`. Returns the table in which requests are looked up from now on, if that is another one than before.
+    pub fn new(config: &Config) -> Self {
+        Self { workers: WorkerPool::default(), supervisor: Supervisor::new(config) }
+    }
+
+    /// `READY`. Returns the table in which requests of its application are looked up from now on, if that is another one than before.
     pub fn worker_ready(
         &mut self,
         cx: &mut Context,
@@ -95,7 +111,7 @@ impl Fleet {
         credit: i64,
         manner: Manner,
         jobs: DeclaredJobs,
-    ) -> Option<TableId> {
+    ) -> Option<(AppId, TableId)> {
         let Some(starting) = self.workers.find_mut(worker).filter(|worker| worker.is_starting()) else {
             cx.counts.refused_events.add(Refused::OutOfTurn);
             return None;
@@ -106,14 +122,17 @@ impl Fleet {
         starting.recycle = RecycleLimits::draw(cx);
         starting.liveness.begin(cx.now + cx.config.ping_interval);
         self.supervisor.request_review();
-        if !self.supervisor.code_mut().worker_ready(starting.generation, jobs) {
+        let generation = starting.generation;
+        let crew = self.supervisor.crew_mut(generation.app);
+        if !crew.code.worker_ready(generation, jobs) {
             return None;
         }
-        self.queue_rates.staffed(cx.now);
+        crew.queue_rates.staffed(cx.now);
+        let is_new = crew.code.make_current(table);
         if let ServiceState::Draining { until, .. } = self.supervisor.service().state() {
             cx.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker, within: until - cx.now }));
         }
-        self.supervisor.code_mut().make_current(table).then_some(table)
+        is_new.then_some((generation.app, table))
     }
 
     /// It cannot load the application, and will exit by itself.
@@ -178,9 +197,9 @@ impl Fleet {
 
 /// What goes to workers, and comes back.
 impl Fleet {
-    /// The worker of the serving code for a unit of work, if one can take it.
-    pub fn pick(&self, now: Moment, role: Role, work: &Work) -> Option<Candidate> {
-        let worker = self.workers.pick(now, self.supervisor.code().serving(), role, work)?;
+    /// The worker of the application's serving code for a unit of work, if one can take it.
+    pub fn pick(&self, now: Moment, app: AppId, role: Role, work: &Work) -> Option<Candidate> {
+        let worker = self.workers.pick(now, self.crew(app).code.serving(), role, work)?;
         Some(Candidate { worker: worker.id, table: worker.table() })
     }
 
@@ -190,12 +209,13 @@ impl Fleet {
         let now = cx.now;
         let worker = self.workers.holder(worker);
         let stream = worker.streams.release(now, place);
-        let counts = worker.role == Role::Requests && worker.generation == self.supervisor.code().serving();
+        let crew = self.supervisor.crew_mut(worker.generation.app);
+        let counts = worker.role == Role::Requests && worker.generation == crew.code.serving();
         if let Some(took) = worker.streams.took(now, &stream).filter(|_| counts) {
             // A worker without a loop takes from both lines, one at a time.
             let lines =
                 if worker.streams.is_concurrent() { [Some(!stream.occupies), None] } else { [Some(false), Some(true)] };
-            lines.into_iter().flatten().for_each(|concurrent| self.queue_rates.of_mut(concurrent).answered(took));
+            lines.into_iter().flatten().for_each(|concurrent| crew.queue_rates.of_mut(concurrent).answered(took));
         }
         if !worker.is_ready() || worker.is_to_be_recycled(now) || !self.supervisor.service().is_open() {
             self.supervisor.request_review();
@@ -217,9 +237,9 @@ impl Fleet {
         }
     }
 
-    /// A run of a job is completed: workers do not die of all of them.
-    pub fn note_completed_run(&mut self) {
-        self.supervisor.note_completed_run();
+    /// A run of a job of this application is completed: workers do not die of all of them.
+    pub fn note_completed_run(&mut self, app: AppId) {
+        self.supervisor.note_completed_run(app);
     }
 
     pub fn needs_review(&self) -> bool {
@@ -237,12 +257,14 @@ impl Fleet {
     }
 
     /// Starts the workers that are missing, and ends those that are not needed any more.
-    pub fn reconcile(&mut self, cx: &mut Context, demand: &Demand) -> Option<Consequence> {
-        let consequence = self.supervisor.reconcile(cx, &mut self.workers, demand);
-        if matches!(consequence, Some(Consequence::NewCode(_))) {
-            self.queue_rates.renewed(cx.now);
+    pub fn reconcile(&mut self, cx: &mut Context, demand: &Demand) -> Vec<Consequence> {
+        let consequences = self.supervisor.reconcile(cx, &mut self.workers, demand);
+        for consequence in &consequences {
+            if let Consequence::NewCode(app, _) = consequence {
+                self.supervisor.crew_mut(*app).queue_rates.renewed(cx.now);
+            }
         }
-        consequence
+        consequences
     }
 
     /// Decides when the workers are looked over again.
@@ -288,31 +310,50 @@ impl Fleet {
         self.supervisor.service().refusal()
     }
 
-    /// Whether no worker will take what is queued, because the application does not start.
-    pub fn lacks_application(&self) -> bool {
-        self.supervisor.lacks_application(&self.workers)
+    /// All applications.
+    pub fn apps(&self) -> impl Iterator<Item = AppId> + use<> {
+        (0..).map(AppId).take(self.supervisor.crews().len())
     }
 
-    /// The route table of the code that serves.
-    pub fn table(&self) -> Option<TableId> {
-        self.supervisor.code().table()
+    /// Whether no worker will take what is queued for the application, because it does not start.
+    pub fn lacks_application(&self, app: AppId) -> bool {
+        self.crew(app).lacks_application(&self.workers)
     }
 
-    /// Whether it is the current one, or a worker runs by it.
+    /// The route table of the application's code that serves.
+    pub fn table(&self, app: AppId) -> Option<TableId> {
+        self.crew(app).code.table()
+    }
+
+    /// Of that code. A reload makes the next.
+    pub fn generation(&self, app: AppId) -> u32 {
+        self.crew(app).code.serving().number
+    }
+
+    /// Whether it is a current one, or a worker runs by it.
     pub fn uses_table(&self, table: TableId) -> bool {
-        self.table() == Some(table) || self.workers.iter().any(|worker| worker.table() == Some(table))
+        self.supervisor.crews().iter().any(|crew| crew.code.table() == Some(table))
+            || self.workers.iter().any(|worker| worker.table() == Some(table))
     }
 
     /// The generation of a worker that starts, if it serves, or lets others serve, as soon as it is ready and declares these jobs.
     pub fn generation_served_with(&self, config: &Config, worker: WorkerId, jobs: DeclaredJobs) -> Option<u32> {
         let starting = self.workers.find(worker).filter(|worker| worker.is_starting())?;
-        let serves = self.supervisor.code().serves_with(config, &self.workers, starting, jobs, self.is_open());
-        serves.then_some(starting.generation)
+        let code = &self.crew(starting.generation.app).code;
+        let serves = code.serves_with(config, &self.workers, starting, jobs, self.is_open());
+        serves.then_some(starting.generation.number)
     }
 
-    /// Whether a new request would find a worker.
+    /// Whether a new request would find a worker, for one application at least; and every other one has had its start.
     pub fn is_ready(&self) -> bool {
-        self.is_open() && self.workers.count_of_ready(self.supervisor.code().serving(), Role::Requests) > 0
+        let has_worker = |crew: &Crew| self.workers.count_of_ready(crew.code.serving(), Role::Requests) > 0;
+        self.is_open() && self.have_been_tried() && self.supervisor.crews().iter().any(has_worker)
+    }
+
+    /// Whether every application has had its start: a worker has loaded it, or could not.
+    pub fn have_been_tried(&self) -> bool {
+        let has_started = |crew: &Crew| crew.code.table().is_some() || crew.code.fails_to_start();
+        self.supervisor.crews().iter().all(has_started)
     }
 
     /// What can be seen of the workers and their code.
@@ -320,51 +361,41 @@ impl Fleet {
         status::status(&self.workers, &self.supervisor, now)
     }
 
-    /// The jobs of the code that serves.
-    pub fn declared_jobs(&self) -> DeclaredJobs {
-        self.supervisor.code().declared()
+    /// How it stands with the jobs of the application.
+    pub fn jobs(&self, app: AppId) -> CrewJobs<'_> {
+        CrewJobs::of(self.crew(app), &self.workers)
     }
 
-    /// Whether there should be workers that run jobs.
-    pub fn runs_jobs(&self, config: &Config) -> bool {
-        roles::workers_wanted(config, Role::Jobs, self.declared_jobs()) > 0
-    }
-
-    /// How many jobs workers could take now; `None` when no worker of jobs is ready.
-    pub fn room_for_jobs(&self, now: Moment) -> Option<u32> {
-        self.workers.room_for_jobs(now, self.supervisor.code().serving(), self.declared_jobs())
-    }
-
-    /// How long no job begins here because workers of jobs keep dying and none is left.
-    pub fn jobs_put_off(&self, now: Moment) -> Option<Duration> {
-        self.supervisor.jobs_put_off(now, &self.workers)
-    }
-
-    /// The earliest time at which a request that joins a line now, after those `ahead`, would be given to a worker.
-    pub fn soonest(&self, now: Moment, concurrent: bool, ahead: usize) -> Option<Duration> {
-        let (rate, servers) = self.line(now, concurrent)?;
+    /// The earliest time at which a request that joins a line of the application now, after those `ahead`, would be given to a worker.
+    pub fn soonest(&self, now: Moment, line: QueueLine, ahead: usize) -> Option<Duration> {
+        let (rate, servers) = self.line(now, line)?;
         rate.soonest(now, ahead, servers)
     }
 
     /// Whether that is later than in `patience`.
-    pub fn is_too_slow(&self, patience: Duration, now: Moment, concurrent: bool, ahead: usize) -> bool {
-        self.line(now, concurrent).is_some_and(|(rate, servers)| rate.exceeds(patience, now, ahead, servers))
+    pub fn is_too_slow(&self, patience: Duration, now: Moment, line: QueueLine, ahead: usize) -> bool {
+        self.line(now, line).is_some_and(|(rate, servers)| rate.exceeds(patience, now, ahead, servers))
     }
 
     /// Every request passes here: workers are counted only when there is a line.
-    fn line(&self, now: Moment, concurrent: bool) -> Option<(&QueueRate, Servers)> {
-        let rate = Some(self.queue_rates.of(concurrent)).filter(|rate| rate.has_line())?;
-        Some((rate, self.workers.servers(now, self.supervisor.code().serving(), concurrent)))
+    fn line(&self, now: Moment, line: QueueLine) -> Option<(&QueueRate, Servers)> {
+        let crew = self.crew(line.app);
+        let rate = Some(crew.queue_rates.of(line.concurrent)).filter(|rate| rate.has_line())?;
+        Some((rate, self.workers.servers(now, crew.code.serving(), line.concurrent)))
     }
 
     /// A request of that line has been given to a worker.
-    pub fn note_start(&mut self, now: Moment, concurrent: bool) {
-        self.queue_rates.of_mut(concurrent).started(now);
+    pub fn note_start(&mut self, now: Moment, line: QueueLine) {
+        self.supervisor.crew_mut(line.app).queue_rates.of_mut(line.concurrent).started(now);
     }
 
     /// All requests in that line that workers could take have been given to them.
-    pub fn note_queue(&mut self, now: Moment, concurrent: bool, is_empty: bool) {
-        self.queue_rates.of_mut(concurrent).settled(now, is_empty);
+    pub fn note_queue(&mut self, now: Moment, line: QueueLine, is_empty: bool) {
+        self.supervisor.crew_mut(line.app).queue_rates.of_mut(line.concurrent).settled(now, is_empty);
+    }
+
+    fn crew(&self, app: AppId) -> &Crew {
+        self.supervisor.crew(app)
     }
 }
 

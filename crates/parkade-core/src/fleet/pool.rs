@@ -5,13 +5,13 @@ use crate::effect::{Effect, WorkerEffect};
 use crate::fleet::abandoned::Abandonment;
 use crate::fleet::judgement;
 use crate::fleet::queue_rate::Servers;
-use crate::fleet::worker::Worker;
+use crate::fleet::worker::{Generation, Worker};
 use crate::limits::JOBS_IN_A_LOOP_COUNT_MAX;
 use crate::moment::Moment;
 use crate::refused::Refused;
 use crate::requests::Work;
 use crate::structures::chain::Place;
-use parkade_model::{DeclaredJobs, Reason, RequestId, Role, WorkerId};
+use parkade_model::{AppId, DeclaredJobs, Reason, RequestId, Role, WorkerId};
 
 #[derive(Debug, Default)]
 pub struct WorkerPool {
@@ -116,7 +116,7 @@ impl WorkerPool {
     pub fn assign(&mut self, now: Moment, worker: WorkerId, request: RequestId, work: &Work) -> Assignment {
         let worker = self.holder(worker);
         let place = worker.streams.hold(now, request, work, worker.role);
-        Assignment { place, has_begun: worker.streams.has_begun(place) }
+        Assignment { place, has_begun: worker.streams.at(place).begun.is_some() }
     }
 
     /// A run of a job in this worker whose code begins now, as long as there is one. Requests that begin by that are only noted.
@@ -185,6 +185,17 @@ impl WorkerPool {
         self.find(worker).map(|worker| worker.role)
     }
 
+    /// Whose code it runs.
+    pub fn app(&self, worker: WorkerId) -> Option<AppId> {
+        self.find(worker).map(|worker| worker.generation.app)
+    }
+
+    /// How many requests, or runs of jobs, workers of the application hold and have not abandoned.
+    pub fn running_count(&self, app: AppId, role: Role) -> usize {
+        let workers = self.workers.iter().filter(|worker| worker.role == role && worker.generation.app == app);
+        workers.map(|worker| worker.streams.running_count()).sum()
+    }
+
     /// Whether it has an event loop.
     pub fn is_concurrent(&self, worker: WorkerId) -> bool {
         self.find(worker).is_some_and(|worker| worker.streams.is_concurrent())
@@ -207,13 +218,13 @@ impl WorkerPool {
 
 /// The workers one by one, and the choice between them: for the rest of this folder.
 impl WorkerPool {
-    pub(super) fn start(&mut self, cx: &mut Context, generation: u32, role: Role) {
+    pub(super) fn start(&mut self, cx: &mut Context, generation: Generation, role: Role) {
         self.minted += 1;
         let worker = WorkerId(self.minted);
         self.ids.push(worker);
         self.workers.push(Worker::new(worker, generation, role, cx.now, cx.now + cx.config.start_timeout));
         cx.counts.workers_started += 1;
-        cx.effects.push(Effect::Worker(WorkerEffect::StartWorker { worker }));
+        cx.effects.push(Effect::Worker(WorkerEffect::StartWorker { worker, app: generation.app }));
     }
 
     pub(super) fn remove(&mut self, worker: WorkerId) -> Option<Worker> {
@@ -251,13 +262,13 @@ impl WorkerPool {
         self.workers.iter().filter(|worker| is_meant(worker)).count()
     }
 
-    pub(super) fn count_of_ready(&self, generation: u32, role: Role) -> usize {
+    pub(super) fn count_of_ready(&self, generation: Generation, role: Role) -> usize {
         self.ready(generation, role).count()
     }
 
     /// The workers that take from that line. A worker without a loop runs one request. A loop runs as many plain functions as it has threads, and all
     /// the coroutines that it holds. A loop that does not turn counts as running one: the one that keeps it from turning.
-    pub(super) fn servers(&self, now: Moment, generation: u32, concurrent: bool) -> Servers {
+    pub(super) fn servers(&self, now: Moment, generation: Generation, concurrent: bool) -> Servers {
         let of = |worker: &Worker| match concurrent && worker.streams.is_concurrent() {
             true if worker.liveness.is_silent() => 1,
             true => worker.streams.coroutines_count().max(1),
@@ -271,14 +282,14 @@ impl WorkerPool {
 
     /// The worker of this generation and role for a unit of work: an idle one, else the least loaded. A busy one is chosen only if there is no other
     /// and it answers quickly.
-    pub(super) fn pick(&self, now: Moment, generation: u32, role: Role, work: &Work) -> Option<&Worker> {
+    pub(super) fn pick(&self, now: Moment, generation: Generation, role: Role, work: &Work) -> Option<&Worker> {
         let suited = self.ready(generation, role).filter_map(|worker| Some((suits(worker, now, work)?, worker)));
         suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
     }
 
     /// How many jobs workers could take now; `None` when no worker of jobs is ready. A loop with jobs of both kinds counts as if all of them were
     /// coroutines, because the kind of the next jobs is not known.
-    pub(super) fn room_for_jobs(&self, now: Moment, generation: u32, declared: DeclaredJobs) -> Option<u32> {
+    pub(super) fn room_for_jobs(&self, now: Moment, generation: Generation, declared: DeclaredJobs) -> Option<u32> {
         let rooms = self.ready(generation, Role::Jobs).map(|worker| {
             let streams = &worker.streams;
             let most = if streams.is_concurrent() && declared.coroutines {
@@ -293,7 +304,7 @@ impl WorkerPool {
         rooms.reduce(u32::saturating_add)
     }
 
-    fn ready(&self, generation: u32, role: Role) -> impl Iterator<Item = &Worker> {
+    fn ready(&self, generation: Generation, role: Role) -> impl Iterator<Item = &Worker> {
         self.workers.iter().filter(move |worker| worker.is_ready() && worker.is_of(generation, role))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::fleet::back_off::StartBackOff;
-use parkade_model::{DeclaredJobs, Role, WorkerId};
+use parkade_model::{AppId, DeclaredJobs, Role, WorkerId};
 
 pub const ROLES: [Role; 2] = [Role::Requests, Role::Jobs];
 
@@ -13,7 +13,7 @@ pub struct PerRole<T> {
     pub jobs: T,
 }
 
-/// What is remembered about the workers of one role.
+/// What is remembered about the workers of one role of an application.
 #[derive(Debug, Default)]
 pub struct RoleState {
     /// The worker that is being replaced because it has reached its limits: one at a time.
@@ -38,11 +38,12 @@ impl<T> PerRole<T> {
     }
 }
 
-/// How many workers of that role there should be, for code that declares these jobs.
-pub fn workers_wanted(config: &Config, role: Role, declared: DeclaredJobs) -> usize {
+/// How many workers of that role there should be, for code of the application that declares these jobs.
+pub fn workers_wanted(config: &Config, app: AppId, role: Role, declared: DeclaredJobs) -> usize {
+    let workers = config.apps[usize::from(app.0)];
     match role {
-        Role::Requests => config.workers as usize,
-        Role::Jobs if declared.any() => config.job_workers as usize,
+        Role::Requests => workers.requests as usize,
+        Role::Jobs if declared.any() => workers.jobs as usize,
         Role::Jobs => 0,
     }
 }

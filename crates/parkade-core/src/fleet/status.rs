@@ -1,28 +1,45 @@
 //! What can be seen of the workers.
 
 use crate::effect::ReloadOutcome;
+use crate::fleet::crew::Crew;
 use crate::fleet::pool::WorkerPool;
 use crate::fleet::supervisor::Supervisor;
 use crate::fleet::worker::{Worker, WorkerStage};
 use crate::moment::Moment;
-use crate::report::status::{WorkerState, WorkerStatus};
+use crate::report::status::{AppStatus, WorkerState, WorkerStatus};
 use parkade_model::Role;
 
 #[derive(Debug)]
 pub struct FleetStatus {
     pub workers: Vec<WorkerStatus>,
-    pub generation: u32,
+    pub apps: Vec<AppStatus>,
     pub is_reloading: bool,
     pub last_reload: Option<ReloadOutcome>,
 }
 
 pub fn status(workers: &WorkerPool, supervisor: &Supervisor, now: Moment) -> FleetStatus {
-    let (code, is_open) = (supervisor.code(), supervisor.service().is_open());
+    let is_open = supervisor.service().is_open();
+    let is_reloading = supervisor.crews().iter().any(|crew| crew.code.is_reloading());
+    let last_reloads = supervisor.crews().iter().filter_map(|crew| crew.code.last_reload());
     FleetStatus {
         workers: workers.iter().map(|worker| worker_status(worker, now, is_open)).collect(),
-        generation: code.serving(),
-        is_reloading: code.is_reloading(),
-        last_reload: code.last_reload(),
+        apps: supervisor.crews().iter().map(|crew| app_status(crew, workers, now)).collect(),
+        is_reloading,
+        last_reload: last_reloads.max(),
+    }
+}
+
+fn app_status(crew: &Crew, workers: &WorkerPool, now: Moment) -> AppStatus {
+    AppStatus {
+        app: crew.app,
+        generation: crew.code.serving().number,
+        has_started: crew.code.table().is_some(),
+        fails_to_start: crew.code.fails_to_start(),
+        workers_ready: workers.count_of_ready(crew.code.serving(), Role::Requests),
+        queued: 0,
+        runs_jobs: false,
+        jobs_put_off: crew.jobs_put_off(now, workers),
+        last_reload: crew.code.last_reload(),
     }
 }
 
@@ -39,7 +56,8 @@ fn worker_status(worker: &Worker, now: Moment, is_open: bool) -> WorkerStatus {
     WorkerStatus {
         worker: worker.id,
         state,
-        generation: worker.generation,
+        app: worker.generation.app,
+        generation: worker.generation.number,
         concurrent: streams.is_concurrent(),
         role: worker.role,
         done: streams.closed(),

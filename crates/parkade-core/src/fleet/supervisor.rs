@@ -1,53 +1,69 @@
-//! Supervision: as many workers as there should be, fresh ones for the dead, for those that have reached their limits, and for new code; and
-//! the end of all of them.
+//! Supervision of all workers: the reviews of each, a reload of all applications, and the end of everything. How many workers an application
+//! should have is decided in [`crew`](super::crew).
 //!
 //! Nothing here remembers steps. It looks at what is there and does what is missing, as often as it is called.
 
 use std::time::Duration;
 
+use crate::config::Config;
 use crate::context::Context;
 use crate::effect::{Effect, ExitReason, KillReason, ServerEffect, WorkerEffect};
-use crate::fleet::code::{Code, ReloadEnd};
+use crate::fleet::code::ReloadEnd;
+use crate::fleet::crew::Crew;
 use crate::fleet::judgement::abandoned_max;
 use crate::fleet::liveness::was_core_paused;
 use crate::fleet::pool::WorkerPool;
 use crate::fleet::review::{self, Finding};
-use crate::fleet::roles::{PerRole, ROLES, RoleState, workers_wanted};
+use crate::fleet::roles::{PerRole, ROLES};
 use crate::fleet::service::{DrainStep, Service, ServiceState};
 use crate::fleet::worker::{Worker, WorkerStage};
-use crate::limits::{EARLY_DEATH, RECYCLE_GRACE};
 use crate::moment::Moment;
-use parkade_model::{RequestId, Role, TableId, WorkerId};
+use parkade_model::{AppId, RequestId, TableId, WorkerId};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Supervisor {
-    code: Code,
-    roles: PerRole<RoleState>,
+    crews: Vec<Crew>,
     service: Service,
+    reload: Option<JointReload>,
     /// Something has happened that requires a review of the workers.
     needs_review: bool,
     /// When the next review is due even if nothing happens.
     due: Option<Moment>,
 }
 
+/// All applications load new code. One that cannot keeps its old code.
+#[derive(Debug, Default)]
+struct JointReload {
+    /// One of them has given up.
+    is_partial: bool,
+    /// Another one has been asked for meanwhile: the code may have changed since this one began.
+    again: bool,
+}
+
 /// What requests, and runs of jobs, still need of workers.
 #[derive(Debug)]
 pub struct Demand {
-    /// An upper bound of those that may still come to a worker of each role, now or when their waits are over.
-    pub to_come: PerRole<usize>,
-    /// Whether the queue for workers of that role is not empty.
-    pub is_queued: PerRole<bool>,
+    /// Of the workers of each application: those of another one are of no use to them.
+    pub apps: Vec<AppDemand>,
     /// When the server stops waiting for queries and ends.
     pub queries_end: Option<Moment>,
+}
+
+#[derive(Debug)]
+pub struct AppDemand {
+    /// An upper bound of those that may still come to a worker of each role, now or when their waits are over.
+    pub to_come: PerRole<usize>,
+    /// Whether the queue for its workers of that role is not empty.
+    pub is_queued: PerRole<bool>,
 }
 
 /// What the supervision of workers leads to for requests.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Consequence {
-    /// Other code serves. Its table, if it is another one than before.
-    NewCode(Option<TableId>),
-    /// No worker will take what is queued.
-    NoApplication,
+    /// Other code of the application serves. Its table, if it is another one than before.
+    NewCode(AppId, Option<TableId>),
+    /// No worker will take what is queued for the application.
+    NoApplication(AppId),
     /// The grace of the drain is over.
     GraceOver,
 }
@@ -71,12 +87,23 @@ pub struct Taken {
 }
 
 impl Supervisor {
-    pub fn code(&self) -> &Code {
-        &self.code
+    pub fn new(config: &Config) -> Self {
+        let apps = (0..).map(AppId).take(config.apps.len());
+        let crews = apps.map(Crew::new).collect();
+        Self { crews, service: Service::default(), reload: None, needs_review: false, due: None }
     }
 
-    pub fn code_mut(&mut self) -> &mut Code {
-        &mut self.code
+    /// The workers of each application.
+    pub fn crews(&self) -> &[Crew] {
+        &self.crews
+    }
+
+    pub fn crew(&self, app: AppId) -> &Crew {
+        &self.crews[usize::from(app.0)]
+    }
+
+    pub fn crew_mut(&mut self, app: AppId) -> &mut Crew {
+        &mut self.crews[usize::from(app.0)]
     }
 
     pub fn service(&self) -> &Service {
@@ -102,54 +129,27 @@ impl Supervisor {
         cx.counts.workers_died += 1;
         self.needs_review = true;
         let drained = matches!(dead.stage, WorkerStage::Draining { .. });
-        if self.code.fail_reload(dead.generation) || drained || dead.generation != self.code.serving() {
+        let crew = self.crew_mut(dead.generation.app);
+        if crew.code.fail_reload(dead.generation) || drained || dead.generation != crew.code.serving() {
             return;
         }
-        match dead.readiness {
-            None => self.start_failed(cx, dead),
-            Some(readiness) => self.back_off(cx, workers, dead, readiness.at),
+        if crew.note_death(cx, workers, dead) {
+            self.end_if_nothing_loads(cx);
         }
     }
 
-    /// If the very first start fails, no client is being served yet, and the server exits to tell the operator. It never exits after a worker of any
-    /// code has loaded the application: new code may be about to serve. Workers of jobs start only after that.
-    fn start_failed(&mut self, cx: &Context, dead: &Worker) {
-        self.roles.of_mut(dead.role).back_off.failed_to_start(cx.now, dead.started);
-        if dead.role == Role::Jobs {
-            return;
-        }
-        let has_never_loaded = self.code.start_failed();
-        if has_never_loaded && cx.config.exit_when_the_first_start_fails && self.service.is_open() {
+    /// If no application loads at the very first start, no client is being served yet, and the server exits to tell the operator. It never exits
+    /// after a worker of any code has loaded one: that, or new code, may be about to serve.
+    fn end_if_nothing_loads(&mut self, cx: &Context) {
+        let loads_nothing = self.crews.iter().all(|crew| crew.code.has_never_loaded());
+        if loads_nothing && cx.config.exit_when_the_first_start_fails && self.service.is_open() {
             self.service.fail(cx.now, ExitReason::ApplicationFailed);
         }
     }
 
-    /// A steady worker ends the streak: the dead one itself, or one of its role that started after the last death.
-    fn back_off(&mut self, cx: &Context, workers: &WorkerPool, dead: &Worker, ready_at: Moment) {
-        let is_steady = |ready_at: Moment| cx.now - ready_at >= EARLY_DEATH;
-        let back_off = &mut self.roles.of_mut(dead.role).back_off;
-        let another = workers.iter().any(|other| {
-            other.role == dead.role
-                && back_off.is_after_the_last_death(other.started)
-                && other.readiness.is_some_and(|readiness| is_steady(readiness.at))
-        });
-        if another || is_steady(ready_at) {
-            back_off.reset();
-        }
-        if !is_steady(ready_at) {
-            back_off.died_early(cx.now, dead.started);
-        }
-    }
-
-    /// A run of a job is completed: workers do not die of all of them.
-    pub fn note_completed_run(&mut self) {
-        self.needs_review |= self.roles.jobs.back_off.survived();
-    }
-
-    /// How long no job begins here because workers of jobs keep dying and none is left.
-    pub fn jobs_put_off(&self, now: Moment, workers: &WorkerPool) -> Option<Duration> {
-        let until = self.roles.jobs.back_off.holds_until(now)?;
-        (!workers.iter().any(|worker| self.comes(worker, Role::Jobs))).then(|| until - now)
+    /// A run of a job of this application is completed: workers do not die of all of them.
+    pub fn note_completed_run(&mut self, app: AppId) {
+        self.needs_review |= self.crew_mut(app).note_completed_run();
     }
 
     // Reconciling.
@@ -188,94 +188,52 @@ impl Supervisor {
     }
 
     /// Starts what is missing, and ends what is not needed any more.
-    pub fn reconcile(&mut self, cx: &mut Context, workers: &mut WorkerPool, demand: &Demand) -> Option<Consequence> {
+    pub fn reconcile(&mut self, cx: &mut Context, workers: &mut WorkerPool, demand: &Demand) -> Vec<Consequence> {
         match self.service.state() {
             ServiceState::Open => self.reconcile_open(cx, workers),
-            ServiceState::Draining { until, .. } if until <= cx.now => Some(Consequence::GraceOver),
+            ServiceState::Draining { until, .. } if until <= cx.now => vec![Consequence::GraceOver],
             ServiceState::Draining { since, .. } => {
-                for role in ROLES {
-                    self.dismiss_the_idle(cx, workers, role, since, *demand.to_come.of(role));
-                    if self.fills(workers, role, demand) && !self.is_put_off(role, cx.now) {
-                        workers.start(cx, self.code.serving(), role);
+                for (crew, AppDemand { to_come, is_queued }) in self.crews.iter().zip(&demand.apps) {
+                    for role in ROLES {
+                        self.needs_review |= crew.dismiss_the_idle(cx, workers, role, since, *to_come.of(role));
+                        crew.fill_for_the_queued(cx, workers, role, *is_queued.of(role));
                     }
                 }
-                None
+                Vec::new()
             }
-            ServiceState::Ending(_) | ServiceState::Ended => None,
+            ServiceState::Ending(_) | ServiceState::Ended => Vec::new(),
         }
     }
 
-    fn reconcile_open(&mut self, cx: &mut Context, workers: &mut WorkerPool) -> Option<Consequence> {
-        let reload = self.code.reconcile(cx, workers);
-        self.needs_review |= reload.is_some();
-        if matches!(reload, Some(ReloadEnd::Switched(_))) {
-            self.roles = PerRole::default();
+    fn reconcile_open(&mut self, cx: &mut Context, workers: &mut WorkerPool) -> Vec<Consequence> {
+        let mut consequences = Vec::new();
+        for crew in &mut self.crews {
+            let (reload, needs_review) = crew.reconcile(cx, workers);
+            self.needs_review |= needs_review;
+            if let Some(ReloadEnd::Switched(table)) = reload {
+                consequences.push(Consequence::NewCode(crew.app, table));
+            } else if crew.lacks_application(workers) {
+                consequences.push(Consequence::NoApplication(crew.app));
+            }
+            if let Some(joint) = self.reload.as_mut().filter(|_| reload == Some(ReloadEnd::GivenUp)) {
+                joint.is_partial = true;
+            }
         }
-        for role in ROLES {
-            self.recycle(cx, workers, role);
-            self.fill(cx, workers, role);
+        self.end_reload(cx);
+        consequences
+    }
+
+    /// A reload is over when no application loads new code any more.
+    fn end_reload(&mut self, cx: &mut Context) {
+        if self.crews.iter().any(|crew| crew.code.is_reloading()) {
+            return;
         }
-        match reload {
-            Some(ReloadEnd::Switched(table)) => Some(Consequence::NewCode(table)),
-            Some(ReloadEnd::GivenUp) | None => self.lacks_application(workers).then_some(Consequence::NoApplication),
+        let Some(JointReload { is_partial, again }) = self.reload.take() else { return };
+        let ended = if is_partial { &mut cx.counts.reloads_given_up } else { &mut cx.counts.reloads_done };
+        *ended += 1;
+        if again {
+            self.reload();
         }
-    }
-
-    /// Replaces one worker of a role at a time that has reached its limits. It works on until there are enough others, then it drains.
-    fn recycle(&mut self, cx: &mut Context, workers: &mut WorkerPool, role: Role) {
-        let serving = self.code.serving();
-        let is_here = |old: &WorkerId| workers.find(*old).is_some_and(|worker| worker.generation == serving);
-        let mut recycling = self.roles.of(role).recycling.filter(is_here);
-        let is_ready = |worker: &Worker| worker.is_of(serving, role) && worker.is_ready();
-        if recycling.is_none() && !self.code.is_reloading() {
-            let is_due = |worker: &&Worker| is_ready(worker) && worker.is_to_be_recycled(cx.now);
-            recycling = workers.iter().find(is_due).map(|worker| worker.id);
-        }
-        self.roles.of_mut(role).recycling = recycling;
-        let Some(old) = recycling else { return };
-        let others = workers.count_of(|worker| is_ready(worker) && worker.id != old);
-        let has_enough = others >= workers_wanted(&cx.config, role, self.code.declared());
-        if let Some(old) = workers.find_mut(old).filter(|worker| worker.is_ready() && has_enough) {
-            cx.counts.workers_recycled += 1;
-            old.drain(cx, RECYCLE_GRACE);
-            self.needs_review = true;
-        }
-    }
-
-    /// Starts what is missing, unless workers keep dying.
-    fn fill(&mut self, cx: &mut Context, workers: &mut WorkerPool, role: Role) {
-        if !self.is_put_off(role, cx.now) {
-            (0..self.missing(cx, workers, role)).for_each(|_| workers.start(cx, self.code.serving(), role));
-        }
-    }
-
-    fn is_put_off(&self, role: Role, now: Moment) -> bool {
-        self.roles.of(role).back_off.holds_until(now).is_some()
-    }
-
-    fn missing(&self, cx: &Context, workers: &WorkerPool, role: Role) -> usize {
-        workers_wanted(&cx.config, role, self.code.declared()).saturating_sub(self.present(workers, role))
-    }
-
-    /// While the server drains, a fresh worker is wanted only when somebody is queued and no other is there.
-    fn fills(&self, workers: &WorkerPool, role: Role, demand: &Demand) -> bool {
-        self.service.is_open() || self.present(workers, role) == 0 && *demand.is_queued.of(role)
-    }
-
-    /// Workers of the serving code that are there or coming, without the one that is being replaced.
-    fn present(&self, workers: &WorkerPool, role: Role) -> usize {
-        let recycling = self.roles.of(role).recycling;
-        workers.count_of(|worker| self.comes(worker, role) && Some(worker.id) != recycling)
-    }
-
-    /// Whether this is a worker of the serving code that is there or coming.
-    fn comes(&self, worker: &Worker, role: Role) -> bool {
-        worker.is_of(self.code.serving(), role) && (worker.is_ready() || worker.is_starting())
-    }
-
-    /// Whether the application does not start, and no worker is left: requests are better refused at once than at their deadlines.
-    pub fn lacks_application(&self, workers: &WorkerPool) -> bool {
-        self.code.fails_to_start() && !workers.iter().any(|worker| self.comes(worker, Role::Requests))
     }
 
     /// Decides when the workers are looked over again though nothing happens.
@@ -294,16 +252,16 @@ impl Supervisor {
         self.due = one_by_one.chain(service).chain(self.abandoned_end_due(cx, workers)).min();
     }
 
-    /// When the worker reaches the limit of its age, unless another one is being replaced: its end brings the next look.
+    /// When the worker is to be replaced because of its age.
     fn recycling_due(&self, worker: &Worker) -> Option<Moment> {
-        let is_replaced = self.roles.of(worker.role).recycling.is_some() || self.code.is_reloading();
-        worker.recycle.due().filter(|_| self.service.is_open() && !is_replaced)
+        self.crew(worker.generation.app).recycling_due(worker).filter(|_| self.service.is_open())
     }
 
+    /// When a worker that is missing may be started.
     fn fill_due(&self, cx: &Context, workers: &WorkerPool, demand: &Demand) -> Option<Moment> {
-        let is_missing = |role: &Role| self.missing(cx, workers, *role) > 0 && self.fills(workers, *role, demand);
-        let put_off = |role| self.roles.of(role).back_off.holds_until(cx.now);
-        ROLES.into_iter().filter(is_missing).filter_map(put_off).min()
+        let is_open = self.service.is_open();
+        let crews = self.crews.iter().zip(&demand.apps);
+        crews.filter_map(|(crew, demand)| crew.fill_due(cx, workers, is_open, demand.is_queued)).min()
     }
 
     /// When ready workers that hold nothing but abandoned streams are no longer waited for.
@@ -319,9 +277,15 @@ impl Supervisor {
 
     /// SIGHUP.
     pub fn reload(&mut self) {
-        if self.service.is_open() {
-            self.needs_review = true;
-            self.code.request_reload();
+        if !self.service.is_open() {
+            return;
+        }
+        self.needs_review = true;
+        if let Some(reload) = &mut self.reload {
+            reload.again = true;
+        } else {
+            self.reload = Some(JointReload::default());
+            self.crews.iter_mut().for_each(|crew| crew.code.begin_reload());
         }
     }
 
@@ -339,38 +303,12 @@ impl Supervisor {
             DrainStep::GoesOn | DrainStep::IsOver => return false,
         }
         cx.effects.push(Effect::Server(ServerEffect::StopAccepting));
-        self.code.stop_reload(cx, workers);
+        self.reload = None;
+        self.crews.iter_mut().for_each(|crew| crew.code.stop_reload(cx, workers));
         for worker in workers.iter().filter(|worker| worker.is_at_work()) {
             cx.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker: worker.id, within: grace }));
         }
         true
-    }
-
-    /// Dismisses the workers that will not be needed, so that their hooks run while others are still at work.
-    fn dismiss_the_idle(
-        &mut self,
-        cx: &mut Context,
-        workers: &mut WorkerPool,
-        role: Role,
-        since: Moment,
-        mut needed: usize,
-    ) {
-        let abandoned_max = abandoned_max(cx);
-        for worker in workers.iter_mut().filter(|worker| worker.role == role) {
-            let has_drained = worker.has_drained(cx.now, since, abandoned_max);
-            match worker.stage {
-                WorkerStage::Starting { .. } if needed == 0 => {
-                    self.needs_review |= worker.kill(cx, KillReason::NotNeeded);
-                }
-                WorkerStage::Ready if has_drained && needed == 0 => worker.dismiss(cx),
-                WorkerStage::Ready if has_drained => needed -= 1,
-                WorkerStage::Starting { .. }
-                | WorkerStage::Ready
-                | WorkerStage::Draining { .. }
-                | WorkerStage::Leaving { .. }
-                | WorkerStage::Killed => {}
-            }
-        }
     }
 
     /// The grace is over: runs of jobs are handed back, and their code has a moment to end, unless the server is to stop at once.

@@ -9,13 +9,12 @@ use crate::fleet::liveness::Liveness;
 use crate::fleet::recycle::RecycleLimits;
 use crate::limits::{HOOKS_MAX, QUEUE_SEEN_MIN};
 use crate::moment::Moment;
-use parkade_model::{RequestId, Role, TableId, WorkerId};
+use parkade_model::{AppId, RequestId, Role, TableId, WorkerId};
 
 #[derive(Debug)]
 pub struct Worker {
     pub id: WorkerId,
-    /// Of the code: a reload makes the next.
-    pub generation: u32,
+    pub generation: Generation,
     pub role: Role,
     pub started: Moment,
     pub stage: WorkerStage,
@@ -25,6 +24,14 @@ pub struct Worker {
     pub liveness: Liveness,
     pub recycle: RecycleLimits,
     pub resident_bytes: Option<u64>,
+}
+
+/// The code of an application that a worker runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Generation {
+    pub app: AppId,
+    /// A reload makes the next.
+    pub number: u32,
 }
 
 /// How far a worker is.
@@ -53,7 +60,7 @@ pub struct Readiness {
 }
 
 impl Worker {
-    pub fn new(id: WorkerId, generation: u32, role: Role, now: Moment, until: Moment) -> Self {
+    pub fn new(id: WorkerId, generation: Generation, role: Role, now: Moment, until: Moment) -> Self {
         Self {
             id,
             generation,
@@ -81,7 +88,7 @@ impl Worker {
         matches!(self.stage, WorkerStage::Ready | WorkerStage::Draining { .. })
     }
 
-    pub fn is_of(&self, generation: u32, role: Role) -> bool {
+    pub fn is_of(&self, generation: Generation, role: Role) -> bool {
         self.generation == generation && self.role == role
     }
 

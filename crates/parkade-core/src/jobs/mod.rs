@@ -37,7 +37,7 @@ pub use job_waits::{Found, Granted, JobWaits, NewJobWait};
 use parkade_model::{Ending, Failure, IdMap, JobId, QueueId, Refusal, RequestId, Verdict};
 pub use pressure::PressureEvent;
 pub use pressure::{Pressure, Reading};
-pub use pull::Pull;
+pub use pull::{LeftOut, Pull};
 pub use queues::Queues;
 pub use recurring::Recurring;
 pub use recurring::{RecurringEffect, RecurringEvent, RecurringJob};
@@ -146,6 +146,10 @@ impl Jobs {
         !self.runs.is_empty() && self.runs.contains_key(&request)
     }
 
+    pub fn queue_of(&self, run: RequestId) -> Option<QueueId> {
+        self.runs.get(&run)?.place
+    }
+
     pub fn run_of(&self, job: JobId) -> Option<RequestId> {
         self.by_job.get(&job).copied()
     }
@@ -207,9 +211,10 @@ impl Jobs {
     }
 
     /// Asks the store for jobs.
-    pub fn ask(&mut self, cx: &mut Context, count: u32) {
-        let limited = self.queues.allowances(cx.now);
-        self.pull.ask(cx, count, limited);
+    pub fn ask(&mut self, cx: &mut Context, count: u32, left_out: &LeftOut) {
+        let mut allowed = self.queues.allowances(cx.now);
+        allowed.retain(|allowance| !left_out.queues.contains(&allowance.queue));
+        self.pull.ask(cx, count, allowed, left_out);
     }
 
     /// A run has ended: the store records what becomes of its job.

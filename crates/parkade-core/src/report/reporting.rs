@@ -3,18 +3,24 @@
 use std::time::Duration;
 
 use crate::context::Context;
-use crate::fleet::{Fleet, FleetStatus};
+use crate::fleet::{Fleet, FleetStatus, QueueLine};
 use crate::jobs::Jobs;
 use crate::limits::STATUS_CHANNELS_COUNT_MAX;
 use crate::moment::Moment;
 use crate::report::status::{ChannelStatus, Status};
 use crate::requests::{self, Requests, RequestsStatus};
 use crate::waits::Waits;
+use parkade_model::AppId;
 
 /// Looks at every request: for pages that people read, not for each request.
 pub fn status(now: Moment, cx: &Context, (requests, waits): (&Requests, &Waits), jobs: &Jobs, fleet: &Fleet) -> Status {
-    let FleetStatus { workers, generation, is_reloading, last_reload } = fleet.status(now);
+    let FleetStatus { workers, mut apps, is_reloading, last_reload } = fleet.status(now);
     let RequestsStatus { lives, runs, waits: parked } = requests::status(requests, waits, jobs, now);
+    for app in &mut apps {
+        app.queued = requests.queue().requests_count(app.app);
+        app.runs_jobs = fleet.jobs(app.app).are_run(&cx.config);
+    }
+    let jobs_waiting = fleet.apps().map(|app| requests.queue().waiting(app).count()).sum();
     Status {
         lives,
         runs,
@@ -29,9 +35,9 @@ pub fn status(now: Moment, cx: &Context, (requests, waits): (&Requests, &Waits),
         results_held: waits.queries.results_count(),
         transactions_count: waits.queries.transactions_count(),
         transactions_with_jobs_count: waits.queries.transactions_with_jobs_count(),
-        jobs_running: jobs.runs_count() - requests.waiting_runs_count(),
-        jobs_waiting: requests.waiting_runs_count(),
-        jobs_put_off: fleet.jobs_put_off(now),
+        jobs_running: jobs.runs_count() - jobs_waiting,
+        jobs_waiting,
+        jobs_put_off: jobs_put_off(now, fleet),
         jobs_watched: waits.jobs.watchers_count(),
         jobs_looked_up: waits.jobs.looked_up_count(),
         jobs_visited: waits.jobs.visitors_count(),
@@ -43,16 +49,27 @@ pub fn status(now: Moment, cx: &Context, (requests, waits): (&Requests, &Waits),
         alarms: cx.timers.count(),
         ready: fleet.is_ready(),
         draining: !fleet.is_open(),
-        generation,
+        apps,
         reloading: is_reloading,
         last_reload,
         limits: (&cx.config).into(),
     }
 }
 
-/// How long a request that arrives now would be queued, at the soonest, in the slower line; `None` when nothing is known of that.
+/// How long a request that arrives now would be queued, at the soonest, in the slowest line; `None` when nothing is known of that.
 pub fn queue_wait(now: Moment, requests: &Requests, fleet: &Fleet) -> Option<Duration> {
-    requests.soonest(fleet, now, false).max(requests.soonest(fleet, now, true))
+    fleet.apps().filter_map(|app| queue_wait_of(now, app, requests, fleet)).max()
+}
+
+/// The same for requests of one application.
+pub fn queue_wait_of(now: Moment, app: AppId, requests: &Requests, fleet: &Fleet) -> Option<Duration> {
+    let wait = |concurrent| requests.soonest(fleet, now, QueueLine { app, concurrent });
+    wait(false).max(wait(true))
+}
+
+/// How long no job of an application begins here because workers of jobs keep dying and none is left.
+pub fn jobs_put_off(now: Moment, fleet: &Fleet) -> Option<Duration> {
+    fleet.apps().filter_map(|app| fleet.jobs(app).put_off(now)).max()
 }
 
 fn channel_status(now: Moment, requests: &Requests, waits: &Waits) -> Vec<ChannelStatus> {

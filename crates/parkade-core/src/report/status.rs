@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config::Config;
 use crate::effect::ReloadOutcome;
 use crate::moment::Moment;
-use parkade_model::{ChannelName, Cursor, DatabaseId, HistoryLimits, JobId, QueryId, RequestId, Role, WorkerId};
+use parkade_model::{AppId, ChannelName, Cursor, DatabaseId, HistoryLimits, JobId, QueryId, RequestId, Role, WorkerId};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
@@ -34,7 +34,7 @@ pub struct Status {
     pub jobs_running: usize,
     /// Claimed, and not given to a worker.
     pub jobs_waiting: usize,
-    /// How long no job is begun or claimed, because workers of jobs keep dying and none is left.
+    /// How long no job of some application is begun, because workers of jobs keep dying and none is left.
     pub jobs_put_off: Option<Duration>,
     /// Requests, and runs of other jobs, that wait for a job to end.
     pub jobs_watched: usize,
@@ -53,8 +53,7 @@ pub struct Status {
     pub runs_unnoted_count: usize,
     pub ready: bool,
     pub draining: bool,
-    /// The generation of code that serves; a reload makes the next.
-    pub generation: u32,
+    pub apps: Vec<AppStatus>,
     pub reloading: bool,
     pub last_reload: Option<ReloadOutcome>,
     pub limits: LimitsStatus,
@@ -158,9 +157,31 @@ pub enum WorkerState {
     Stopping,
 }
 
+/// An application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AppStatus {
+    pub app: AppId,
+    /// The generation of code that serves; a reload makes the next.
+    pub generation: u32,
+    /// A worker has loaded it.
+    pub has_started: bool,
+    /// The last start of one failed.
+    pub fails_to_start: bool,
+    /// Workers of requests.
+    pub workers_ready: usize,
+    /// Requests that wait for a worker.
+    pub queued: usize,
+    /// Whether there should be workers that run jobs of it.
+    pub runs_jobs: bool,
+    /// How long no job of it is begun, because workers of jobs keep dying and none is left.
+    pub jobs_put_off: Option<Duration>,
+    pub last_reload: Option<ReloadOutcome>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerStatus {
     pub worker: WorkerId,
+    pub app: AppId,
     pub state: WorkerState,
     pub generation: u32,
     pub concurrent: bool,

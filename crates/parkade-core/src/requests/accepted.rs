@@ -73,13 +73,14 @@ fn await_routes(step: &mut Step<'_>, mut life: Accepted) -> Life {
         life.journey.bound_spell(step.cx, step.request, life.journey.patience());
         let request = step.request;
         let look_up = |table| Effect::Server(ServerEffect::LookUpRoute { request, table });
-        step.cx.effects.extend(step.fleet.table().map(look_up));
+        step.cx.effects.extend(step.fleet.table(step.app()).map(look_up));
     }
     Life::Accepted(life)
 }
 
 fn leave(step: &mut Step<'_>, life: Accepted) -> Journey {
-    step.requests.queue.leave_unrouted(life.place);
+    let app = step.app();
+    step.requests.queue.leave_unrouted(app, life.place);
     life.journey
 }
 

@@ -36,7 +36,8 @@ pub fn begin(
         sequel.leave(step.fleet);
         branch_end::end(step, journey, worker, Outcome::Refused { refusal: Refusal::TooManyWaits })
     };
-    requests.lives.begin(branch, life);
+    requests.lives.open(branch, requests.lives.app(owner));
+    requests.lives.put(branch, life);
 }
 
 /// One more of the waits that the request is parked for as one.
@@ -68,7 +69,8 @@ pub fn join(
     let journey = Journey::new(with.cx.now, patience);
     let step = &mut requests.step(with, member);
     let life = parked::begin(step, journey, Sequel::Member, wait, StatementSource::Payload(payload));
-    requests.lives.begin(member, life);
+    requests.lives.open(member, requests.lives.app(owner));
+    requests.lives.put(member, life);
 }
 
 /// It cannot be had. `waits`: the worker whose coroutine waits for it.

@@ -4,23 +4,31 @@ use super::life::{Life, Parked, Running, State};
 use crate::limits::REQUESTS_COUNT_MAX;
 use crate::moment::Moment;
 use crate::refused::Refused;
-use parkade_model::RequestId;
+use parkade_model::{AppId, RequestId};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Lives {
     entries: Vec<Entry>,
     by_state: [usize; 6],
+    /// How many of each application have not ended.
+    by_app: Box<[usize]>,
 }
 
 /// A slot. The life of an ended request stays until the slot is used again, so that late events are known as late.
 #[derive(Debug, Default)]
 struct Entry {
     generation: u32,
+    /// It stays with the application until it has ended.
+    app: AppId,
     /// `None` only before the first use, and while the machine has it in hand.
     life: Option<Life>,
 }
 
 impl Lives {
+    pub fn new(apps_count: usize) -> Self {
+        Self { entries: Vec::new(), by_state: [0; 6], by_app: vec![0; apps_count].into() }
+    }
+
     /// How many have not ended.
     pub fn count(&self) -> usize {
         self.count_of(State::Accepted)
@@ -33,6 +41,11 @@ impl Lives {
         self.by_state[state as usize]
     }
 
+    /// How many of this application have not ended.
+    pub fn count_of_app(&self, app: AppId) -> usize {
+        self.by_app[usize::from(app.0)]
+    }
+
     /// Whether `request` may begin in its slot: the one before it has ended, and had a lower generation.
     pub fn vacant(&mut self, request: RequestId) -> Result<(), Refused> {
         let slot = request.slot as usize;
@@ -41,7 +54,7 @@ impl Lives {
         }
         match self.entries.get(slot) {
             None | Some(Entry { life: None, .. }) => Ok(()),
-            Some(Entry { generation, life: Some(Life::Done | Life::Cancelled) })
+            Some(Entry { generation, life: Some(Life::Done | Life::Cancelled), .. })
                 if *generation < request.generation =>
             {
                 Ok(())
@@ -50,8 +63,8 @@ impl Lives {
         }
     }
 
-    /// Puts a life into a slot that is [`vacant`](Self::vacant).
-    pub fn begin(&mut self, request: RequestId, life: Life) {
+    /// Gives a slot that is [`vacant`](Self::vacant) to a request of this application. Its life is [`put`](Self::put) there next.
+    pub fn open(&mut self, request: RequestId, app: AppId) {
         let slot = request.slot as usize;
         if slot >= self.entries.len() {
             self.grow(slot + 1);
@@ -60,7 +73,12 @@ impl Lives {
             self.by_state[ended.state() as usize] -= 1;
         }
         self.entries[slot].generation = request.generation;
-        self.put(request, life);
+        self.entries[slot].app = app;
+    }
+
+    /// The application of a request that has not ended, or is in hand.
+    pub fn app(&self, request: RequestId) -> AppId {
+        self.entries.get(request.slot as usize).map(|entry| entry.app).unwrap_or_default()
     }
 
     pub fn state(&self, request: RequestId) -> Option<State> {
@@ -99,13 +117,20 @@ impl Lives {
         }
         let life = entry.life.take_if(|_| entry.generation == request.generation).ok_or(Refused::Unknown)?;
         self.by_state[life.state() as usize] -= 1;
+        if life.state() < State::Done {
+            self.by_app[usize::from(entry.app.0)] -= 1;
+        }
         Ok(life)
     }
 
     /// Puts back what was taken.
     pub fn put(&mut self, request: RequestId, life: Life) {
+        let entry = &mut self.entries[request.slot as usize];
         self.by_state[life.state() as usize] += 1;
-        self.entries[request.slot as usize].life = Some(life);
+        if life.state() < State::Done {
+            self.by_app[usize::from(entry.app.0)] += 1;
+        }
+        entry.life = Some(life);
     }
 
     /// All that have not ended.

@@ -50,7 +50,7 @@ use std::time::Duration;
 use crate::barrier::Output;
 use crate::context::Context;
 use crate::effect::{Effect, Outcome, ServerEffect};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, QueueLine};
 use crate::jobs::Jobs;
 use crate::moment::Moment;
 use crate::refused::Refused;
@@ -61,7 +61,7 @@ use crate::woken::Woken;
 use journey::Journey;
 use life::{Accepted, Life};
 use lives::Lives;
-use parkade_model::{Ending, Reason, Refusal, RequestId, TableId, WorkerId};
+use parkade_model::{AppId, Ending, JobPolicy, Reason, Refusal, RequestId, TableId, WorkerId};
 use queue::{Lane, Queue, Turn};
 use resumed::Resumed;
 use step::Step;
@@ -74,7 +74,7 @@ pub use status::{RequestsStatus, oldest, status};
 pub use times::Times;
 pub use work::Work;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Requests {
     lives: Lives,
     queue: Queue,
@@ -91,7 +91,11 @@ pub struct Components<'a> {
 
 /// What happens to requests.
 impl Requests {
-    pub fn arrive(&mut self, with: &mut Components<'_>, request: RequestId, destination: Destination) {
+    pub fn new(apps_count: usize) -> Self {
+        Self { lives: Lives::new(apps_count), queue: Queue::new(apps_count), resumed: Resumed::default() }
+    }
+
+    pub fn arrive(&mut self, with: &mut Components<'_>, request: RequestId, app: AppId, destination: Destination) {
         if let Err(refused) = self.lives.vacant(request) {
             with.cx.counts.refused_events.add(refused);
             if self.lives.state(request).is_none() {
@@ -102,10 +106,11 @@ impl Requests {
             return;
         }
         with.cx.counts.accepted += 1;
-        let place = self.queue.enter_unrouted(request);
+        let place = self.queue.enter_unrouted(app, request);
         let journey = Journey::new(with.cx.now, with.cx.config.deadline.into());
-        self.lives.begin(request, Life::Accepted(Accepted { journey, place, turn: Turn::Last }));
-        let happening = match admission::refusal(with.cx, (&self.queue, with.fleet), &destination) {
+        self.lives.open(request, app);
+        self.lives.put(request, Life::Accepted(Accepted { journey, place, turn: Turn::Last }));
+        let happening = match admission::refusal(with.cx, (&self.queue, with.fleet), app, &destination) {
             Some(Refusal::Stopping) => Happening::Cancelled(Reason::Stopping),
             Some(refusal) => Happening::Refused(refusal),
             None => Happening::Routed(destination),
@@ -123,12 +128,12 @@ impl Requests {
         &mut self,
         with: &mut Components<'_>,
         request: RequestId,
-        concurrent: bool,
-        deadline: Option<Duration>,
+        JobPolicy { app, concurrent, deadline, retries: _ }: JobPolicy,
     ) {
         let journey = Journey::new(with.cx.now, deadline.into());
+        self.lives.open(request, app);
         let life = routed::enter(&mut self.step(with, request), journey, Work::Job { concurrent }, Turn::Last);
-        self.lives.begin(request, life);
+        self.lives.put(request, life);
         if !with.fleet.is_open() {
             self.turn(with, request, Happening::Cancelled(Reason::Stopping));
         }
@@ -225,11 +230,11 @@ impl Requests {
         }
     }
 
-    /// The routes are others from now on: requests that are queued are looked up again.
-    pub fn reroute(&mut self, with: &mut Components<'_>, table: TableId) {
+    /// The routes of the application are others from now on: requests that are queued for it are looked up again.
+    pub fn reroute(&mut self, with: &mut Components<'_>, app: AppId, table: TableId) {
         let look_up = |request| Effect::Server(ServerEffect::LookUpRoute { request, table });
-        with.cx.effects.extend(self.queue.unrouted().map(look_up));
-        let queued: Vec<RequestId> = self.queue.lane(Lane::Requests).values().collect();
+        with.cx.effects.extend(self.queue.unrouted(app).map(look_up));
+        let queued: Vec<RequestId> = self.queue.lane(app, Lane::Requests).values().collect();
         for request in queued {
             if matches!(self.lives.life(request), Some(Life::Routed(life)) if life.work.table().is_some_and(|known| known != table))
             {
@@ -238,9 +243,10 @@ impl Requests {
         }
     }
 
-    /// No worker will take what is queued: requests are told now rather than at their deadlines.
-    pub fn refuse_queued(&mut self, with: &mut Components<'_>) {
-        let queued: Vec<RequestId> = self.queue.unrouted().chain(self.queue.lane(Lane::Requests).values()).collect();
+    /// No worker will take what is queued for the application: requests are told now rather than at their deadlines.
+    pub fn refuse_queued(&mut self, with: &mut Components<'_>, app: AppId) {
+        let routed = self.queue.lane(app, Lane::Requests).values();
+        let queued: Vec<RequestId> = self.queue.unrouted(app).chain(routed).collect();
         for request in queued {
             self.turn(with, request, Happening::Refused(Refusal::NoApplication));
         }
@@ -248,7 +254,9 @@ impl Requests {
 
     /// No run that waits will begin here, or not soon: another start, or another server, takes it.
     pub fn hand_back_waiting(&mut self, with: &mut Components<'_>) {
-        self.hand_back(with, Lane::Waiting);
+        for app in with.fleet.apps() {
+            self.hand_back(with, app, Lane::Waiting);
+        }
     }
 
     /// An operator ends the request, or the one that this is a branch of.
@@ -285,8 +293,8 @@ impl Requests {
         self.resumed.tell(cx);
     }
 
-    fn hand_back(&mut self, with: &mut Components<'_>, lane: Lane) {
-        let runs = self.queue.lane(lane).values().collect();
+    fn hand_back(&mut self, with: &mut Components<'_>, app: AppId, lane: Lane) {
+        let runs = self.queue.lane(app, lane).values().collect();
         self.cancel_each(with, runs, Reason::Stopping);
     }
 
@@ -316,6 +324,11 @@ impl Requests {
 
 /// Questions.
 impl Requests {
+    /// Its application.
+    pub fn app(&self, request: RequestId) -> AppId {
+        self.lives.app(request)
+    }
+
     pub fn state(&self, request: RequestId) -> Option<State> {
         self.lives.state(request)
     }
@@ -323,6 +336,11 @@ impl Requests {
     /// How many have not ended, runs of jobs and branches included.
     pub fn count(&self) -> usize {
         self.lives.count()
+    }
+
+    /// How many of this application have not ended.
+    pub fn count_of_app(&self, app: AppId) -> usize {
+        self.lives.count_of_app(app)
     }
 
     /// How many of these workers hold.
@@ -361,34 +379,19 @@ impl Requests {
         }
     }
 
-    /// Whether requests wait for a worker, or for the place where they go.
-    pub fn are_queued(&self) -> bool {
-        self.queue.requests_count() > 0
-    }
-
-    /// Whether no request is in the line of plain functions, or in that of coroutines.
-    pub fn is_line_empty(&self, concurrent: bool) -> bool {
-        self.queue.lane(Lane::Requests).count_of(concurrent) == 0
+    /// What waits for workers.
+    pub fn queue(&self) -> &Queue {
+        &self.queue
     }
 
     /// How long a request that joins this line now waits, at the soonest.
-    pub fn soonest(&self, fleet: &Fleet, now: Moment, concurrent: bool) -> Option<Duration> {
-        admission::soonest((&self.queue, fleet), now, concurrent)
+    pub fn soonest(&self, fleet: &Fleet, now: Moment, line: QueueLine) -> Option<Duration> {
+        admission::soonest((&self.queue, fleet), now, line)
     }
 
-    /// Whether runs of jobs that have begun wait for a worker.
-    pub fn are_runs_resuming(&self) -> bool {
-        !self.queue.lane(Lane::Resuming).is_empty()
-    }
-
-    /// How many runs of jobs wait to begin.
-    pub fn waiting_runs_count(&self) -> usize {
-        self.queue.lane(Lane::Waiting).count()
-    }
-
-    /// The first run of each line that waits to begin, and since when.
-    pub fn first_waiting_runs(&self) -> impl Iterator<Item = (RequestId, Moment)> {
-        let firsts = self.queue.lane(Lane::Waiting).firsts().into_iter().flatten();
+    /// The first run of each line of the application that waits to begin, and since when.
+    pub fn first_waiting_runs(&self, app: AppId) -> impl Iterator<Item = (RequestId, Moment)> {
+        let firsts = self.queue.waiting(app).firsts().into_iter().flatten();
         firsts.filter_map(|first| Some((first, self.lives.queued_since(first)?)))
     }
 }

@@ -8,6 +8,7 @@ use super::step::{Step, refusal_of};
 use super::work::Work;
 use super::{admission, branch_end, routed};
 use crate::effect::{Effect, Outcome, StatementSource, WorkerEffect};
+use crate::fleet::QueueLine;
 use crate::queries::fate_unknown;
 use crate::routes::RouteId;
 use crate::waits::{Begun, Continuation, NewWait, WaitChange, Watch};
@@ -76,14 +77,11 @@ pub fn ask_the_application(step: &mut Step<'_>, life: Parked, route: RouteId, co
     step.waits.leave(step.cx, request, life.watch);
     let (mut journey, _) = unpark(step, life);
     let work = Work::Handler { route, concurrent };
+    let queue_line = QueueLine { app: step.app(), concurrent: work.is_coroutine() };
     let queue = &step.requests.queue;
-    let no_room = admission::no_room(
-        step.cx,
-        (queue, step.fleet),
-        queue.requests_count(),
-        work.is_coroutine(),
-        journey.patience().duration(),
-    );
+    let queued_before = queue.requests_count(queue_line.app);
+    let patience = journey.patience().duration();
+    let no_room = admission::no_room(step.cx, (queue, step.fleet), queued_before, queue_line, patience);
     if let Some(refusal) = no_room {
         step.refuse(refusal);
         return step.done(journey);

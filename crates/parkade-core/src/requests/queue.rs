@@ -1,15 +1,23 @@
 //! Requests and runs of jobs that wait for a worker, and requests whose place is not known yet.
 //!
+//! Each application has lanes of its own: nothing waits behind the work of another one.
+//!
 //! Each lane has one line for plain functions and one for coroutines. A plain function may have to wait for a thread; a coroutine needs none, and
 //! never waits behind one that does.
 
 use super::work::Work;
 use crate::jobs::Jobs;
 use crate::structures::chain::{Chain, Place};
-use parkade_model::RequestId;
+use parkade_model::{AppId, RequestId};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Queue {
+    apps: Vec<AppQueue>,
+}
+
+/// What waits for the workers of one application.
+#[derive(Debug, Default)]
+struct AppQueue {
     unrouted: Chain<RequestId>,
     requests: Lines,
     resuming: Lines,
@@ -29,6 +37,7 @@ pub enum Lane {
 /// The line in which a unit of work waits.
 #[derive(Debug, Clone, Copy)]
 pub struct Line {
+    app: AppId,
     lane: Lane,
     is_concurrent: bool,
 }
@@ -49,23 +58,27 @@ pub struct Lines {
 }
 
 impl Line {
-    pub fn of(request: RequestId, work: &Work, jobs: &Jobs) -> Self {
+    pub fn of(app: AppId, request: RequestId, work: &Work, jobs: &Jobs) -> Self {
         let lane = match work {
             Work::Job { .. } => Lane::Waiting,
             Work::Call { .. } if jobs.is_run(request) => Lane::Resuming,
             Work::Handler { .. } | Work::Fallback { .. } | Work::Call { .. } | Work::Coroutine => Lane::Requests,
         };
-        Self { lane, is_concurrent: work.is_coroutine() }
+        Self { app, lane, is_concurrent: work.is_coroutine() }
     }
 }
 
 impl Queue {
-    pub fn enter_unrouted(&mut self, request: RequestId) -> Place {
-        self.unrouted.push_back(request)
+    pub fn new(apps_count: usize) -> Self {
+        Self { apps: std::iter::repeat_with(AppQueue::default).take(apps_count).collect() }
     }
 
-    pub fn leave_unrouted(&mut self, place: Place) {
-        self.unrouted.remove(place);
+    pub fn enter_unrouted(&mut self, app: AppId, request: RequestId) -> Place {
+        self.app_mut(app).unrouted.push_back(request)
+    }
+
+    pub fn leave_unrouted(&mut self, app: AppId, place: Place) {
+        self.app_mut(app).unrouted.remove(place);
     }
 
     pub fn enter(&mut self, line: Line, request: RequestId, turn: Turn) -> Place {
@@ -80,35 +93,62 @@ impl Queue {
     }
 
     /// In the order in which they arrived.
-    pub fn unrouted(&self) -> impl Iterator<Item = RequestId> {
-        self.unrouted.values()
+    pub fn unrouted(&self, app: AppId) -> impl Iterator<Item = RequestId> {
+        self.app(app).unrouted.values()
     }
 
-    pub fn lane(&self, lane: Lane) -> &Lines {
+    pub fn lane(&self, app: AppId, lane: Lane) -> &Lines {
+        let queue = self.app(app);
         match lane {
-            Lane::Requests => &self.requests,
-            Lane::Resuming => &self.resuming,
-            Lane::Waiting => &self.waiting,
+            Lane::Requests => &queue.requests,
+            Lane::Resuming => &queue.resuming,
+            Lane::Waiting => &queue.waiting,
         }
     }
 
-    /// How many requests wait, routed or not. Runs of jobs are not counted.
-    pub fn requests_count(&self) -> usize {
-        self.requests.count() + self.unrouted.count()
+    /// Requests of the application that wait for a worker.
+    pub fn requests(&self, app: AppId) -> &Lines {
+        self.lane(app, Lane::Requests)
     }
 
-    /// Whether no run of a job waits.
-    pub fn is_without_runs(&self) -> bool {
-        self.resuming.is_empty() && self.waiting.is_empty()
+    /// Runs of its jobs that have begun, have waited, and go on with a function.
+    pub fn resuming(&self, app: AppId) -> &Lines {
+        self.lane(app, Lane::Resuming)
+    }
+
+    /// Runs of its jobs that wait to begin.
+    pub fn waiting(&self, app: AppId) -> &Lines {
+        self.lane(app, Lane::Waiting)
+    }
+
+    /// How many requests of the application wait, routed or not. Runs of jobs are not counted.
+    pub fn requests_count(&self, app: AppId) -> usize {
+        let queue = self.app(app);
+        queue.requests.count() + queue.unrouted.count()
+    }
+
+    /// Whether no run of a job of the application waits.
+    pub fn is_without_runs(&self, app: AppId) -> bool {
+        let queue = self.app(app);
+        queue.resuming.is_empty() && queue.waiting.is_empty()
     }
 
     fn line(&mut self, line: Line) -> &mut Chain<RequestId> {
+        let queue = self.app_mut(line.app);
         let lines = match line.lane {
-            Lane::Requests => &mut self.requests,
-            Lane::Resuming => &mut self.resuming,
-            Lane::Waiting => &mut self.waiting,
+            Lane::Requests => &mut queue.requests,
+            Lane::Resuming => &mut queue.resuming,
+            Lane::Waiting => &mut queue.waiting,
         };
         if line.is_concurrent { &mut lines.coroutines } else { &mut lines.plain }
+    }
+
+    fn app(&self, app: AppId) -> &AppQueue {
+        &self.apps[usize::from(app.0)]
+    }
+
+    fn app_mut(&mut self, app: AppId) -> &mut AppQueue {
+        &mut self.apps[usize::from(app.0)]
     }
 }
 

@@ -6,6 +6,7 @@ use super::queue::Turn;
 use super::step::Step;
 use super::work::Work;
 use crate::effect::{Effect, ServerEffect, WorkerEffect};
+use crate::fleet::QueueLine;
 use parkade_model::{Reason, Refusal, TableId, WorkerId};
 
 /// Enters the queue.
@@ -21,7 +22,8 @@ pub fn unroute(step: &mut Step<'_>, life: Routed, table: TableId, turn: Turn) ->
     // A request for a job begins again, by the routes and the jobs of the other code.
     step.waits.jobs.forget(request);
     step.cx.effects.push(Effect::Server(ServerEffect::LookUpRoute { request, table }));
-    let place = step.requests.queue.enter_unrouted(request);
+    let app = step.app();
+    let place = step.requests.queue.enter_unrouted(app, request);
     Life::Accepted(Accepted { journey: life.journey, place, turn })
 }
 
@@ -30,7 +32,8 @@ pub fn give(step: &mut Step<'_>, mut life: Routed, worker: WorkerId) -> Life {
     step.leave_queue(&life.work, life.place);
     let is_run = step.is_run();
     if !is_run {
-        step.fleet.note_start(step.cx.now, life.work.is_coroutine());
+        let (app, concurrent) = (step.app(), life.work.is_coroutine());
+        step.fleet.note_start(step.cx.now, QueueLine { app, concurrent });
     }
     step.cx.effects.push(match &life.work {
         Work::Call { outcome, .. } => Effect::Worker(WorkerEffect::Call { request, worker, outcome: **outcome }),

@@ -12,7 +12,7 @@ use crate::fleet::Fleet;
 use crate::jobs::Jobs;
 use crate::structures::chain::Place;
 use crate::waits::Waits;
-use parkade_model::{Ending, Reason, Refusal, RequestId, WorkerId};
+use parkade_model::{AppId, Ending, Reason, Refusal, RequestId, WorkerId};
 
 /// During a step, the life of the request is not in the table.
 pub struct Step<'a> {
@@ -30,12 +30,19 @@ impl Step<'_> {
         self.jobs.is_run(self.request)
     }
 
+    /// Its application.
+    pub fn app(&self) -> AppId {
+        self.requests.lives.app(self.request)
+    }
+
     pub fn enter_queue(&mut self, work: &Work, turn: Turn) -> Place {
-        self.requests.queue.enter(Line::of(self.request, work, self.jobs), self.request, turn)
+        let line = Line::of(self.app(), self.request, work, self.jobs);
+        self.requests.queue.enter(line, self.request, turn)
     }
 
     pub fn leave_queue(&mut self, work: &Work, place: Place) {
-        self.requests.queue.leave(Line::of(self.request, work, self.jobs), place);
+        let line = Line::of(self.app(), self.request, work, self.jobs);
+        self.requests.queue.leave(line, place);
     }
 
     /// Takes a stream from its worker, whose credit it was.
@@ -143,7 +150,7 @@ impl Step<'_> {
         self.end_branches(why);
         self.waits.forget(self.cx, request);
         if self.jobs.end_run(self.cx, request, ending) {
-            self.fleet.note_completed_run();
+            self.fleet.note_completed_run(self.requests.lives.app(request));
         }
         // The last one ends a drain.
         self.fleet.note_end();

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::happening::Happening;
 use super::{Components, Requests, runs, waking};
 use crate::effect::{Effect, ExitReason, ServerEffect};
-use crate::fleet::{Consequence, Demand, Orphans, PerRole};
-use parkade_model::{Reason, Refusal};
+use crate::fleet::{AppDemand, Consequence, Demand, Orphans, PerRole};
+use parkade_model::{AppId, Reason, Refusal};
 
 /// A worker is gone: what it may have begun is lost, what it did not touch goes to another one.
 pub fn resolve(requests: &mut Requests, with: &mut Components<'_>, orphans: Orphans) {
@@ -27,11 +27,13 @@ pub fn supervise(requests: &mut Requests, with: &mut Components<'_>) {
     }
     requests.cancel_each(with, taken.runs, Reason::Stopping);
     let demand = demand(requests, with);
-    match with.fleet.reconcile(with.cx, &demand) {
-        Some(Consequence::NewCode(Some(table))) => requests.reroute(with, table),
-        Some(Consequence::NoApplication) => requests.refuse_queued(with),
-        Some(Consequence::GraceOver) => end_by_force(requests, with),
-        Some(Consequence::NewCode(None)) | None => {}
+    for consequence in with.fleet.reconcile(with.cx, &demand) {
+        match consequence {
+            Consequence::NewCode(app, Some(table)) => requests.reroute(with, app, table),
+            Consequence::NewCode(_, None) => {}
+            Consequence::NoApplication(app) => requests.refuse_queued(with, app),
+            Consequence::GraceOver => end_by_force(requests, with),
+        }
     }
     if requests.count() == 0
         && with.waits.queries.have_ended(with.cx.now)
@@ -59,9 +61,17 @@ fn demand(requests: &Requests, with: &Components<'_>) -> Demand {
     let (all, runs) = (requests.count() - with.waits.branches.count(), with.jobs.runs_count());
     // What runs is in its worker.
     let outside = all - requests.running_count();
-    let to_come = PerRole { requests: all.saturating_sub(runs).min(outside), jobs: runs.min(outside) };
-    let is_queued = PerRole { requests: requests.are_queued(), jobs: requests.are_runs_resuming() };
-    Demand { to_come, is_queued, queries_end: with.waits.queries.end_due(with.cx.now) }
+    let of_all = PerRole { requests: all.saturating_sub(runs).min(outside), jobs: runs.min(outside) };
+    let queue = requests.queue();
+    let of_app = |app: AppId| {
+        let most = requests.count_of_app(app);
+        AppDemand {
+            to_come: PerRole { requests: of_all.requests.min(most), jobs: of_all.jobs.min(most) },
+            is_queued: PerRole { requests: queue.requests_count(app) > 0, jobs: !queue.resuming(app).is_empty() },
+        }
+    };
+    let apps = with.fleet.apps().map(of_app).collect();
+    Demand { apps, queries_end: with.waits.queries.end_due(with.cx.now) }
 }
 
 /// The grace is over.

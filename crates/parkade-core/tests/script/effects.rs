@@ -1,8 +1,8 @@
 //! Effects as words.
 
 use parkade_core::{
-    DatabaseEffect, Effect, Ending, FileEffect, HttpEffect, Outcome, QueryId, QueryWork, Reason, RequestId,
-    ServerEffect, WorkerEffect,
+    AppId, DatabaseEffect, Effect, Ending, FileEffect, HttpEffect, Outcome, QueryId, QueryWork, Reason, RequestId,
+    ServerEffect, WorkerEffect, WorkerId,
 };
 
 use super::{Script, jobs};
@@ -86,7 +86,7 @@ impl Script {
             Effect::Worker(WorkerEffect::Cancel { request, worker, reason }) => {
                 format!("recall:{}:{}:{reason:?}", self.name(*request), self.number(*worker))
             }
-            Effect::Worker(WorkerEffect::StartWorker { worker }) => format!("start:{}", self.number(*worker)),
+            Effect::Worker(WorkerEffect::StartWorker { worker, app }) => self.started(*worker, *app),
             Effect::Worker(WorkerEffect::DrainWorker { worker, within }) => {
                 format!("drain:{}:{}s", self.number(*worker), within.as_secs())
             }
@@ -131,10 +131,14 @@ impl Script {
             Effect::Server(ServerEffect::ReleaseOutput { request }) => format!("output:{}", self.name(*request)),
             Effect::Server(ServerEffect::NotPublished { message }) => format!("unpublished:m{}", message.0),
             Effect::Server(ServerEffect::DropMessage { message }) => format!("drop:m{}", message.0),
-            Effect::Server(ServerEffect::Reloaded { outcome }) => format!("reloaded:{outcome:?}"),
+            Effect::Server(ServerEffect::Reloaded { app, outcome }) => format!("reloaded:{outcome:?}{}", of_app(*app)),
             Effect::Server(ServerEffect::StopAccepting) => "stop_accepting".into(),
             Effect::Server(ServerEffect::Exit { reason }) => format!("exit:{reason:?}"),
         }
+    }
+
+    fn started(&self, worker: WorkerId, app: AppId) -> String {
+        format!("start:{}{}", self.number(worker), of_app(app))
     }
 
     fn written_of_histories(&self, effect: &Effect) -> String {
@@ -191,4 +195,9 @@ impl Script {
             Outcome::Refused { refusal } => format!("{refusal:?}"),
         }
     }
+}
+
+/// Nothing for the first application.
+fn of_app(app: AppId) -> String {
+    if app == AppId(0) { String::new() } else { format!("@{}", app.0) }
 }

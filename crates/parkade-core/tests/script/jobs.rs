@@ -20,7 +20,7 @@
 //! written `lookup:a:x:visitor`, or `guest`. `guarded:a` (`guarded:a:async`): the application is to be asked, `park:a:access:yes:answer` (`no`) what it says.
 
 use parkade_core::{
-    CancelAnswer, CancelEffect, CancelEvent, CancelId, CancelOutcome, ClaimedJob, Destination, Effect, Event,
+    AppId, CancelAnswer, CancelEffect, CancelEvent, CancelId, CancelOutcome, ClaimedJob, Destination, Effect, Event,
     HttpEffect, JobCaller, JobId, JobLookup, JobPolicy, Output, PayloadId, QueueBounds, QueueId, StoreEffect,
     StoreFault, Verdict, WorkerEffect, WorkerError,
 };
@@ -85,7 +85,9 @@ impl Script {
     }
 
     fn guarded(&mut self, name: &str, path: &str, concurrent: bool) -> Event {
-        let Destination::Wait { route, .. } = self.find(self.core.table(), path) else { panic!("no visit: {path}") };
+        let Destination::Wait { route, .. } = self.find(self.core.table(AppId(0)), path) else {
+            panic!("no visit: {path}")
+        };
         Event::JobGuarded { request: self.request(name), route, concurrent }
     }
 
@@ -109,7 +111,9 @@ impl Script {
         let (request, name) = name.split_once('=').unwrap_or((name, name));
         let has = |option| options.contains(&option);
         let queue = options.iter().find_map(|option| option.strip_prefix('q')).map_or(QueueId(0), queue_id);
+        let of = |option: &&str| option.strip_prefix('@').and_then(|app| app.parse().ok());
         let policy = JobPolicy {
+            app: AppId(options.iter().find_map(of).unwrap_or_default()),
             concurrent: has("async"),
             retries: if has("once") { 0 } else { 2 },
             deadline: config().deadline.filter(|_| !has("endless")),

@@ -4,6 +4,8 @@
 //! `failed:1 exited:1 violated:1 credit:1:2 pong:1 heldup:1 leton:1 measured:1:500`, `arrive:a` (`arrive:a:/async`), `left:a closed:a operator:a`,
 //! `answer:a begin:a accept:a end:a error:a` by whoever holds a (`answer:a:2`: by worker 2), `park:a:timer:2s:answer`, `park:a:next:bids:call` (`call+async`),
 //! `park:a:next:bids@1.0:await`, `park:a:stream:bids:answer`, `branch:a:b:timer:2s` (b is a branch of a), `park:a:all:2:call` (`first:2`), `join:a:b:timer:2s` (b is one of two waits of a), `publish:bids` (`publish:bids:a`: by request a, `publishnothing:a`), `wait:2s`, `reload`, `drain:30s`,
+//! A second application: `arrive:a@1`, `routed:a:/sync` by the routes of its own; `start:2@1` and `reloaded:Done@1` are told of it. Workers are ready
+//! for the one that they were started for.
 //! `deaf`: `ServerEffect::LookUpRoute` is not answered from now on, but by `routed:a:/sync`.
 //!
 //! Queries: `park:a:query:alone:answer` (`alone@2s`: with a deadline; `shared@key`; `shared@key@5s`: its rows are kept; `begin`, `within`, `commit`,
@@ -26,9 +28,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, CommitEffect, Config, Core, DatabaseEffect, DeclaredJobs, Destination, Effect, Event, Extent, FileEnd,
-    LeaseId, Manner, MessageId, Moment, PayloadId, PressureEvent, Publisher, QueryId, QueryWork, Refusal, RequestId,
-    ServerEffect, State, StoreEffect, TableId, Then, Verdict, Wait, WorkerEffect, WorkerError, WorkerId,
+    AppId, AppWorkers, ChannelName, CommitEffect, Config, Core, DatabaseEffect, DeclaredJobs, Destination, Effect,
+    Event, Extent, FileEnd, LeaseId, Manner, MessageId, Moment, PayloadId, PressureEvent, Publisher, QueryId,
+    QueryWork, Refusal, RequestId, ServerEffect, State, StoreEffect, TableId, Then, Verdict, Wait, WorkerEffect,
+    WorkerError, WorkerId,
 };
 use tables::{Kind, Route, Tables, route};
 use waits::{sequel, wait};
@@ -80,17 +83,21 @@ pub fn quiet() -> Config {
 
 /// One worker, a deadline of ten seconds, an epoch of 1.
 pub fn config() -> Config {
-    Config { deadline: Some(Duration::from_secs(10)), job_workers: 0, ..Config::default() }
+    Config {
+        deadline: Some(Duration::from_secs(10)),
+        apps: vec![AppWorkers { requests: 1, jobs: 0 }],
+        ..Config::default()
+    }
 }
 
 /// One worker of requests, quietly, and so many of jobs.
 pub fn of_jobs(job_workers: u32) -> Config {
-    Config { job_workers, ..quiet() }
+    Config { apps: vec![AppWorkers { requests: 1, jobs: job_workers }], ..quiet() }
 }
 
 impl Script {
     pub fn run(config: Config, events: &str) -> Self {
-        let before = if config.job_workers > 0 { config.workers } else { 0 };
+        let before = config.apps.iter().filter(|workers| workers.jobs > 0).map(|workers| workers.requests).sum();
         let mut core = Core::new(config);
         let mut effects = Vec::new();
         core.begin(Moment::default(), &mut effects);
@@ -245,9 +252,10 @@ impl Script {
     }
 
     fn arrive(&mut self, name: &str, path: &str) {
-        let request = self.request(name);
-        let destination = self.find(self.core.table(), path);
-        self.tell(Event::Arrived { request, destination });
+        let (name, app) = name.split_once('@').map_or((name, 0), |(name, app)| (name, app.parse().unwrap()));
+        let (request, app) = (self.request(name), AppId(app));
+        let destination = self.find(self.core.table(app), path);
+        self.tell(Event::Arrived { request, app, destination });
     }
 
     fn ready(&mut self, worker: &str, kind: &str, credit: &str, table: &str) {
@@ -256,7 +264,8 @@ impl Script {
             "threaded" => Some(false),
             _ => None,
         };
-        let table = self.tables.learn(fallback, routes(table));
+        let app = self.core.app(self.id(worker.parse().unwrap())).unwrap_or_default();
+        let table = self.tables.learn(app, fallback, routes(table));
         let (credit, concurrent) = (credit.parse().unwrap(), kind == "concurrent");
         let of_jobs = self.before > 0 && !self.silent;
         let jobs = DeclaredJobs { plain: of_jobs && !concurrent, coroutines: of_jobs && concurrent };
@@ -376,7 +385,7 @@ impl Script {
     }
 
     fn routed(&mut self, name: &str, path: &str) {
-        let (request, destination) = (self.request(name), self.find(self.core.table(), path));
+        let (request, destination) = (self.request(name), self.find(self.core.table(AppId(0)), path));
         self.tell(Event::RouteFound { request, destination });
     }
 }

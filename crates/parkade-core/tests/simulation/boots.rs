@@ -1,10 +1,10 @@
 //! The core begins, is killed, begins again. In the end the world is calm, and every job runs to an end.
 
-use parkade_core::{Config, Core, DeclaredJobs, Event};
+use parkade_core::{AppId, Config, Core, DeclaredJobs, Event, Role};
 
 use crate::model::Model;
 use crate::process::{Phase, Process, Temper};
-use crate::store::State;
+use crate::store::{JOBS_COUNT_MAX, Job, State};
 use crate::world::World;
 
 const CALM_STEPS: usize = 100_000;
@@ -13,10 +13,14 @@ impl World {
     pub(crate) fn boots(&mut self) {
         self.model.may_fail = self.core.config().exit_when_the_first_start_fails;
         self.model.now = self.now;
+        self.model.jobs.elsewhere_count_max = self.core.config().jobs_elsewhere_count_max;
+        self.model.jobs.store.apps_count = self.core.config().apps.len() as u64;
         let mut effects = Vec::new();
         self.core.begin(self.now, &mut effects);
         self.follow(&effects);
-        self.queue_bounds();
+        if self.broken.is_none() {
+            self.queue_bounds();
+        }
         self.recurring_jobs();
         self.tell(Event::JobsReady { after: None });
     }
@@ -62,10 +66,19 @@ impl World {
         crate::cancels::check_the_end(self);
     }
 
-    /// Promise 9: what was acknowledged runs to an end.
+    /// Promise 9: what was acknowledged runs to an end. Of several applications, one may have no worker for its jobs: then those of the others do.
     pub(crate) fn calms_down(&mut self) {
-        let job_workers = self.core.config().job_workers.max(1);
-        let config = Config { exit_when_the_first_start_fails: false, job_workers, ..self.core.config().clone() };
+        let mut apps = self.core.config().apps.clone();
+        for workers in &mut apps {
+            workers.jobs = workers.jobs.max(1);
+        }
+        self.broken = (apps.len() > 1 && self.random.below(2) == 0).then_some(AppId(0));
+        let mut config = Config { exit_when_the_first_start_fails: false, apps, ..self.core.config().clone() };
+        if self.broken.is_some() {
+            self.model.seen.insert("an application without workers for its jobs");
+            // Neither bounds of queues nor this one: whoever waits in the same queue shares them.
+            config.jobs_elsewhere_count_max = 2 * JOBS_COUNT_MAX;
+        }
         self.declared = DeclaredJobs { plain: true, coroutines: true };
         let store = &mut self.model.jobs.store;
         store.is_calm = true;
@@ -73,7 +86,7 @@ impl World {
         elsewhere.for_each(|job| job.state = State::Ready);
         self.begins_anew(Core::new(config));
         for _ in 0..CALM_STEPS {
-            if self.model.jobs.store.have_all_ended() && self.model.requests.is_empty() {
+            if self.have_jobs_ended() && self.has_no_requests() {
                 return;
             }
             match self.random.below(3) {
@@ -84,7 +97,18 @@ impl World {
         }
         let left =
             self.model.jobs.store.jobs.iter().filter(|(_, job)| !matches!(job.state, State::Ended | State::Stranger));
-        panic!("jobs that never end: {:?}", left.collect::<Vec<_>>());
+        panic!("jobs that never end, {:?} is broken: {:?}", self.broken, left.collect::<Vec<_>>());
+    }
+
+    /// But for those of the application that has no workers for them.
+    fn have_jobs_ended(&self) -> bool {
+        let is_broken = |job: &Job| job.policy.is_some_and(|policy| Some(policy.app) == self.broken);
+        let jobs = self.model.jobs.store.jobs.values();
+        jobs.filter(|job| !is_broken(job)).all(|job| matches!(job.state, State::Ended | State::Stranger))
+    }
+
+    fn has_no_requests(&self) -> bool {
+        self.model.requests.values().all(|request| Some(request.app) == self.broken)
     }
 
     fn a_process_calms_down(&mut self) {
@@ -95,6 +119,9 @@ impl World {
         let process = self.one_of(&all).clone();
         let worker = process.id;
         match process.phase {
+            Phase::Starting if Some(process.app) == self.broken && process.role == Some(Role::Jobs) => {
+                self.exits(&process);
+            }
             Phase::Starting => {
                 self.ready(&process);
                 self.model.process(worker).temper = Temper::Quick;
@@ -117,7 +144,7 @@ impl World {
     /// When nothing else is to be done, the next thing that is due comes at once.
     fn time_passes_calmly(&mut self) {
         let store = &self.model.jobs.store;
-        let is_idle = store.asked.is_empty() && store.answers.is_empty() && self.model.requests.is_empty();
+        let is_idle = store.asked.is_empty() && store.answers.is_empty() && self.has_no_requests();
         let idle = |process: &Process| process.phase == Phase::Ready && process.ping.is_none();
         if !is_idle || !self.model.processes.values().all(idle) {
             return self.time_passes();

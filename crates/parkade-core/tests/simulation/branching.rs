@@ -23,7 +23,7 @@ impl World {
         };
         let branch = self.slot();
         self.model.now = self.now;
-        let mut begun = Request::new("/branch", self.now);
+        let mut begun = Request::new(self.model.requests[&owner].app, "/branch", self.now);
         (begun.owner, begun.deadline) = (Some(owner), self.model.requests[&owner].deadline);
         self.model.requests.insert(branch, begun);
         let asked = self.model.ask(branch, &wait);

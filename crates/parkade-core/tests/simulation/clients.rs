@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{ChannelName, Cursor, Destination, Errand, Event, MessageId, Publisher, RequestId, Wait};
+use parkade_core::{AppId, ChannelName, Cursor, Destination, Errand, Event, MessageId, Publisher, RequestId, Wait};
 
 use crate::model::{Place, Request, Waiting};
 use crate::process::Process;
@@ -31,16 +31,25 @@ impl World {
     pub(crate) fn arrive(&mut self) {
         let path = if self.has_transactions && self.random.below(4) == 0 { "/async" } else { *self.one_of(&PATHS) };
         let path = if self.has_files && self.random.below(4) == 0 { "/file" } else { path };
-        let destination = self.tables.find(self.core.table(), path, self.core.config().deadline);
+        let app = self.some_app();
+        let destination = self.tables.find(self.core.table(app), path, self.core.config().deadline);
         let destination = self.with_cursor(destination);
         let request = self.slot();
-        let mut arrived = Request::new(path, self.now);
+        let mut arrived = Request::new(app, path, self.now);
         arrived.deadline = self.core.config().deadline;
         self.model.requests.insert(request, arrived);
         self.model.now = self.now;
         let default = self.core.config().deadline;
         self.model.routed(request, &destination, default);
-        self.tell(Event::Arrived { request, destination });
+        self.tell(Event::Arrived { request, app, destination });
+    }
+
+    /// Where there is only one, nothing is drawn.
+    fn some_app(&mut self) -> AppId {
+        match u64::try_from(self.core.config().apps.len()).unwrap() {
+            1 => AppId(0),
+            count => AppId(u8::try_from(self.random.below(count)).unwrap()),
+        }
     }
 
     pub(crate) fn slot(&mut self) -> RequestId {

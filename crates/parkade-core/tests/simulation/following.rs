@@ -1,7 +1,7 @@
 //! Each effect, followed: what it must find, what it changes.
 
 use parkade_core::{
-    Cursor, Ending, Errand, JobLookup, KillReason, MessageId, Moment, Outcome, Reason, Refusal, RequestId, Role,
+    AppId, Cursor, Ending, Errand, JobLookup, KillReason, MessageId, Moment, Outcome, Reason, Refusal, RequestId, Role,
     TableId, Then, Wait, WorkerId,
 };
 
@@ -200,6 +200,7 @@ impl Model {
             is_serving && process.busy() == 0 && process.role == Some(role)
         };
         let chosen = &self.processes[&worker];
+        assert_eq!(chosen.app, self.requests[&id].app, "given to a worker of another application");
         assert_eq!(chosen.role, Some(role), "a request for a worker of jobs, or a job for a worker of requests");
         assert!(chosen.ping.is_none(), "given to a loop that has not answered");
         let coroutine = self.requests[&id].coroutine;
@@ -351,8 +352,8 @@ impl Model {
         }
     }
 
-    pub(crate) fn start(&mut self, worker: WorkerId) {
-        let process = Process::new(worker, self.now);
+    pub(crate) fn start(&mut self, worker: WorkerId, app: AppId) {
+        let process = Process::new(worker, app, self.now);
         assert!(self.processes.insert(worker, process).is_none(), "started twice");
     }
 

@@ -43,7 +43,7 @@ impl World {
         };
         let member = self.slot();
         self.model.now = self.now;
-        let mut begun = Request::new("/member", self.now);
+        let mut begun = Request::new(self.core.app_of(owner), "/member", self.now);
         (begun.owner, begun.deadline) = (Some(owner), deadline);
         self.model.requests.insert(member, begun);
         let asked = self.model.ask(member, &wait);

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use parkade_core::limits::BACK_OFF_MAX;
-use parkade_core::{Moment, Output, Role, Status, Wait, WorkerState, WorkerStatus};
+use parkade_core::{AppId, Moment, Output, Role, Status, Wait, WorkerState, WorkerStatus};
 
 use crate::model::{Place, Request};
+use crate::promises::serves;
 use crate::store::State;
 use crate::world::World;
 
@@ -26,6 +27,9 @@ fn runs_are_as_told(world: &World, status: &Status) {
     let waiting = world.model.requests.values().filter(|request| request.is_claimed_only()).count();
     assert_eq!((status.jobs_waiting, status.jobs_running), (waiting, runs - waiting));
     assert!(!world.model.drains || waiting == 0, "claimed jobs wait though the server stops");
+    let mut claimed = world.model.requests.values().filter(|request| request.is_claimed_only());
+    let runs_jobs = |app: AppId| status.apps[usize::from(app.0)].runs_jobs;
+    assert!(claimed.all(|request| runs_jobs(request.app)), "a claimed job waits for an application that has none");
 }
 
 /// At most one attempt is the present one, and the store knows which.
@@ -90,16 +94,22 @@ fn who_waits_for_jobs_is_known(world: &World, status: &Status) {
 
 /// Promise 4, for jobs.
 fn no_job_waits_beside_an_idle_worker(world: &World, status: &Status) {
-    if status.runs.routed == 0 || status.runs.running >= status.limits.running_count_max {
-        return;
-    }
+    let app = |id: &AppId| {
+        let runs = world.model.requests.values().filter(|request| request.run.is_some() && request.app == *id);
+        let (queued, running) = (
+            runs.clone().filter(|run| run.place == Place::Queue).count(),
+            runs.filter(|run| matches!(run.place, Place::Worker(_))).count(),
+        );
+        queued > 0 && running < status.limits.running_count_max
+    };
     let is_idle = |worker: &&WorkerStatus| {
         let process = &world.model.processes[&worker.worker];
         let is_ready = matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
             || worker.state == WorkerState::Draining && world.model.drains && !process.replaced;
         is_ready
             && worker.role == Role::Jobs
-            && worker.generation == status.generation
+            && serves(status, worker)
+            && app(&worker.app)
             && process.streams.is_empty()
             && process.credit > 0
             && process.ping.is_none()
@@ -111,10 +121,13 @@ fn no_job_waits_beside_an_idle_worker(world: &World, status: &Status) {
 /// Unless workers keep dying, and nobody waits for the others of their role.
 fn both_roles_are_filled(world: &World, status: &Status) {
     let config = world.core.config();
-    for (role, wanted) in [(Role::Requests, config.workers), (Role::Jobs, config.job_workers)] {
+    let apps = (0..).map(AppId).zip(&config.apps);
+    let wanted =
+        apps.flat_map(|(app, workers)| [(app, Role::Requests, workers.requests), (app, Role::Jobs, workers.jobs)]);
+    for (app, role, wanted) in wanted {
         let is_serving = |worker: &&WorkerStatus| {
             let is_there = matches!(worker.state, WorkerState::Ready | WorkerState::Busy | WorkerState::Starting);
-            worker.role == role && worker.generation == status.generation && is_there
+            worker.role == role && worker.app == app && serves(status, worker) && is_there
         };
         let there = status.workers.iter().filter(is_serving).count();
         assert!(there <= wanted as usize + 1, "{there} workers of {role:?}, and one may be replaced");

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use parkade_core::{
-    Allowance, Effect, Errand, Failure, HttpEffect, JobCaller, JobId, JobLookup, JobPolicy, Moment, Outcome, QueueId,
-    RequestId, StoreEffect, Then, Verdict, Wait, WorkerEffect, WorkerId,
+    Allowance, AppId, Effect, Errand, Failure, HttpEffect, JobCaller, JobId, JobLookup, JobPolicy, Moment, Outcome,
+    QueueId, RequestId, StoreEffect, Then, Verdict, Wait, WorkerEffect, WorkerId,
 };
 
 use crate::cancels::Cancels;
@@ -28,8 +28,10 @@ pub struct Jobs {
     pub ghosts_count: usize,
     /// What was allowed of the claim that has just come back, if that gives none either.
     pub vain: Option<Vec<Allowance<QueueId>>>,
+    /// So many that wait for workers of one application keep those of a queue from the others.
+    pub elsewhere_count_max: usize,
     /// Until then none is begun or claimed, if none ends well before.
-    pub put_off: Option<Moment>,
+    pub put_off: BTreeMap<AppId, Moment>,
     /// Requests for which the store is asked, and about which job.
     pub looked_up: BTreeMap<RequestId, LookedUp>,
     pub cancels: Cancels,
@@ -138,12 +140,12 @@ impl Model {
     }
 
     fn claim(&mut self, count: u32, limited: &[Allowance<QueueId>]) {
-        self.check_that_jobs_may_begin();
         assert!(!self.drains && !self.may_fail, "claimed while the server stops");
         assert!(count > 0 && self.jobs.claim.is_none(), "claimed in vain");
         if let Some(vain) = &self.jobs.vain {
-            let is_new = |(before, now): (&Allowance<QueueId>, &Allowance<QueueId>)| before.count == 0 && now.count > 0;
-            assert!(vain.iter().zip(limited).any(is_new), "claimed again and again");
+            let none_before = |now: &Allowance<QueueId>| vain.iter().any(|it| it.queue == now.queue && it.count == 0);
+            let is_new = |now: &Allowance<QueueId>| now.count > 0 && none_before(now);
+            assert!(limited.iter().any(is_new), "claimed again and again");
         }
         self.jobs.has_reason = false;
         for (queue, (concurrency, rate)) in &self.jobs.bounds {
@@ -151,11 +153,24 @@ impl Model {
             let running = self.running(*queue) + self.haunting(*queue);
             let places = concurrency.map(|most| most.saturating_sub(running));
             assert!(places.is_none_or(|places| allowed <= places), "more than may run at a time");
-            assert!(rate.is_some() || places.is_none_or(|places| allowed == places), "a place is lost");
+            let is_left_out = allowed == 0 && self.is_crowded(*queue);
+            assert!(rate.is_some() || is_left_out || places.is_none_or(|places| allowed == places), "a place is lost");
             assert!(rate.is_none_or(|rate| f64::from(allowed) <= rate.max(1.0)), "more than may begin in a second");
         }
         self.jobs.claim = Some(limited.to_vec());
         self.jobs.store.ask(Command::Claim { count, limited: limited.to_vec() });
+    }
+
+    /// Whether so many of its jobs wait for workers of one application that nothing of it is claimed.
+    fn is_crowded(&self, queue: QueueId) -> bool {
+        let waits = |request: &&Request| {
+            request.is_claimed_only() && request.run.as_ref().is_some_and(|run| run.queue == queue)
+        };
+        let mut waiting: BTreeMap<AppId, usize> = BTreeMap::new();
+        for request in self.requests.values().filter(waits) {
+            *waiting.entry(request.app).or_default() += 1;
+        }
+        waiting.values().any(|count| *count >= self.jobs.elsewhere_count_max)
     }
 
     pub fn running(&self, queue: QueueId) -> u32 {
@@ -179,12 +194,13 @@ impl Model {
         self.jobs.ghosts_count = count;
     }
 
-    fn check_that_jobs_may_begin(&self) {
-        assert!(self.jobs.put_off.is_none_or(|until| until <= self.now), "workers died of jobs, and others begin");
+    fn check_that_jobs_may_begin(&self, app: AppId) {
+        let until = self.jobs.put_off.get(&app);
+        assert!(until.is_none_or(|until| *until <= self.now), "workers died of jobs, and others begin");
     }
 
     fn run_job(&mut self, id: RequestId, worker: WorkerId) {
-        self.check_that_jobs_may_begin();
+        self.check_that_jobs_may_begin(self.requests[&id].app);
         self.returned(id);
         let now = self.now;
         let request = self.request(id);
@@ -262,8 +278,10 @@ impl Model {
             assert!(late, "ended before its deadline, or while it was queued");
         }
         assert_eq!(run.verdict.replace(verdict), None, "two verdicts");
-        let (job, attempt) = (run.job, run.attempt);
-        self.jobs.put_off = self.jobs.put_off.filter(|_| !ends_well);
+        let (job, attempt, app) = (run.job, run.attempt, request.app);
+        if ends_well {
+            self.jobs.put_off.remove(&app);
+        }
         self.jobs.store.ask(Command::End { request: id, id: job, attempt, verdict, now });
         self.seen.insert(match verdict {
             Verdict::Completed => "completed job",

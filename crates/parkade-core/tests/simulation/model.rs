@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parkade_core::limits::{QUERIES_END_MAX, QUERY_END_MAX};
 use parkade_core::{
-    ChannelName, Cursor, Destination, Effect, Errand, ExitReason, HttpEffect, JobId, MessageId, Moment, Outcome,
+    AppId, ChannelName, Cursor, Destination, Effect, Errand, ExitReason, HttpEffect, JobId, MessageId, Moment, Outcome,
     PayloadId, QueryId, RequestId, ServerEffect, Then, Wait, WorkerEffect, WorkerId,
 };
 
@@ -75,6 +75,7 @@ pub struct Model {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "a model notes facts that have nothing to do with each other")]
 pub struct Request {
+    pub app: AppId,
     pub path: &'static str,
     pub here: bool,
     pub place: Place,
@@ -194,8 +195,9 @@ impl Waiting {
 }
 
 impl Request {
-    pub fn new(path: &'static str, now: Moment) -> Self {
+    pub fn new(app: AppId, path: &'static str, now: Moment) -> Self {
         Self {
+            app,
             path,
             here: true,
             place: Place::Queue,
@@ -338,7 +340,7 @@ impl Model {
             }
             WorkerEffect::Cancel { request, worker, reason } => self.cancel(*request, *worker, *reason),
             WorkerEffect::CloseSocket { request, worker, .. } => self.tell_close(*request, *worker),
-            WorkerEffect::StartWorker { worker } => self.start(*worker),
+            WorkerEffect::StartWorker { worker, app } => self.start(*worker, *app),
             WorkerEffect::DrainWorker { worker, within } => {
                 let (drains, until) = (self.drains, self.now + *within);
                 let end = sockets::replaced_end(self.now, *within);
@@ -388,7 +390,7 @@ impl Model {
             }
             ServerEffect::KeepHistory { history, cursor, messages } => self.keep_history(*history, *cursor, messages),
             ServerEffect::DropHistory { history } => self.drop_history(*history),
-            ServerEffect::Reloaded { .. } => self.jobs.put_off = None,
+            ServerEffect::Reloaded { app, .. } => drop(self.jobs.put_off.remove(app)),
             ServerEffect::StopAccepting => {
                 assert!(self.drains, "the listeners are closed without a drain");
             }

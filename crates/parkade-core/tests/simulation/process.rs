@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use parkade_core::{Moment, QueueId, RequestId, Role, TableId, WorkerId};
+use parkade_core::{AppId, Moment, QueueId, RequestId, Role, TableId, WorkerId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
@@ -29,6 +29,7 @@ pub enum Temper {
 #[derive(Debug, Clone)]
 pub struct Process {
     pub id: WorkerId,
+    pub app: AppId,
     pub phase: Phase,
     pub temper: Temper,
     pub concurrent: bool,
@@ -79,9 +80,10 @@ pub struct Stream {
 }
 
 impl Process {
-    pub fn new(id: WorkerId, now: Moment) -> Self {
+    pub fn new(id: WorkerId, app: AppId, now: Moment) -> Self {
         Self {
             id,
+            app,
             phase: Phase::Starting,
             temper: Temper::Quick,
             concurrent: false,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelStatus, Destination, Event, MessageId, Refusal, RequestId, Role, State, Status, Then, Wait, WorkerId,
-    WorkerState,
+    AppId, ChannelStatus, Destination, Event, MessageId, Refusal, RequestId, Role, State, Status, Then, Wait, WorkerId,
+    WorkerState, WorkerStatus,
 };
 
 use crate::cancels::{nobody_waits_in_vain, nothing_is_noted_too_late};
@@ -60,27 +60,43 @@ pub fn before(world: &World, event: &Event) -> Before {
     }
 }
 
+/// Whether it runs the code of its application that serves.
+pub fn serves(status: &Status, worker: &WorkerStatus) -> bool {
+    worker.generation == status.apps[usize::from(worker.app.0)].generation
+}
+
+/// Requests of the application: how many the workers hold, and how many have been routed and wait for one.
+fn of_app(world: &World, app: AppId) -> (usize, usize) {
+    let requests = world.model.requests.iter();
+    let requests = requests.filter(|(_, request)| request.app == app && request.run.is_none());
+    let running = requests.clone().filter(|(_, request)| matches!(request.place, Place::Worker(_))).count();
+    let is_routed = |id: &RequestId| world.core.state(*id) == Some(State::Routed);
+    (running, requests.filter(|(id, _)| is_routed(id)).count())
+}
+
 /// Who comes, for a plain function or for a coroutine.
 pub struct Arriving {
+    app: AppId,
     deadline: Option<Duration>,
     wait: Option<Duration>,
     concurrent: bool,
 }
 
 fn arriving(world: &World, event: &Event) -> Option<Arriving> {
-    let (deadline, concurrent) = match event {
-        Event::Arrived { destination: Destination::Handler { deadline, concurrent, .. }, .. } => {
-            (*deadline, *concurrent)
+    let (app, deadline, concurrent) = match event {
+        Event::Arrived { app, destination: Destination::Handler { deadline, concurrent, .. }, .. } => {
+            (*app, *deadline, *concurrent)
         }
-        Event::Arrived { destination: Destination::Fallback { concurrent, .. }, .. } => {
-            (world.core.config().deadline, *concurrent)
+        Event::Arrived { app, destination: Destination::Fallback { concurrent, .. }, .. } => {
+            (*app, world.core.config().deadline, *concurrent)
         }
         Event::JobGuarded { request, concurrent, .. } => {
-            (world.model.requests.get(request).and_then(|request| request.deadline), *concurrent)
+            let request = world.model.requests.get(request);
+            (request.map(|request| request.app)?, request.and_then(|request| request.deadline), *concurrent)
         }
         _ => return None,
     };
-    Some(Arriving { deadline, wait: world.core.queue_wait_of(world.now, concurrent), concurrent })
+    Some(Arriving { app, deadline, wait: world.core.queue_wait_of(world.now, app, concurrent), concurrent })
 }
 
 /// Nobody is refused for time who could start before its deadline, as far as can be said, and nothing but an arrival is; no coroutine while a
@@ -89,10 +105,10 @@ fn only_who_would_start_too_late_is_refused_for_it(world: &World, before: &Befor
     if world.core.counts().refused.of(Refusal::QueueTooSlow) == before.too_slow {
         return;
     }
-    let Arriving { deadline, wait, concurrent } =
+    let Arriving { app, deadline, wait, concurrent } =
         before.arriving.as_ref().expect("somebody who was queued is refused for time");
     assert!(wait > deadline && deadline.is_some(), "refused for time: {wait:?} in the queue, {deadline:?} to go");
-    let running = status.lives.running - status.runs.running;
+    let (running, _) = of_app(world, *app);
     if !concurrent || running >= status.limits.running_count_max {
         return;
     }
@@ -100,7 +116,8 @@ fn only_who_would_start_too_late_is_refused_for_it(world: &World, before: &Befor
         let process = &world.model.processes[&worker.worker];
         matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
             && worker.role == Role::Requests
-            && worker.generation == status.generation
+            && serves(status, worker)
+            && worker.app == *app
             && process.concurrent
             && process.credit > 0
             && process.ping.is_none()
@@ -212,17 +229,18 @@ fn workers_are_as_told(world: &World, status: &Status) {
 
 /// Promise 4. Jobs are no reason: none is where requests run.
 fn nothing_queues_beside_an_idle_worker(world: &World, status: &Status) {
-    let (queued, running) = (status.lives.routed - status.runs.routed, status.lives.running - status.runs.running);
-    if queued == 0 || running >= status.limits.running_count_max {
-        return;
-    }
+    let waits = |app| {
+        let (running, queued) = of_app(world, app);
+        queued > 0 && running < status.limits.running_count_max
+    };
     let idle = status.workers.iter().find(|worker| {
         let process = &world.model.processes[&worker.worker];
         let ready = matches!(worker.state, WorkerState::Ready | WorkerState::Busy)
             || worker.state == WorkerState::Draining && world.model.drains && !process.replaced;
         ready
             && worker.role == Role::Requests
-            && worker.generation == status.generation
+            && serves(status, worker)
+            && waits(worker.app)
             && (process.streams.is_empty() || !process.concurrent && process.busy() == 0)
             && process.credit > 0
             && process.ping.is_none()
@@ -297,7 +315,8 @@ fn bounds_hold(world: &World, status: &Status) {
     let coming_back = world.model.processes.values().map(|process| process.streams.len()).sum::<usize>();
     let calls = world.model.requests.values().filter(|request| request.woken.is_some()).count();
     let queued = status.lives.accepted + status.lives.routed;
-    assert!(queued <= limits.queued_count_max + calls + coming_back + 64, "the queue has no end");
+    let most = limits.queued_count_max * status.apps.len();
+    assert!(queued <= most + calls + coming_back + 64, "the queue has no end");
     let is_free = |waiting: &&Waiting| {
         waiting.wait == Wait::Branches || waiting.wait == Wait::Stored && waiting.then == Then::Answer
     };

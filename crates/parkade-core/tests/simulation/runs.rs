@@ -181,8 +181,10 @@ impl World {
     fn claimed(&mut self, id: JobId) -> ClaimedJob {
         let (now, request) = (self.now, self.slot());
         let job = self.model.jobs.store.jobs[&id].clone();
-        let (attempt, queue, policy) = (job.attempt, job.queue, job.policy);
-        let mut run = Request::new("", now);
+        let (attempt, queue) = (job.attempt, job.queue);
+        let apps = self.core.status(now).apps;
+        let policy = job.policy.filter(|policy| apps.len() == 1 || apps[usize::from(policy.app.0)].runs_jobs);
+        let mut run = Request::new(policy.map(|policy| policy.app).unwrap_or_default(), "", now);
         run.run = Some(Run {
             job: id,
             attempt,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Config, DatabaseId, DeclaredJobs, Errand, HistoryLimits, JobId, QueryWait, QueryWork, Random, Recycle,
-    SharedKey, Sharing, Then, Wait,
+    AppWorkers, ChannelName, Config, DatabaseId, DeclaredJobs, Errand, HistoryLimits, JobId, QueryWait, QueryWork,
+    Random, Recycle, SharedKey, Sharing, Then, Wait,
 };
 
 use crate::tables::{Kind, Route, route};
@@ -35,12 +35,12 @@ pub fn config(random: &mut Random, seed: u64) -> Config {
     let tight = random.below(2) == 0;
     let some = |random: &mut Random, value: u64| (random.below(2) == 0).then_some(value);
     Config {
-        workers: u32::try_from(1 + random.below(4)).unwrap(),
-        job_workers: u32::try_from(random.below(4)).unwrap(),
+        apps: apps(random, seed),
         seed,
         epoch: 1 + random.below(1000),
         queued_count_max: if tight { 5 } else { 1000 },
         running_count_max: if tight { 8 } else { 1000 },
+        jobs_elsewhere_count_max: if tight { 3 } else { 20 },
         parked_count_max: if tight && seed % 4 != 1 { 10 } else { 1000 },
         deadline: some(random, 1000).map(Duration::from_millis),
         recycle: Recycle {
@@ -58,6 +58,16 @@ pub fn config(random: &mut Random, seed: u64) -> Config {
         tells_spells: true,
         ..Config::default()
     }
+}
+
+/// In a third of the worlds, several applications share the core.
+fn apps(random: &mut Random, seed: u64) -> Vec<AppWorkers> {
+    let count = if seed % 3 == 2 { 2 + seed % 2 } else { 1 };
+    let workers = |random: &mut Random| AppWorkers {
+        requests: u32::try_from(1 + random.below(4)).unwrap(),
+        jobs: u32::try_from(random.below(4)).unwrap(),
+    };
+    (0..count).map(|_| workers(random)).collect()
 }
 
 /// What newer code declares: mostly jobs of both kinds.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use parkade_core::{
-    Allowance, CancelAnswer, JobId, JobLookup, JobPolicy, Moment, QueueId, Random, RequestId, StoreFault, Verdict, Wall,
+    Allowance, AppId, CancelAnswer, JobId, JobLookup, JobPolicy, Moment, QueueId, Random, RequestId, StoreFault,
+    Verdict, Wall,
 };
 
 use crate::pressure::Enqueuer;
@@ -27,6 +28,8 @@ pub struct Store {
     /// Those that have ended because somebody wanted it.
     pub cancelled: BTreeSet<JobId>,
     pub minted: u128,
+    /// Jobs are those of so many applications.
+    pub apps_count: u64,
     pub schedules: BTreeMap<Box<str>, Schedule>,
     /// Of the store's clock, in milliseconds: it was put forward.
     pub clock_ahead: i64,
@@ -320,13 +323,12 @@ impl Store {
         }
     }
 
-    pub fn have_all_ended(&self) -> bool {
-        self.jobs.values().all(|job| matches!(job.state, State::Ended | State::Stranger))
-    }
-
     pub fn mint(&mut self, random: &mut Random, now: Moment) -> (JobId, Job) {
         self.minted += 1;
+        // Where there is only one, nothing is drawn.
+        let app = if self.apps_count > 1 { random.below(self.apps_count) } else { 0 };
         let policy = JobPolicy {
+            app: AppId(u8::try_from(app).unwrap()),
             concurrent: random.below(2) == 0,
             retries: u32::try_from(random.below(4)).unwrap(),
             deadline: (random.below(2) == 0).then(|| Duration::from_millis(500)),

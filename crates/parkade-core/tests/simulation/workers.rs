@@ -49,7 +49,7 @@ impl World {
     pub(crate) fn ready(&mut self, process: &Process) {
         let concurrent = self.random.below(100) < self.concurrent_percent;
         let (fallback, routes) = routes(self.random.below(12));
-        let table = self.tables.learn(fallback, routes);
+        let table = self.tables.learn(process.app, fallback, routes);
         let credit = i64::try_from(1 + self.random.below(if concurrent { 20 } else { 5 })).unwrap();
         let slow = self.random.below(3) == 0;
         let now = self.now;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use parkade_core::{
-    CancelEvent, CommitAnswer, CommitEvent, Core, DatabaseId, DeclaredJobs, Effect, Event, Moment, PayloadId, Random,
-    RequestId, State, TableId, Then,
+    AppId, CancelEvent, CommitAnswer, CommitEvent, Core, DatabaseId, DeclaredJobs, Effect, Event, Moment, PayloadId,
+    Random, RequestId, State, TableId, Then,
 };
 
 use crate::SEEDS_WITHOUT_BRANCHES;
@@ -43,6 +43,8 @@ pub struct World {
     pub(crate) has_sockets: bool,
     /// What a worker that loads the code now says of its jobs.
     pub(crate) declared: DeclaredJobs,
+    /// The application whose workers for jobs all end before they are ready.
+    pub(crate) broken: Option<AppId>,
     pub(crate) slots: Vec<u32>,
     pub(crate) vacant: Vec<u32>,
     pub(crate) messages: u64,
@@ -85,6 +87,7 @@ impl World {
             has_files: matches!(seed % 8, 2..=5 | 7),
             has_sockets: matches!(seed % 8, 1 | 6),
             declared,
+            broken: None,
             slots: Vec::new(),
             vacant: Vec::new(),
             messages: 0,
@@ -205,7 +208,7 @@ impl World {
             self.model.databases.kept.retain(|kept| kept.until > now);
         }
         let status = self.core.status(self.now);
-        let serving = status.workers.iter().filter(|worker| worker.generation == status.generation);
+        let serving = status.workers.iter().filter(|worker| promises::serves(&status, worker));
         self.model.serving = serving.map(|worker| worker.worker).collect();
         let mut pending = vec![event];
         while let Some(event) = pending.pop() {
@@ -239,8 +242,8 @@ impl World {
             pending.extend(routed.into_iter().rev());
         }
         self.sync_woken();
-        let put_off = self.core.status(self.now).jobs_put_off;
-        self.model.jobs.put_off = put_off.map(|left| self.now + left);
+        let put_off = self.core.status(self.now).apps.into_iter().filter_map(|app| Some((app.app, app.jobs_put_off?)));
+        self.model.jobs.put_off = put_off.map(|(app, left)| (app, self.now + left)).collect();
         crate::query_promises::sync(self);
         promises::check(self, &before);
         self.model.count_ghosts();

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use parkade_core::{Destination, RouteId, TableId, Then, Wait};
+use parkade_core::{AppId, Destination, RouteId, TableId, Then, Wait};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
@@ -28,8 +28,8 @@ pub fn route(path: &'static str, kind: Kind) -> Route {
     Route { path, kind, deadline: None }
 }
 
-/// Whether what matches no route goes to the application, to a coroutine or not, and the routes.
-type Table = (Option<bool>, Vec<Route>);
+/// Of which application; whether what matches no route goes to it, to a coroutine or not; and the routes.
+type Table = (AppId, Option<bool>, Vec<Route>);
 
 #[derive(Debug, Default)]
 pub struct Tables {
@@ -37,9 +37,9 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Equal tables have one id.
-    pub fn learn(&mut self, fallback: Option<bool>, routes: Vec<Route>) -> TableId {
-        let table = (fallback, routes);
+    /// Equal tables of an application have one id.
+    pub fn learn(&mut self, app: AppId, fallback: Option<bool>, routes: Vec<Route>) -> TableId {
+        let table = (app, fallback, routes);
         let index = self.known.iter().position(|known| *known == table).unwrap_or_else(|| {
             self.known.push(table);
             self.known.len() - 1
@@ -50,7 +50,7 @@ impl Tables {
     /// Where a request goes by this table. `default`: the deadline of routes that have none of their own.
     pub fn find(&self, table: Option<TableId>, path: &str, default: Option<Duration>) -> Destination {
         let Some(table) = table else { return Destination::Unknown };
-        let (fallback, routes) = &self.known[table.0 as usize - 1];
+        let (_, fallback, routes) = &self.known[table.0 as usize - 1];
         let Some((index, found)) = (0..).zip(routes).find(|(_, route)| route.path == path) else {
             return match *fallback {
                 Some(concurrent) => Destination::Fallback { table, concurrent },

@@ -9,7 +9,7 @@ mod routes;
 
 use std::fmt::{Display, Write};
 
-use super::report::Report;
+use super::report::{ApplicationReport, Report};
 use crate::platform::ProcessUse;
 use crate::statistics::{BUCKETS, Histogram};
 
@@ -27,6 +27,7 @@ pub fn exposition(report: &Report, used: &ProcessUse) -> String {
     requests(&mut page, report);
     routes::write(&mut page, report);
     workers(&mut page, report);
+    applications(&mut page, &report.applications);
     channels(&mut page, report);
     databases::write(&mut page, report);
     jobs::write(&mut page, report);
@@ -138,6 +139,22 @@ fn requests(page: &mut Page, report: &Report) {
     page.histogram("request_park_seconds", "Time that a request was parked.", &ended.park);
 }
 
+/// Of a server that mounts applications.
+fn applications(page: &mut Page, applications: &[ApplicationReport]) {
+    let by_mount = |value: fn(&ApplicationReport) -> u64| applications.iter().map(move |app| (&*app.mount, value(app)));
+    if applications.is_empty() {
+        return;
+    }
+    let (ready, queued) = (by_mount(|app| app.workers_ready as u64), by_mount(|app| app.queued as u64));
+    let about = "Workers of requests that are ready, by mount.";
+    page.labelled("application_workers_ready", MetricType::Gauge, about, "mount", ready);
+    let about = "Requests that wait for a worker, by mount.";
+    page.labelled("application_queued", MetricType::Gauge, about, "mount", queued);
+    let failed = by_mount(|app| u64::from(app.state == "failed"));
+    let about = "Whether the application does not load, by mount.";
+    page.labelled("application_failed", MetricType::Gauge, about, "mount", failed);
+}
+
 fn workers(page: &mut Page, report: &Report) {
     let counts = &report.counts;
     let states = ["starting", "ready", "busy", "draining", "stopping"];
@@ -238,7 +255,7 @@ impl Page {
     ) {
         self.family(name, kind, help);
         for (word, value) in samples {
-            // Ours alone: no quotes, no backslashes.
+            // Ours, or a prefix of paths: no quotes, no backslashes.
             self.sample(format_args!("{name}{{{label}=\"{word}\"}} {value}"));
         }
     }

@@ -23,6 +23,9 @@ pub struct Report {
     /// What the application is written for: `native`, `wsgi` or `asgi`; null until it has loaded.
     #[serde(default)]
     pub interface: Option<String>,
+    /// Those that the settings file mounts; empty if there is a single application.
+    #[serde(default)]
+    pub applications: Vec<ApplicationReport>,
     /// Where clients reach it.
     #[serde(default)]
     pub addresses: Vec<String>,
@@ -67,6 +70,24 @@ pub struct Report {
     pub runs: RunStatistics,
     #[serde(skip)]
     pub query_times: QueryTimes,
+}
+
+/// A mounted application.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplicationReport {
+    /// The prefix of its paths.
+    pub mount: String,
+    pub target: String,
+    pub interface: Option<String>,
+    /// `ready`; `starting`; `failed` (it does not load) or `no worker` (all have died, and others start).
+    pub state: String,
+    pub generation: u32,
+    pub last_reload: Option<String>,
+    /// Why it did not load last time, if it did not: the last line of that.
+    pub error: Option<String>,
+    /// Workers of requests.
+    pub workers_ready: usize,
+    pub queued: usize,
 }
 
 /// The code that is serving; a reload makes the next generation.
@@ -134,6 +155,9 @@ pub struct ChannelReport {
 pub struct WorkerReport {
     pub id: u32,
     pub pid: Option<u32>,
+    /// Where its application is mounted; null if the server has no other.
+    #[serde(default)]
+    pub mount: Option<String>,
     /// `starting`, `ready`, `busy`, `draining` or `stopping`.
     pub state: String,
     pub generation: u32,

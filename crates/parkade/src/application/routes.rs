@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_core::{Core, Destination, RouteId};
-use parkade_model::{Errand, JobId, TableId, Then, Wait};
+use parkade_model::{AppId, Errand, JobId, TableId, Then, Wait};
 use parkade_wire::{Application, CallKind, Response, Route, RouteKind, RouteOrigin, ThenRequest};
 
 use super::surroundings::{self, BadSurroundings, Declared, Surroundings};
@@ -16,7 +16,8 @@ use crate::databases::Databases;
 use crate::files::Source;
 use crate::http::{Head, answer};
 use crate::queries::WorkRequest;
-use crate::routing::{self, BodyWay, Fallback, HeldRoute, RouteBodies, RouteError, RouteMatch, RouteSpec};
+use crate::routing::mounts::{Mounts, seen};
+use crate::routing::{self, BodyWay, Fallback, HeldRoute, RouteBodies, RouteError, RouteMatch, RouteSpec, TableOwner};
 use crate::seconds::duration;
 use crate::statistics::{RouteName, RouteNames, RouteNumber};
 
@@ -56,6 +57,7 @@ struct RouteAdded {
 /// The route tables of the applications that serve, or that a parked request still refers to.
 #[derive(Debug, Default)]
 pub struct Routes {
+    mounts: Mounts,
     tables: routing::RouteTables<Ready>,
     names: RouteNames,
     /// Of the applications that add something to their responses.
@@ -76,24 +78,36 @@ pub enum BadApplication {
 }
 
 impl Routes {
+    pub fn new(mounts: Mounts) -> Self {
+        Self { mounts, ..Self::default() }
+    }
+
+    /// Where the applications are mounted.
+    pub fn mounts(&self) -> &Mounts {
+        &self.mounts
+    }
+
     /// Stores the routes of an application, before the core hears that its worker is ready. Drops tables that neither
     /// the core nor a request still needs.
     pub fn learn(
         &mut self,
         core: &Core,
+        app: AppId,
         application: Application,
         databases: &Databases,
     ) -> Result<TableId, BadApplication> {
+        let owner = TableOwner { app, is_hosted: application.is_hosted() };
+        let prefix = self.mounts.prefix(app);
         let of_routes = application.routes.iter().map(|route| route.cors).collect();
         let (headers, unmatched) = (application.headers, application.unmatched_cors);
         let declared = Declared { headers, policies: application.cors, of_routes, unmatched }.checked()?;
         let routes: Result<Vec<_>, _> =
-            application.routes.into_iter().map(|route| route_spec(route, databases, &mut self.names)).collect();
+            application.routes.into_iter().map(|route| route_spec(route, prefix, databases, &mut self.names)).collect();
         let concurrent = application.concurrent && application.fallback_kind == CallKind::Async;
         let body = application.fallback_body;
         let fallback = Fallback { body: BodyWay { body, concurrent }, websocket: application.websocket && concurrent };
         let fallback = application.fallback.then_some(fallback);
-        let table = self.tables.learn(fallback, routes?, |table| core.uses_table(table))?;
+        let table = self.tables.learn(owner, fallback, routes?, |table| core.uses_table(table))?;
         self.surroundings.retain(|known| known.table() != table && self.tables.knows(known.table()));
         self.surroundings.extend(declared.map(|declared| declared(table)));
         Ok(table)
@@ -117,7 +131,7 @@ impl Routes {
     pub fn preflight(&self, table: Option<TableId>, core: &Core, head: &Head) -> Option<Vec<OwnedHeader>> {
         let around = self.surroundings(table)?;
         let method = around.asked_method(head)?;
-        around.preflight(&self.find_in(table, core, method, head.path()).destination, head)
+        around.preflight(&self.find_in(table, core, method, head.path()).0.destination, head)
     }
 
     fn surroundings(&self, table: Option<TableId>) -> Option<&Surroundings> {
@@ -134,21 +148,27 @@ impl Routes {
         self.tables.takes_sockets(table)
     }
 
-    /// Where a new request goes.
-    pub fn find(&self, core: &Core, method: &str, path: &str) -> RouteMatch {
-        self.find_in(core.table(), core, method, path)
+    /// Where a new request goes, and the part of its path that the application sees begins. `None`: no application is
+    /// mounted there.
+    pub fn find(&self, core: &Core, method: &str, path: &str) -> Option<(AppId, RouteMatch, usize)> {
+        let app = self.mounts.find(path)?;
+        let (found, seen_from) = self.find_in(core.table(app), core, method, path);
+        Some((app, found, seen_from))
     }
 
-    /// Where a request goes according to one table.
-    pub fn find_in(&self, table: Option<TableId>, core: &Core, method: &str, path: &str) -> RouteMatch {
-        self.tables.find(table, method, path, core.config().deadline)
+    /// Where a request goes according to one table, and the part of its path begins that this application sees.
+    pub fn find_in(&self, table: Option<TableId>, core: &Core, method: &str, path: &str) -> (RouteMatch, usize) {
+        let owner = table.and_then(|table| self.tables.owner(table)).unwrap_or_default();
+        let start = self.mounts.start_below(owner.app, path);
+        let found = self.tables.find(table, method, seen(&path[start..]), core.config().deadline);
+        (found, if owner.is_hosted { 0 } else { start })
     }
 
     /// The path with a slash more or less at its end, if that has a route for the same method.
     pub fn with_other_slash(&self, core: &Core, head: &Head) -> Option<String> {
         let path = head.path();
         let other = path.strip_suffix('/').map_or_else(|| format!("{path}/"), str::to_owned);
-        let found = self.find(core, head.method(), &other).destination;
+        let found = self.find(core, head.method(), &other)?.1.destination;
         let is_route =
             matches!(found, Destination::Handler { .. } | Destination::Wait { .. } | Destination::Constant { .. });
         is_route.then_some(other)
@@ -200,8 +220,10 @@ impl Routes {
     }
 }
 
+/// `prefix`: of the mount, for the statistics.
 fn route_spec(
     route: Route,
+    prefix: &str,
     databases: &Databases,
     names: &mut RouteNames,
 ) -> Result<(RouteSpec, Ready), BadApplication> {
@@ -240,7 +262,7 @@ fn route_spec(
         }
     };
     let deadline = route.deadline.map(|seconds| (seconds > 0.0).then(|| duration(seconds)));
-    let numbers = numbers(&route.methods, &path, &route.origin, names);
+    let numbers = numbers(&route.methods, &format!("{prefix}{path}"), &route.origin, names);
     Ok((
         RouteSpec { methods: route.methods, path, kind, deadline, body: route.body, websocket: route.websocket },
         Ready { standing, query, file, numbers, added: adds },

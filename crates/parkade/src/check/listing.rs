@@ -13,6 +13,9 @@ use crate::words;
 /// All that is listed, as JSON has it.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Listing {
+    /// The prefix of all paths below; only if the settings file mounts the application.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mount: Option<String>,
     /// `native`, `wsgi` or `asgi`.
     interface: String,
     routes: Vec<RouteView>,
@@ -64,21 +67,29 @@ struct RecurringView {
 }
 
 impl Listing {
-    pub fn of(told: &Application) -> Self {
+    /// `mount`: where the settings file mounts it.
+    pub fn of(told: &Application, mount: Option<&str>) -> Self {
+        let prefix = mount.unwrap_or_default().trim_end_matches('/');
         let mut first: HashMap<(String, String), usize> = HashMap::new();
         let routes = told.routes.iter().enumerate().map(|(place, route)| {
             let shape = shape(&route.path);
             let mut is_shadowed =
                 |method: &str| *first.entry((method.to_owned(), shape.clone())).or_insert(place) != place;
             let shadowed = route.methods.iter().filter(|method| is_shadowed(method)).cloned().collect();
-            RouteView::of(route, shadowed)
+            RouteView { path: format!("{prefix}{}", route.path), ..RouteView::of(route, shadowed) }
         });
         Self {
+            mount: mount.map(str::to_owned),
             interface: told.interface.clone(),
             routes: routes.collect(),
             jobs: told.jobs.iter().map(JobView::of).collect(),
             recurring: told.recurring.iter().map(RecurringView::of).collect(),
         }
+    }
+
+    /// Whether the server has no other.
+    pub fn is_alone(&self) -> bool {
+        self.mount.is_none()
     }
 
     pub fn text(&self) -> String {
@@ -334,7 +345,7 @@ GET    /bids                          wait: query: select * from bids, then shop
 job    clean      jobs.py:3           def, queue default, retries 3, priority -5, deadline 2 min, private, every 10 s
 every  elsewhere                      cron 0 3 * * * (UTC)
 ";
-        assert_eq!(Listing::of(&application()).text(), expected);
+        assert_eq!(Listing::of(&application(), None).text(), expected);
     }
 
     #[test]
@@ -343,12 +354,12 @@ every  elsewhere                      cron 0 3 * * * (UTC)
         silent.routes.drain(..2);
         silent.jobs.clear();
         silent.recurring.clear();
-        assert!(Listing::of(&silent).text().starts_with("POST  /{b}   async def\n"));
+        assert!(Listing::of(&silent, None).text().starts_with("POST  /{b}   async def\n"));
     }
 
     #[test]
     fn json_has_the_same() {
-        let told = serde_json::to_value(Listing::of(&application())).unwrap();
+        let told = serde_json::to_value(Listing::of(&application(), None)).unwrap();
         assert_eq!(told["routes"][1]["shadowed"], serde_json::json!(["GET"]));
         assert_eq!(told["routes"][4]["then"], "shop:render");
         assert_eq!(told["routes"][1]["name"], "orders.all");

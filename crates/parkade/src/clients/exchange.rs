@@ -21,6 +21,7 @@ use crate::http::forwarded::RequestOrigin;
 use crate::http::problem::Representation;
 use crate::http::{Head, answer};
 use crate::routing::HeldRoute;
+use crate::routing::mounts::seen;
 use crate::statistics::RouteNumber;
 
 /// The state of a job changes, and the response depends on these request headers.
@@ -206,6 +207,8 @@ pub struct Arrival {
     pub share: Reservation,
     pub origin: RequestOrigin,
     pub parameters: Vec<String>,
+    /// Where the part of the path begins that the application sees: behind the prefix of its mount, except if it is hosted.
+    pub seen_from: usize,
     pub allow: Option<String>,
     pub deadline: Option<Duration>,
     /// Its route has WebSockets.
@@ -351,7 +354,7 @@ impl Exchange {
 
     /// The file that is its answer.
     pub fn wanted(&self, source: &Source) -> WantedFile {
-        let target = self.arrival.as_ref().map(|arrival| (arrival.head.path(), arrival.head.query()));
+        let target = self.arrival.as_ref().map(|arrival| (arrival.path(), arrival.head.query()));
         source.wanted(target, self.asked())
     }
 
@@ -409,6 +412,11 @@ impl Arrival {
         Asked::of(self.head.method(), self.head.fields())
     }
 
+    /// The path as its application sees it.
+    pub fn path(&self) -> &str {
+        seen(&self.head.path()[self.seen_from..])
+    }
+
     /// The request as its worker gets it. `route`: the index of its route.
     pub fn parts<'a>(
         &'a self,
@@ -420,7 +428,7 @@ impl Arrival {
             route,
             parameters: parameters.iter().map(String::as_str),
             method: self.head.method(),
-            path: self.head.path(),
+            path: self.path(),
             query: self.head.query(),
             headers: self.headers(),
             client: texts.client,

@@ -137,8 +137,9 @@ impl<'c> ClientResponse<'c> {
         self.problem(&Problem::new(status, fault, format!("{detail}; there is a route for {other}")), &[]);
     }
 
-    /// Answers with an error of the core's own. `queue_wait`: the current waiting time of the queue.
-    pub fn refuse(&mut self, refused: Refusal, queue_wait: impl FnOnce() -> Option<Duration>) {
+    /// Answers with an error of the core's own. `mount`: of the application, where that is said. `queue_wait`: the current
+    /// waiting time of its queue.
+    pub fn refuse(&mut self, refused: Refusal, mount: Option<&str>, queue_wait: impl FnOnce() -> Option<Duration>) {
         let (_, _, _, retry_after) = explain(refused);
         let queue_goes = refusal::is_about_the_queue(refused).then(|| seconds_of_the_queue(queue_wait()));
         let retry_after = queue_goes.as_deref().map(str::as_bytes).or(retry_after);
@@ -148,7 +149,11 @@ impl<'c> ClientResponse<'c> {
         fields.extend(retry_after.map(|seconds| (&b"retry-after"[..], seconds)));
         fields.extend(allow.as_ref().map(|allow| (&b"allow"[..], allow.as_bytes())));
         fields.extend(self.exchanges.job_fields(self.request));
-        self.problem(&refusal::problem(refused), &fields);
+        let mut problem = refusal::problem(refused);
+        if let Some(mount) = mount {
+            problem.detail = format!("{} (mounted at {mount})", problem.detail).into();
+        }
+        self.problem(&problem, &fields);
     }
 
     /// The `RESPONSE` of a worker. `whole`: nothing follows it.

@@ -17,9 +17,13 @@ use super::nearest::advice;
 const FOREIGN_VARIABLES: [&str; 5] =
     ["PARKADE_SERVICE_", "PARKADE_PORT_", "PARKADE_PORT=", "PARKADE_INJECT_", "PARKADE_ACCELERATOR="];
 
-/// Values for flags that were not given, each with its source.
+/// Values for flags that were not given, each with its source; and the applications that the file mounts.
 #[derive(Debug, Default)]
-pub struct Layers(BTreeMap<String, Layer>);
+pub struct Layers {
+    layers: BTreeMap<String, Layer>,
+    /// The tables of `[[mount]]`, and the file that has them.
+    mounts: Option<(PathBuf, toml::Value)>,
+}
 
 #[derive(Debug)]
 struct Layer {
@@ -44,6 +48,8 @@ pub enum ConfigError {
     UnknownKey { path: PathBuf, key: String, advice: String },
     #[error("{}: `{key}` takes {expected}", path.display())]
     WrongType { path: PathBuf, key: String, expected: &'static str },
+    #[error("{}: [[mount]]{mount}: {why}", path.display())]
+    Mount { path: PathBuf, mount: String, why: String },
     #[error("unknown environment variable {name}; {advice}")]
     UnknownVariable { name: String, advice: String },
 }
@@ -60,7 +66,7 @@ impl Layers {
     ) -> Result<Self, ConfigError> {
         let mut layers = Self::default();
         layers.add_variables(settings, variables)?;
-        let named = || layers.0.get("config").and_then(|layer| layer.values.first()).map(PathBuf::from);
+        let named = || layers.layers.get("config").and_then(|layer| layer.values.first()).map(PathBuf::from);
         let usual = || Some(PathBuf::from("parkade.toml")).filter(|path| path.exists());
         if let Some(path) = chosen.or_else(named).or_else(usual) {
             let text = std::fs::read_to_string(&path)
@@ -89,7 +95,7 @@ impl Layers {
                 Some(comma) => value.split(comma).map(|value| value.trim().to_owned()).collect(),
                 None => vec![value],
             };
-            self.0.insert(arg.get_id().to_string(), Layer { values, origin: SettingSource::Variable(name) });
+            self.layers.insert(arg.get_id().to_string(), Layer { values, origin: SettingSource::Variable(name) });
         }
         Ok(())
     }
@@ -98,6 +104,10 @@ impl Layers {
         let table: toml::Table =
             text.parse().map_err(|source| ConfigError::Syntax { path: path.into(), source: Box::new(source) })?;
         for (key, value) in table {
+            if key == "mount" {
+                self.mounts = Some((path.into(), value));
+                continue;
+            }
             let mut known = arguments(settings).filter(|arg| arg.get_id() != "config");
             let Some(arg) = known.find(|arg| name(arg) == key) else {
                 let known: Vec<_> = arguments(settings).map(name).filter(|name| name != "config").collect();
@@ -112,21 +122,27 @@ impl Layers {
             };
             let values = values.map_err(|expected| ConfigError::WrongType { path: path.into(), key, expected })?;
             let layer = Layer { values, origin: SettingSource::File(path.into()) };
-            self.0.entry(arg.get_id().to_string()).or_insert(layer);
+            self.layers.entry(arg.get_id().to_string()).or_insert(layer);
         }
         Ok(())
+    }
+
+    /// The tables of applications that the settings file mounts, and that file.
+    #[must_use]
+    pub fn mounts(&self) -> Option<&(PathBuf, toml::Value)> {
+        self.mounts.as_ref()
     }
 
     /// Where the value of a flag comes from, unless it is the declared default.
     #[must_use]
     pub fn origin(&self, id: &str) -> Option<impl fmt::Display> {
-        self.0.get(id).map(|layer| &layer.origin)
+        self.layers.get(id).map(|layer| &layer.origin)
     }
 
     /// Makes the values the defaults of the flags of `command`.
     #[must_use]
     pub fn lay_under(&self, command: Command) -> Command {
-        self.0.iter().fold(command, |command, (id, layer)| {
+        self.layers.iter().fold(command, |command, (id, layer)| {
             command.mut_arg(id, |arg| arg.default_values(layer.values.clone()).required(false))
         })
     }
@@ -141,7 +157,7 @@ impl Layers {
         let origin = || {
             let shown = text(ContextKind::InvalidArg)?;
             let flag = shown.split(' ').next()?.trim_matches(['-', '<', '>']).to_lowercase().replace('-', "_");
-            let layer = self.0.get(&flag)?;
+            let layer = self.layers.get(&flag)?;
             let value = text(ContextKind::InvalidValue)?;
             layer.values.iter().any(|laid| laid == value).then_some(&layer.origin)
         };

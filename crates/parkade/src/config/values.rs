@@ -167,9 +167,27 @@ pub fn root_path(text: &str) -> Result<String, String> {
     let is_path = path.is_empty() || path.starts_with('/');
     if !is_path || path.starts_with("//") || path.contains(|letter: char| letter.is_control() || "?#%".contains(letter))
     {
-        return Err("write the path as a browser shows it, with a slash at its beginning, such as /shop".into());
+        return Err(BAD_PATH.into());
     }
     Ok(path.into())
+}
+
+const BAD_PATH: &str = "write the path as a browser shows it, with a slash at its beginning, such as /shop";
+
+/// Where an application is mounted: the same, for `/` too.
+pub fn mount_prefix(text: &str) -> Result<String, String> {
+    // No client's path has such parts, and metrics have it as a label.
+    let is_odd = |part: &str| matches!(part, "" | "." | "..") || part.contains(['"', '\\']);
+    let is_prefix = text.starts_with('/') && !text.trim_end_matches('/').split('/').skip(1).any(is_odd);
+    if is_prefix { root_path(text) } else { Err(format!("{BAD_PATH}, or / for whatever has no other prefix")) }
+}
+
+/// The store gives the jobs of all applications alike, so none can do without workers for its own.
+pub fn mount_job_workers(text: &str) -> Result<usize, String> {
+    if text.trim() == "0" {
+        return Err("a server that runs jobs runs those of all its applications; for none, write job-workers = 0 above the first [[mount]]".into());
+    }
+    job_workers(text)
 }
 
 /// Threads in addition to an event loop.

@@ -26,6 +26,6 @@ impl JobContext<'_> {
     /// Refuses a request with an error of the server's own.
     pub fn refuse(&mut self, request: RequestId, refusal: parkade_core::Refusal) {
         let (core, now) = (self.core, self.now);
-        self.clients.response(request).refuse(refusal, || core.queue_wait(now));
+        self.clients.response(request).refuse(refusal, None, || core.queue_wait(now, core.app_of(request)));
     }
 }

@@ -37,13 +37,15 @@ use parkade_core::{
     QueueId, RecurringEffect, RecurringEvent, RequestId, StoreFault, Verdict, WorkerId,
 };
 use parkade_jobs::{AttemptEnd, Claimed, Command, Fault, NewJob, Reply, Wall};
-use parkade_model::{Correlation, JobId, PayloadId};
+use parkade_model::{AppId, Correlation, JobId, PayloadId};
 use parkade_wire::{Application, Enqueued};
 use tokio::time::Instant;
 
 use crate::admin::{JobAnswer, JobAsk};
 use crate::clients::exchange::{Exchange, JobAsked};
+use crate::routing::mounts::Mounts;
 use crate::store::{Store, wall};
+pub use declarations::AppPlace;
 use declarations::{Declarations, DeclaredQueue, JobDeclarations};
 use observers::Observers;
 use operators::{Back, Operators};
@@ -69,6 +71,7 @@ pub struct Jobs {
     pub store: StoreLink,
     pub runs: Runs,
     pub observers: Observers,
+    mounts: Mounts,
     declarations: Declarations,
     queues: QueueNames,
     recurring: RecurringJobs,
@@ -81,12 +84,14 @@ pub struct Jobs {
 
 impl Jobs {
     /// `deadline`: the maximum time of an attempt if the application declares none.
-    pub fn new(store: Store, deadline: Option<Duration>) -> Self {
+    /// `places`: of the applications.
+    pub fn new(store: Store, mounts: &Mounts, places: Vec<AppPlace>, deadline: Option<Duration>) -> Self {
         Self {
             store: StoreLink::new(store),
             runs: Runs::default(),
             observers: Observers::default(),
-            declarations: Declarations::new(deadline),
+            mounts: mounts.clone(),
+            declarations: Declarations::new(places, deadline),
             queues: QueueNames::default(),
             recurring: RecurringJobs::default(),
             operators: Operators::default(),
@@ -219,12 +224,30 @@ impl Jobs {
     // What the application declares.
 
     /// What an application declares about jobs. If that is anything, the store is opened.
-    pub fn read(&mut self, cx: &mut JobContext<'_>, application: &mut Application) -> Result<JobDeclarations, String> {
-        let declarations = JobDeclarations::read(application)?;
+    pub fn read(
+        &mut self,
+        cx: &mut JobContext<'_>,
+        app: AppId,
+        application: &mut Application,
+    ) -> Result<JobDeclarations, Unfit> {
+        let folder = self.declarations.folder(app);
+        let declarations = JobDeclarations::read(app, folder, application).map_err(Unfit::Alone)?;
+        let recurring = || self.recurring.taken(app, &declarations.recurring);
+        if let Some((name, other)) = self.declarations.taken(&declarations).or_else(recurring) {
+            return Err(Unfit::Together(twice_declared(name, self.mounts.name(other))));
+        }
         if !declarations.are_empty() && !self.store.is_open() {
-            self.store.open(cx).map_err(|error| error.to_string())?;
+            self.store.open(cx).map_err(|error| Unfit::Alone(error.to_string()))?;
         }
         Ok(declarations)
+    }
+
+    /// For `parkade serve --check`: whether it could be served next to those that were checked before.
+    pub fn check(&mut self, cx: &mut JobContext<'_>, app: AppId, application: &mut Application) -> Result<(), String> {
+        let mut declarations = self.read(cx, app, application).map_err(|unfit| unfit.why().to_owned())?;
+        self.declarations.replace(1, &mut declarations);
+        self.recurring.replace(cx, app, declarations.recurring);
+        Ok(())
     }
 
     /// A worker is about to be ready. If its code serves from now on, these declarations take effect.
@@ -236,12 +259,12 @@ impl Jobs {
             concurrency,
             rate,
         };
-        let queues = new.queues.into_iter().map(bounds).collect();
+        let queues = self.declarations.queues().into_iter().map(bounds).collect();
         cx.tell(Event::QueuesConfigured { queues });
         if may_know_more {
             self.recognise();
         }
-        self.recurring.replace(cx, new.recurring);
+        self.recurring.replace(cx, new.app, new.recurring);
     }
 
     /// Jobs that were unknown become ready if they are known now.
@@ -398,7 +421,8 @@ impl Jobs {
         match standing {
             JobLookup::Ended => answers::result(cx, request, job, &mut self.observers.results),
             JobLookup::Pending => {
-                let (state, location) = (self.runs.state_of(job), self.declarations.location(job));
+                let (state, location) =
+                    (self.runs.state_of(job), self.declarations.location(cx.core.app_of(request), job));
                 answers::pending(cx.clients, request, job, state, location);
             }
             JobLookup::Missing => answers::missing(cx.clients, request),
@@ -490,6 +514,31 @@ impl Jobs {
         }
         self.store.ensure_open(cx).err().map(JobAnswer::Refused)
     }
+}
+
+/// What an application declares cannot be served.
+#[derive(Debug)]
+pub enum Unfit {
+    /// Whatever else is served.
+    Alone(String),
+    /// Next to the other applications.
+    Together(String),
+}
+
+impl Unfit {
+    pub fn why(&self) -> &str {
+        let (Self::Alone(why) | Self::Together(why)) = self;
+        why
+    }
+}
+
+/// Jobs are shared, and a name says which application runs one.
+fn twice_declared(name: &str, mount: Option<&str>) -> String {
+    let mount = mount.unwrap_or("/");
+    format!(
+        "the application at {mount} also declares a job {name:?}, with another function. The applications of a server \
+         share their jobs: rename one of them, or import the same function in both"
+    )
 }
 
 /// The store has the job, or could not store it.

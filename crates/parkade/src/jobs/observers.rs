@@ -63,7 +63,8 @@ impl Observers {
         reply: Reply,
     ) {
         let Reply::Found { job, .. } = reply else { return cx.tell(Event::JobNotLookedUp { request }) };
-        let visibility = job.as_ref().map_or(Visibility::Hidden, |job| declarations.visibility(caller, &job.name));
+        let app = cx.core.app_of(request);
+        let visibility = job.as_ref().map_or(Visibility::Hidden, |job| declarations.visibility(caller, app, &job.name));
         let job = match (visibility, job) {
             (Visibility::Guarded(kind), Some(job)) => {
                 let event = address::guard(&mut cx.clients.exchanges, request, *job, kind);
@@ -82,7 +83,7 @@ impl Observers {
             Some((_, Err(job))) => {
                 if let Some(exchange) = exchange {
                     let told = followers::state(runs, &job);
-                    let pending = Pending { told, has_address: declarations.has_address(&job.name) };
+                    let pending = Pending { told, has_address: declarations.has_address(app, &job.name) };
                     exchange.jobs.get_or_insert_default().pending = Some(pending);
                 }
                 JobLookup::Pending

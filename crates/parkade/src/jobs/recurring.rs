@@ -1,8 +1,10 @@
 //! The recurring jobs of the code that serves. The core decides when a job is due.
 
+use std::collections::BTreeMap;
+
 use parkade_core::{Event, RecurringEffect, RecurringEvent, RecurringJob};
 use parkade_jobs::{Command, NewJob, Reply};
-use parkade_model::{Correlation, JobId, Wall};
+use parkade_model::{AppId, Correlation, JobId, Wall};
 
 use super::context::JobContext;
 use super::declarations::Declarations;
@@ -13,15 +15,35 @@ use crate::job_id::minted;
 
 #[derive(Debug, Default)]
 pub struct RecurringJobs {
-    timetables: Timetables,
+    /// Of each application: new code of it replaces its own.
+    apps: BTreeMap<AppId, Timetables>,
 }
 
 impl RecurringJobs {
-    pub fn replace(&mut self, cx: &mut JobContext<'_>, timetables: Timetables) {
-        self.timetables = timetables;
-        let entries = self.timetables.iter();
-        let jobs = entries.map(|(name, entry)| RecurringJob { name: name.clone(), missed: entry.missed }).collect();
+    /// The code of the application that serves has these.
+    pub fn replace(&mut self, cx: &mut JobContext<'_>, app: AppId, timetables: Timetables) {
+        self.apps.insert(app, timetables);
+        let mut jobs = BTreeMap::new();
+        for (name, entry) in self.apps.values().flatten() {
+            jobs.entry(name.clone()).or_insert(entry.missed);
+        }
+        let jobs = jobs.into_iter().map(|(name, missed)| RecurringJob { name, missed }).collect();
         cx.tell(Event::Recurring(RecurringEvent::Configured { jobs }));
+    }
+
+    /// One of these that another application has for another job.
+    pub fn taken<'a>(&self, app: AppId, timetables: &'a Timetables) -> Option<(&'a str, AppId)> {
+        let other = |(name, entry): (&'a str, &RecurringEntry)| {
+            let others = self.apps.iter().filter(|(other, _)| **other != app);
+            let mut others = others.filter_map(|(other, known)| Some((other, known.get(name)?)));
+            let (other, _) = others.find(|(_, known)| known.job != entry.job)?;
+            Some((name, *other))
+        };
+        timetables.iter().map(|(name, entry)| (&**name, entry)).filter_map(other).min()
+    }
+
+    fn entry(&self, name: &str) -> Option<&RecurringEntry> {
+        self.apps.values().find_map(|timetables| timetables.get(name))
     }
 
     pub fn carry_out(
@@ -37,12 +59,12 @@ impl RecurringJobs {
             }
             RecurringEffect::ReadSchedules => cx.tell(Event::Recurring(RecurringEvent::SchedulesNotRead)),
             RecurringEffect::ReadTimetable { name, after } => {
-                if let Some(entry) = self.timetables.get(&name) {
+                if let Some(entry) = self.entry(&name) {
                     cx.tell(Event::Recurring(entry.times(name, after, store.time())));
                 }
             }
             RecurringEffect::Enqueue { name, at } => {
-                let job = self.timetables.get(&name).map(|entry| next_job(entry, declarations));
+                let job = self.entry(&name).map(|entry| next_job(entry, declarations));
                 record_time(store, name, at, job);
             }
             RecurringEffect::Skip { name, at } => record_time(store, name, at, None),

@@ -247,7 +247,7 @@ impl StoreLink {
     }
 
     fn begin(&mut self, cx: &mut JobContext<'_>) {
-        if cx.core.config().job_workers == 0 {
+        if cx.core.config().apps.iter().all(|workers| workers.jobs == 0) {
             tracing::info!(
                 "this server stores jobs but runs none (--job-workers 0); other servers with the same --jobs run them"
             );

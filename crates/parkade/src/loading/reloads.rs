@@ -11,8 +11,13 @@ use tokio::sync::oneshot;
 use super::limits::{RELOAD_ERROR_BYTES_MAX, RELOADS_KEPT_MAX};
 use crate::admin::{ReloadEnd, ReloadId};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Reloads {
+    /// All applications are reloaded together.
+    apps_count: usize,
+    /// How many of them have ended the reload that is running, and how the worst of these ended.
+    apps_ended: usize,
+    worst: ReloadOutcome,
     /// The latest one that was requested; the first is 1.
     newest: u64,
     running: Option<u64>,
@@ -31,6 +36,19 @@ enum LoadFailure {
 }
 
 impl Reloads {
+    pub fn new(apps_count: usize) -> Self {
+        Self {
+            apps_count,
+            apps_ended: 0,
+            worst: ReloadOutcome::Done,
+            newest: 0,
+            running: None,
+            failure: None,
+            ended: VecDeque::new(),
+            waiting: Vec::new(),
+        }
+    }
+
     /// Another one is requested.
     pub fn request(&mut self) -> ReloadId {
         match self.running {
@@ -59,7 +77,18 @@ impl Reloads {
         }
     }
 
+    /// One application has ended it. It is over when all have.
     pub fn end(&mut self, outcome: ReloadOutcome, generation: u32) {
+        self.apps_ended += 1;
+        self.worst = self.worst.max(outcome);
+        if self.apps_ended >= self.apps_count {
+            let worst = std::mem::replace(&mut self.worst, ReloadOutcome::Done);
+            self.apps_ended = 0;
+            self.end_all(worst, generation);
+        }
+    }
+
+    fn end_all(&mut self, outcome: ReloadOutcome, generation: u32) {
         let Some(reload) = self.running.take() else { return };
         let failure = self.failure.take();
         let end = match (outcome, failure) {
@@ -84,7 +113,7 @@ impl Reloads {
     pub fn stop(&mut self) {
         while self.running.is_some() {
             self.note_error("the server is stopping");
-            self.end(ReloadOutcome::GivenUp, 0);
+            self.end_all(ReloadOutcome::GivenUp, 0);
         }
     }
 
@@ -132,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_request_during_a_reload_waits_for_the_next_one() {
-        let mut reloads = Reloads::default();
+        let mut reloads = Reloads::new(1);
         let first = reloads.request();
         let (second, third) = (reloads.request(), reloads.request());
         assert_eq!((first, second, third), (ReloadId(1), ReloadId(2), ReloadId(2)));
@@ -147,8 +176,23 @@ mod tests {
     }
 
     #[test]
+    fn one_of_several_applications_is_over_when_all_are_and_the_worst_counts() {
+        let mut reloads = Reloads::new(2);
+        let reload = reloads.request();
+        reloads.note_error("SyntaxError");
+        reloads.end(ReloadOutcome::GivenUp, 1);
+        assert!(reloads.is_running());
+        reloads.end(ReloadOutcome::Done, 2);
+        assert_eq!(end_of(&mut reloads, reload), Ok(Some(ReloadEnd::Aborted { why: "SyntaxError".into() })));
+        let reload = reloads.request();
+        reloads.end(ReloadOutcome::Done, 2);
+        reloads.end(ReloadOutcome::Done, 3);
+        assert_eq!(end_of(&mut reloads, reload), Ok(Some(ReloadEnd::Done { generation: 3 })));
+    }
+
+    #[test]
     fn the_message_of_a_worker_counts_more_than_the_death_of_one() {
-        let mut reloads = Reloads::default();
+        let mut reloads = Reloads::new(1);
         let reload = reloads.request();
         reloads.note_death("signal 9");
         reloads.note_error("Traceback\nSyntaxError\n");
@@ -161,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_stop_ends_every_reload() {
-        let mut reloads = Reloads::default();
+        let mut reloads = Reloads::new(1);
         let (first, second) = (reloads.request(), reloads.request());
         reloads.stop();
         for reload in [first, second] {
@@ -172,7 +216,7 @@ mod tests {
 
     #[test]
     fn nothing_is_known_of_reloads_that_are_not_kept() {
-        let mut reloads = Reloads::default();
+        let mut reloads = Reloads::new(1);
         reloads.note_error("a first start that fails is no reload");
         assert_eq!(end_of(&mut reloads, ReloadId(1)), Ok(None));
         for _ in 0..=RELOADS_KEPT_MAX {

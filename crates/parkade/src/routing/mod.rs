@@ -2,10 +2,12 @@
 //!
 //! This is a pure look-up, independent of the core's state, of workers and of bytes. Workers of one application declare
 //! the same table, which is stored once. After a reload there are two for a while. A request that was looked up in one
-//! table and is given to a worker with the other is looked up again.
+//! table and is given to a worker with the other is looked up again. Several applications have different tables, and
+//! [`mounts`] says whose a path is.
 
 mod decode;
 mod limits;
+pub mod mounts;
 mod pattern;
 mod table;
 #[cfg(test)]
@@ -17,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parkade_core::{Destination, RouteId};
-use parkade_model::{TableId, Then, Wait};
+use parkade_model::{AppId, TableId, Then, Wait};
 use parkade_wire::RequestBody;
 
 use limits::ROUTES_COUNT_MAX;
@@ -56,6 +58,14 @@ pub struct RouteMatch {
     pub allow: Option<String>,
     /// The request may become a WebSocket, if it asks for one.
     pub websocket: bool,
+}
+
+/// What else tells the table of an application from that of another one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TableOwner {
+    pub app: AppId,
+    /// It decides its paths itself, and gets them with the prefix of its mount.
+    pub is_hosted: bool,
 }
 
 /// The application is at fault.
@@ -135,17 +145,18 @@ impl<R> RouteTables<R> {
     /// needed: `is_used` says that no request can be looked up in them, and no request holds one of their routes.
     pub fn learn(
         &mut self,
+        owner: TableOwner,
         fallback: Option<Fallback>,
         routes: Vec<(RouteSpec, R)>,
         is_used: impl Fn(TableId) -> bool,
     ) -> Result<TableId, RouteError> {
         let (routes, ready): (Vec<RouteSpec>, Vec<R>) = routes.into_iter().unzip();
-        if let Some(known) = self.known.iter_mut().find(|known| known.table.declares(fallback, &routes)) {
+        if let Some(known) = self.known.iter_mut().find(|known| known.table.declares(owner, fallback, &routes)) {
             known.ready = ready;
             return Ok(known.table.id());
         }
         let id = TableId(self.minted + 1);
-        let table = RouteTable::new(id, fallback, routes)?;
+        let table = RouteTable::new((id, owner), fallback, routes)?;
         self.minted = id.0;
         self.known.retain(|known| is_used(known.table.id()) || Rc::strong_count(&known.holders) > 1);
         self.known.push(KnownTable { table: Arc::new(table), ready, holders: Rc::new(()) });
@@ -160,6 +171,11 @@ impl<R> RouteTables<R> {
                 RouteMatch { destination: Destination::Unknown, parameters: Vec::new(), allow: None, websocket: false }
             }
         }
+    }
+
+    /// Whose table it is; `None` if it has been dropped.
+    pub fn owner(&self, table: TableId) -> Option<TableOwner> {
+        Some(self.known(table)?.table.owner())
     }
 
     /// How requests get their bodies according to one table, for code without access to the others. `None`: all of them

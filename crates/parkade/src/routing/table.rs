@@ -5,7 +5,8 @@ use super::limits::ROUTES_COUNT_MAX;
 use super::pattern;
 use super::tree::RouteNode;
 use super::{
-    BodyWay, Destination, Fallback, RouteError, RouteId, RouteMatch, RouteSpec, RouteWork, TableId, Then, Wait,
+    BodyWay, Destination, Fallback, RouteError, RouteId, RouteMatch, RouteSpec, RouteWork, TableId, TableOwner, Then,
+    Wait,
 };
 use parkade_wire::RequestBody;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct RouteTable {
     id: TableId,
+    owner: TableOwner,
     /// `None`: requests that match no route go nowhere.
     fallback: Option<Fallback>,
     routes: Vec<RouteSpec>,
@@ -20,7 +22,11 @@ pub(super) struct RouteTable {
 }
 
 impl RouteTable {
-    pub(super) fn new(id: TableId, fallback: Option<Fallback>, routes: Vec<RouteSpec>) -> Result<Self, RouteError> {
+    pub(super) fn new(
+        (id, owner): (TableId, TableOwner),
+        fallback: Option<Fallback>,
+        routes: Vec<RouteSpec>,
+    ) -> Result<Self, RouteError> {
         if routes.len() > ROUTES_COUNT_MAX {
             return Err(RouteError::TooMany);
         }
@@ -29,16 +35,20 @@ impl RouteTable {
             check(route)?;
             root.insert(&pattern::parse(&route.path)?, index);
         }
-        Ok(Self { id, fallback, routes, root })
+        Ok(Self { id, owner, fallback, routes, root })
     }
 
     pub(super) fn id(&self) -> TableId {
         self.id
     }
 
+    pub(super) fn owner(&self) -> TableOwner {
+        self.owner
+    }
+
     /// Whether this table was made from these routes.
-    pub(super) fn declares(&self, fallback: Option<Fallback>, routes: &[RouteSpec]) -> bool {
-        self.fallback == fallback && self.routes == routes
+    pub(super) fn declares(&self, owner: TableOwner, fallback: Option<Fallback>, routes: &[RouteSpec]) -> bool {
+        self.owner == owner && self.fallback == fallback && self.routes == routes
     }
 
     pub(super) fn find(&self, method: &str, path: &str, deadline: Option<Duration>) -> RouteMatch {

@@ -7,6 +7,7 @@ use parkade_model::{ChannelName, TableId, Then, Wait};
 use parkade_wire::RequestBody;
 use serde_json::Value;
 
+use super::TableOwner;
 use super::limits::ROUTES_COUNT_MAX;
 use super::{Fallback, RouteError, RouteMatch, RouteSpec, RouteTables, RouteWork};
 
@@ -28,7 +29,7 @@ fn spec(methods: &[&str], path: &str) -> RouteSpec {
 
 fn learn(tables: &mut RouteTables<()>, fallback: bool, routes: Vec<RouteSpec>) -> Result<TableId, RouteError> {
     let fallback = fallback.then(Fallback::default);
-    tables.learn(fallback, routes.into_iter().map(|route| (route, ())).collect(), |_| true)
+    tables.learn(TableOwner::default(), fallback, routes.into_iter().map(|route| (route, ())).collect(), |_| true)
 }
 
 /// Why routes are refused; `None` if they are accepted.
@@ -97,7 +98,8 @@ fn equal_tables_have_one_id() {
 #[test]
 fn what_the_routes_of_a_table_have_ready_is_what_was_declared_last() {
     let mut tables = RouteTables::default();
-    let mut learn = |ready| tables.learn(None, vec![(spec(&["GET"], "/a"), ready)], |_| true).unwrap();
+    let mut learn =
+        |ready| tables.learn(TableOwner::default(), None, vec![(spec(&["GET"], "/a"), ready)], |_| true).unwrap();
     let (first, second) = (learn("first"), learn("second"));
     assert_eq!(first, second);
     assert_eq!(tables.ready(RouteId { table: first, index: 0 }), Some(&"second"));
@@ -109,7 +111,10 @@ fn what_the_routes_of_a_table_have_ready_is_what_was_declared_last() {
 fn a_table_is_forgotten_when_no_request_is_looked_up_in_it_and_none_holds_a_route_of_it() {
     let mut tables = RouteTables::default();
     let mut learn = |nth: u32, used: u32| {
-        let table = tables.learn(None, vec![(spec(&["GET"], &format!("/{nth}")), nth)], |table| table.0 == used);
+        let table =
+            tables.learn(TableOwner::default(), None, vec![(spec(&["GET"], &format!("/{nth}")), nth)], |table| {
+                table.0 == used
+            });
         assert_eq!(table, Ok(TableId(nth)));
         let route = RouteId { table: TableId(nth), index: 0 };
         (nth == 2).then(|| tables.hold(route).unwrap())
@@ -122,7 +127,7 @@ fn a_table_is_forgotten_when_no_request_is_looked_up_in_it_and_none_holds_a_rout
     assert_eq!(known(&tables), [1, 2, 100], "one is used, one is held, one was just learned");
     assert_eq!(held.as_ref().map(super::HeldRoute::id), Some(first(2)));
     drop(held);
-    tables.learn(None, vec![(spec(&["GET"], "/101"), 101)], |_| false).unwrap();
+    tables.learn(TableOwner::default(), None, vec![(spec(&["GET"], "/101"), 101)], |_| false).unwrap();
     assert_eq!(known(&tables), [101]);
     assert_eq!(tables.find(Some(TableId(2)), "GET", "/2", None).destination, Destination::Unknown);
     assert!(tables.hold(first(2)).is_none());

@@ -43,7 +43,9 @@ impl Server {
             HttpEffect::Constant { request, route } => answer_static(clients, request, self.routes.standing(route)),
             HttpEffect::Preflight { request } => {
                 let head = clients.head(request);
-                let fields = head.and_then(|head| self.routes.preflight(self.core.table(), &self.core, head));
+                let fields = head.and_then(|head| {
+                    self.routes.preflight(self.core.table(self.core.app_of(request)), &self.core, head)
+                });
                 clients.response(request).preflight(&fields.unwrap_or_default());
             }
             HttpEffect::Relay { request, payload, whole } => {
@@ -118,7 +120,8 @@ impl Server {
     }
 
     pub(super) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
-        if let Some(page) = self.clients.head(request).and_then(|head| self.loading.page(head, refusal)) {
+        let app = self.core.app_of(request);
+        if let Some(page) = self.clients.head(request).and_then(|head| self.loading.page(app, head, refusal)) {
             let fields = [(&b"content-type"[..], page.content_type), (b"cache-control", b"no-store")];
             return self.clients.response(request).answer(page.status, fields.into_iter(), &page.body);
         }
@@ -128,10 +131,11 @@ impl Server {
             casualties.note(|| self.clients.describe(request, &self.routes.names()));
         }
         let head = self.clients.head(request).filter(|_| refusal == Refusal::NotFound);
-        match head.and_then(|head| self.routes.with_other_slash(&self.core, head)) {
-            Some(other) => self.clients.response(request).not_found(&other),
-            None => self.clients.response(request).refuse(refusal, || self.core.queue_wait(self.now)),
+        if let Some(other) = head.and_then(|head| self.routes.with_other_slash(&self.core, head)) {
+            return self.clients.response(request).not_found(&other);
         }
+        let mount = self.routes.mounts().name(app).filter(|_| refusal == Refusal::NoApplication);
+        self.clients.response(request).refuse(refusal, mount, || self.core.queue_wait(self.now, app));
     }
 
     fn act_on_worker(&mut self, effect: WorkerEffect) {
@@ -168,13 +172,14 @@ impl Server {
                 let (code, text) = closing(refusal, self.core.is_draining());
                 self.upstream.close_socket(request, code, text.to_owned());
             }
-            WorkerEffect::StartWorker { worker } => self.upstream.start(worker),
+            WorkerEffect::StartWorker { worker, app } => self.upstream.start(worker, app),
             WorkerEffect::DrainWorker { worker, within } => self.upstream.drain(worker, within),
             WorkerEffect::DismissWorker { worker } => self.upstream.dismiss(worker),
             WorkerEffect::KillWorker { worker, why } => {
                 let (pid, reason) = (self.upstream.pid(worker), kill_reason(why));
                 if why == KillReason::StartedTooSlowly {
-                    self.loading.reloads.note_error("a new worker was not ready within --start-timeout");
+                    let app = self.core.app(worker).unwrap_or_default();
+                    self.loading.note_error(app, "a new worker was not ready within --start-timeout");
                 }
                 if why == KillReason::NotNeeded {
                     // Nothing is wrong with it; the reason why it is not needed has been logged.
@@ -328,8 +333,9 @@ impl Server {
             }
             ServerEffect::DropHistory { history } => self.messages.histories.drop(history),
             ServerEffect::DropMessage { message } => self.messages.drop(message),
-            ServerEffect::Reloaded { outcome } => {
-                self.loading.end_reload(outcome, self.core.status(self.now).generation);
+            ServerEffect::Reloaded { app, outcome } => {
+                let generation = self.core.generation(app);
+                self.loading.end_reload(app, outcome, generation);
             }
             ServerEffect::StopAccepting => {
                 self.loading.reloads.stop();

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use parkade_core::{CancelEvent, Core, Event, ExitReason, Moment, PressureEvent, QueryStatus, State};
-use parkade_model::Refusal;
+use parkade_model::{AppId, Refusal};
 use parkade_wire::Application;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, timeout};
@@ -59,6 +59,8 @@ pub enum Input {
 pub enum Failed {
     Io(io::Error),
     JobsUnusable(Box<str>),
+    /// Its applications cannot be served together.
+    Refused(String),
 }
 
 impl From<io::Error> for Failed {
@@ -147,6 +149,9 @@ impl EventLoop {
                 && let Some(why) = self.server.jobs.store.unusable()
             {
                 return Err(Failed::JobsUnusable(why.into()));
+            }
+            if let Some(why) = self.server.loading.refused.take() {
+                return Err(Failed::Refused(why));
             }
             turns += 1;
             if turns % TURNS_WITHOUT_YIELD == 0 {
@@ -470,14 +475,17 @@ impl EventLoop {
         Ok(self.server.jobs.settle(began))
     }
 
-    /// For `parkade serve --check`: why this application could not be served, if it could not. Nothing is started.
-    pub async fn check(mut self, mut application: Application) -> io::Result<Result<(), String>> {
+    /// For `parkade serve --check`: why these applications could not be served, if they could not. Nothing is started.
+    pub async fn check(mut self, applications: Vec<Application>) -> io::Result<Result<(), String>> {
         let server = &mut self.server;
-        if let Err(why) = server.with_jobs(|jobs, cx| jobs.read(cx, &mut application)) {
-            return Ok(Err(why));
-        }
-        if let Err(why) = server.routes.learn(&server.core, application, &server.databases) {
-            return Ok(Err(why.to_string()));
+        for (app, mut application) in (0..).map(AppId).zip(applications) {
+            let mount = server.routes.mounts().name(app).map(|mount| format!("at {mount}: ")).unwrap_or_default();
+            if let Err(why) = server.with_jobs(|jobs, cx| jobs.check(cx, app, &mut application)) {
+                return Ok(Err(mount + &why));
+            }
+            if let Err(why) = server.routes.learn(&server.core, app, application, &server.databases) {
+                return Ok(Err(format!("{mount}{why}")));
+            }
         }
         let end = Instant::now() + START;
         let mut verdict = Ok(());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parkade_core::{
     CommitAnswer, CommitEvent, Core, Destination, Event, Extent, Manner, PressureEvent, Publisher, State, WorkerError,
 };
-use parkade_model::{ChannelName, Cursor, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
+use parkade_model::{AppId, ChannelName, Cursor, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
 use parkade_sql::QueryEvent;
 use parkade_wire::{
     ErrorReason, Published, RequestBody, Response, SWITCHING_PROTOCOLS, ThenRequest, WaitOutcome, WaitRequest,
@@ -30,9 +30,10 @@ use crate::files::{GivenResponse, WantedFile};
 use crate::http::answer::BadAnswer;
 use crate::http::limits::STREAMED_PIECE_BYTES;
 use crate::http::{Http, HttpEvent, StreamRules, StreamTerms};
-use crate::jobs::{self, WaitingWorker};
+use crate::jobs::{self, Unfit, WaitingWorker};
 use crate::log::{self, Record, RecordOrigin};
 use crate::queries::Rows;
+use crate::routing::mounts::seen;
 use crate::routing::{BodyWay, RouteMatch};
 use crate::upstream::{NamedFile, SocketEvent, WorkerEvent};
 use crate::words;
@@ -45,7 +46,10 @@ impl Server {
     pub(super) fn hear_http(&mut self, event: HttpEvent) {
         match event {
             HttpEvent::Arrived { request, head, body, rest, origin, share } => {
-                let found = self.routes.find(&self.core, head.method(), head.path());
+                let mounted = self.routes.find(&self.core, head.method(), head.path());
+                let app = mounted.as_ref().map(|(app, ..)| *app);
+                let (found, seen_from) =
+                    mounted.map_or_else(nothing_mounted, |(_, found, seen_from)| (found, seen_from));
                 let route_number = self.routes.number(&found.destination, head.method());
                 let mut correlation = crate::clients::given_correlation(&head, origin.is_trusted);
                 let own = self.traces.arrived(request, correlation.as_deref(), (&head, &origin), self.now);
@@ -60,6 +64,7 @@ impl Server {
                     share,
                     origin,
                     parameters: found.parameters,
+                    seen_from,
                     allow: found.allow,
                     deadline: None,
                     guarded_job: None,
@@ -67,14 +72,15 @@ impl Server {
                     correlation,
                     traceparent,
                 };
-                let is_shown = self.loading.takes(&arrival.head);
+                let is_shown = app.is_some_and(|app| self.loading.takes(app, &arrival.head));
                 self.clients.arrived(request, route_number, arrival);
                 // A page about the code is shown instead: `Server::refuse`.
                 let exchange = self.clients.exchanges.of(request).filter(|_| !is_shown);
                 let destination = exchange.map_or(Destination::NotFound, |exchange| {
-                    directed((&self.routes, &self.core), self.core.table(), exchange, found.destination)
+                    let table = app.and_then(|app| self.core.table(app));
+                    directed((&self.routes, &self.core), table, exchange, found.destination)
                 });
-                self.tell(Event::Arrived { request, destination });
+                self.tell(Event::Arrived { request, app: app.unwrap_or_default(), destination });
             }
             HttpEvent::Piece { request, bytes, rest } => {
                 self.upstream.piece(request, bytes, rest);
@@ -95,10 +101,10 @@ impl Server {
     pub(super) fn look_up_route(&mut self, request: RequestId, table: TableId) {
         let Some(exchange) = self.clients.exchanges.of(request) else { return };
         let Some(arrival) = exchange.arrival.as_mut() else { return };
-        let RouteMatch { destination, parameters, allow, websocket } =
+        let (RouteMatch { destination, parameters, allow, websocket }, seen_from) =
             self.routes.find_in(Some(table), &self.core, arrival.head.method(), arrival.head.path());
         exchange.route_number = self.routes.number(&destination, arrival.head.method());
-        arrival.parameters = parameters;
+        (arrival.parameters, arrival.seen_from) = (parameters, seen_from);
         (arrival.allow, arrival.websocket) = (allow, websocket);
         arrival.guarded_job = None;
         if let Some(jobs) = &mut exchange.jobs {
@@ -124,25 +130,26 @@ impl Server {
             }
             WorkerEvent::Failed { worker, text } => {
                 self.worker_logged(worker, None, &Record::of_load_error(&text));
-                self.loading.fail(&text);
+                self.loading.fail(app_of(&self.core, worker), &text);
                 self.tell(Event::WorkerFailed { worker });
             }
             WorkerEvent::Violated { worker, why } => {
                 tracing::error!(worker = worker.0, "a worker violated the protocol and is being replaced: {why}");
-                self.loading.reloads.note_death(&format!("a worker violated the protocol: {why}"));
+                self.loading.note_death(app_of(&self.core, worker), &format!("a worker violated the protocol: {why}"));
                 self.tell(Event::WorkerViolated { worker });
             }
             WorkerEvent::Left { worker } => {
-                self.loading.reloads.note_death("a worker said GOODBYE before it had done anything");
+                self.loading
+                    .note_death(app_of(&self.core, worker), "a worker said GOODBYE before it had done anything");
                 self.tell(Event::WorkerLeft { worker });
             }
             WorkerEvent::Unstarted { worker, why } => {
                 tracing::error!(worker = worker.0, "cannot start a worker; will retry: {why}");
-                self.loading.reloads.note_death(&format!("a worker cannot be started: {why}"));
+                self.loading.note_death(app_of(&self.core, worker), &format!("a worker cannot be started: {why}"));
                 self.tell(Event::WorkerExited { worker });
             }
             WorkerEvent::Exited { worker, how, announced } => {
-                self.loading.reloads.note_death(&format!("a worker has exited: {how}"));
+                self.loading.note_death(app_of(&self.core, worker), &format!("a worker has exited: {how}"));
                 self.casualties = Some(Casualties::default());
                 self.tell(Event::WorkerExited { worker });
                 self.casualties.take().unwrap_or_default().log(worker, self.upstream.pid(worker), &how, announced);
@@ -229,24 +236,32 @@ impl Server {
         let WaitingWorker { worker, credit, mut application } = ready;
         let manner =
             if application.concurrent { Manner::Loop { threads: application.threads } } else { Manner::OneByOne };
-        let jobs = match self.with_jobs(|jobs, cx| jobs.read(cx, &mut application)) {
+        let app = app_of(&self.core, worker);
+        let jobs = match self.with_jobs(|jobs, cx| jobs.read(cx, app, &mut application)) {
             Ok(jobs) => jobs,
-            Err(fault) => return self.unfit(worker, &fault),
+            Err(fault) => {
+                if let Unfit::Together(why) = &fault {
+                    self.loading.refuse_at_start(app, why);
+                }
+                return self.unfit(worker, fault.why());
+            }
         };
         for (pattern, options) in &application.channels {
             let limits = application::history(*options, self.core.config().history);
             self.tell(Event::ChannelConfigured { pattern: pattern.clone(), limits });
         }
         let interface = application.interface.clone();
-        match self.routes.learn(&self.core, application, &self.databases) {
+        match self.routes.learn(&self.core, app, application, &self.databases) {
             Ok(table) => {
                 let what = match self.core.role(worker) {
                     Some(Role::Jobs) => "a job worker is ready",
                     Some(Role::Requests) | None => "a worker is ready",
                 };
                 let pid = self.upstream.pid(worker);
-                tracing::info!(worker = worker.0, pid, interface = %words::interface(&interface), "{what}");
-                self.loading.worker_ready(interface);
+                let interface_name = words::interface(&interface);
+                let mount = self.routes.mounts().name(app);
+                tracing::info!(worker = worker.0, pid, mount, interface = %interface_name, "{what}");
+                self.loading.worker_ready(app, interface);
                 let declared = jobs.declared();
                 self.with_jobs(|all, cx| all.take_over(cx, worker, jobs));
                 self.tell(Event::WorkerReady { worker, table, credit: credit.into(), manner, jobs: declared });
@@ -259,7 +274,7 @@ impl Server {
 
     pub(super) fn unfit(&mut self, worker: WorkerId, fault: &str) {
         tracing::error!(worker = worker.0, "the application cannot be served: {fault}");
-        self.loading.fail(fault);
+        self.loading.fail(app_of(&self.core, worker), fault);
         self.tell(Event::WorkerFailed { worker });
         self.upstream.kill(worker);
     }
@@ -661,13 +676,29 @@ fn surrounded(
     destination
 }
 
-/// The application that serves says which requests are passed on before their bodies have arrived.
+/// Whose code the worker runs.
+fn app_of(core: &Core, worker: WorkerId) -> AppId {
+    core.app(worker).unwrap_or_default()
+}
+
+/// No application is mounted at the path of a request.
+fn nothing_mounted() -> (RouteMatch, usize) {
+    let found = RouteMatch { destination: Destination::NotFound, parameters: Vec::new(), allow: None, websocket: false };
+    (found, 0)
+}
+
+/// The applications that serve say which requests are passed on before their bodies have arrived.
 fn note_streamed_bodies(core: &Core, routes: &Routes, http: &Http) {
-    let bodies = core.table().and_then(|table| routes.bodies(table));
+    let mounts = routes.mounts().clone();
+    let apps = (0..).map(AppId).take(mounts.count());
+    let bodies: Vec<_> = apps.map(|app| core.table(app).and_then(|table| routes.bodies(table))).collect();
     let (collected_max, usual) = (http.limits().body_bytes_max as u64, http.limits().stream_bytes_max as u64);
-    http.stream_bodies(bodies.map(|bodies| {
+    let streams_any = bodies.iter().any(Option::is_some);
+    http.stream_bodies(streams_any.then(|| {
         let rules = move |method: &str, path: &str| {
-            let BodyWay { body, concurrent } = bodies.of(method, path);
+            let app = mounts.find(path)?;
+            let bodies = bodies[usize::from(app.0)].as_ref()?;
+            let BodyWay { body, concurrent } = bodies.of(method, seen(&path[mounts.start_below(app, path)..]));
             let RequestBody::Streamed { bytes_max } = body else { return None };
             // A coroutine that waits for its client costs little; a plain function would keep its worker from others.
             let collected_max = if concurrent { STREAMED_PIECE_BYTES as u64 } else { collected_max };
@@ -677,7 +708,8 @@ fn note_streamed_bodies(core: &Core, routes: &Routes, http: &Http) {
     }));
 }
 
-/// The application that serves says whether requests may become WebSockets.
+/// The applications that serve say whether requests may become WebSockets.
 fn note_sockets(core: &Core, routes: &Routes, http: &Http) {
-    http.take_sockets(core.table().is_some_and(|table| routes.takes_sockets(table)));
+    let mut tables = (0..).map(AppId).take(routes.mounts().count()).filter_map(|app| core.table(app));
+    http.take_sockets(tables.any(|table| routes.takes_sockets(table)));
 }

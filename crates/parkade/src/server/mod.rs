@@ -44,6 +44,7 @@ use crate::jobs::{JobContext, Jobs, TransactionJobs};
 use crate::loading::Loading;
 use crate::log::AccessLog;
 use crate::queries::Queries;
+use crate::routing::mounts::Mounts;
 use crate::traces::Traces;
 use crate::upstream::Upstream;
 use backlog::Backlog;
@@ -91,6 +92,7 @@ pub struct Parts {
     pub upstream: Upstream,
     pub databases: Databases,
     pub jobs: Jobs,
+    pub mounts: Mounts,
     pub files: Files,
     /// The maximum size of a result that a worker gets, or that several requests share.
     pub result_bytes_max: usize,
@@ -112,11 +114,11 @@ impl Server {
             queries: Queries::new(parts.result_bytes_max, parts.sql_comments, parts.about.is_dev),
             files: parts.files,
             messages: Messages::default(),
-            routes: Routes::default(),
+            loading: Loading::new(&parts.mounts, parts.about.is_dev),
+            routes: Routes::new(parts.mounts),
             payloads: Payloads::default(),
             backlog: Backlog::default(),
             held_output: HeldOutput::default(),
-            loading: Loading::new(parts.about.is_dev),
             traces: parts.traces,
             effects: Vec::new(),
             clock: Clock::start(),

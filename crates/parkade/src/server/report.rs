@@ -3,23 +3,27 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use parkade_core::{Core, Moment};
+use parkade_core::{AppId, Core, Moment, Status};
 use parkade_sql::Availability;
 
 use super::Server;
 use super::turns::Turns;
-use crate::admin::report::{Connections, DatabaseReport, JobsReport, QueryReport, TurnsReport};
+use crate::admin::report::{ApplicationReport, Connections, DatabaseReport, JobsReport, QueryReport, TurnsReport};
 use crate::admin::{Readiness, Report, Shell};
 use crate::clock::Clock;
 use crate::databases::Databases;
 use crate::jobs::StoreLink;
 use crate::queries::Queries;
 use crate::store::wall;
+use crate::words;
 
 /// The server's own part of the status page.
 #[derive(Debug, Clone)]
 pub struct About {
+    /// What is served, for people.
     pub target: String,
+    /// Of each application.
+    pub targets: Vec<String>,
     pub started: SystemTime,
     pub addresses: Vec<String>,
     pub dropped: crate::log::Dropped,
@@ -55,7 +59,8 @@ pub fn report(server: &Server, turns: &Turns) -> Report {
     let connections = clients.http.counts();
     let shell = Shell {
         target: about.target.clone(),
-        interface: loading.interface().map(str::to_owned),
+        interface: loading.interface(AppId(0)).map(str::to_owned).filter(|_| about.targets.len() == 1),
+        applications: applications(server, &status),
         addresses: about.addresses.clone(),
         started: about.started.duration_since(UNIX_EPOCH).unwrap_or_default(),
         uptime: now.since(Moment::default()),
@@ -85,6 +90,32 @@ pub fn report(server: &Server, turns: &Turns) -> Report {
         reload_error: loading.reloads.last_error().map(str::to_owned),
     };
     shell.report(status, core.counts())
+}
+
+/// Empty if the server has a single application.
+fn applications(server: &Server, status: &Status) -> Vec<ApplicationReport> {
+    let Server { routes, about, loading, .. } = server;
+    let report = |app: &parkade_core::AppStatus| {
+        let mount = routes.mounts().name(app.app)?.to_owned();
+        let state = match app {
+            _ if app.workers_ready > 0 => "ready",
+            _ if app.fails_to_start => "failed",
+            _ if app.has_started => "no worker",
+            _ => "starting",
+        };
+        Some(ApplicationReport {
+            mount,
+            target: about.targets[usize::from(app.app.0)].clone(),
+            interface: loading.interface(app.app).map(str::to_owned),
+            state: state.into(),
+            generation: app.generation,
+            last_reload: app.last_reload.map(|outcome| words::reload(outcome).into()),
+            error: loading.error(app.app).map(str::to_owned),
+            workers_ready: app.workers_ready,
+            queued: app.queued,
+        })
+    };
+    status.apps.iter().filter_map(report).collect()
 }
 
 fn database_reports(

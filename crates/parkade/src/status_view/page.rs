@@ -6,7 +6,7 @@ mod jobs;
 use std::fmt::Write;
 
 use crate::admin::Report;
-use crate::admin::report::{ChannelReport, WorkerReport};
+use crate::admin::report::{ApplicationReport, ChannelReport, WorkerReport};
 use crate::statistics::{Percentiles, Rates};
 use crate::terminal::visible;
 
@@ -19,6 +19,7 @@ pub fn text(report: &Report) -> String {
     [
         line("parkade", &head(report)),
         line("code", &code(report)),
+        applications(report),
         line("lives", &lives(report)),
         line("waits", &waits(report)),
         line("rates", &rates(&report.rates)),
@@ -30,10 +31,7 @@ pub fn text(report: &Report) -> String {
         databases::lines(report),
         jobs::lines(report),
         line("workers", &report.workers.len().to_string()),
-        table(
-            &["id", "pid", "state", "generation", "held", "awaiting", "requests", "jobs", "resident", "age"],
-            report.workers.iter().map(worker),
-        ),
+        workers(report),
         line("connections", &connections(report)),
         line("memory", &memory(report)),
         line("log", &format!("lines dropped {}", report.log.lines_dropped)),
@@ -57,6 +55,22 @@ fn code(report: &Report) -> String {
     let reloading = if code.reloading { "   reloading" } else { "" };
     let last = code.last_reload.as_ref().map(|outcome| format!("   last reload {outcome}")).unwrap_or_default();
     format!("generation {}{reloading}{last}", code.generation)
+}
+
+/// Nothing if there is a single one.
+fn applications(report: &Report) -> String {
+    if report.applications.is_empty() {
+        return String::new();
+    }
+    let names = ["mount", "target", "state", "generation", "workers", "queued", "error"];
+    line("mounts", &report.applications.len().to_string()) + &table(&names, report.applications.iter().map(application))
+}
+
+fn application(application: &ApplicationReport) -> Vec<String> {
+    let ApplicationReport { mount, target, state, generation, workers_ready, queued, .. } = application;
+    let error = application.error.clone().unwrap_or_default();
+    let numbers = [generation.to_string(), workers_ready.to_string(), queued.to_string()];
+    [mount, target, state].into_iter().cloned().chain(numbers).chain([error]).collect()
 }
 
 fn lives(report: &Report) -> String {
@@ -122,6 +136,15 @@ fn channel(channel: &ChannelReport) -> Vec<String> {
     let oldest = channel.oldest.map(time).unwrap_or_default();
     let [next, stream, messages] = [channel.next, channel.stream, channel.messages].map(|count| count.to_string());
     vec![channel.name.clone(), next, stream, oldest, messages, size(channel.bytes as u64), channel.cursor.clone()]
+}
+
+fn workers(report: &Report) -> String {
+    let names = ["id", "pid", "state", "generation", "held", "awaiting", "requests", "jobs", "resident", "age"];
+    if report.applications.is_empty() {
+        return table(&names, report.workers.iter().map(worker));
+    }
+    let mounted = |it: &WorkerReport| [worker(it), vec![it.mount.clone().unwrap_or_default()]].concat();
+    table(&[&names[..], &["mount"]].concat(), report.workers.iter().map(mounted))
 }
 
 fn worker(worker: &WorkerReport) -> Vec<String> {

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::body_rest::BodyRest;
 use bytes::Bytes;
-use parkade_model::{Reason, RequestId, WorkerId};
+use parkade_model::{AppId, Reason, RequestId, WorkerId};
 use parkade_wire::WaitOutcome;
 use parkade_wire::encode::{RequestParts, RunParts};
 
@@ -35,8 +35,9 @@ pub struct Upstream {
 
 impl Upstream {
     /// Starts nothing yet.
-    pub fn new(launch: Launch) -> io::Result<Self> {
-        Ok(Self { processes: Processes::new(launch)? })
+    /// `launches`: how a worker of each application is started.
+    pub fn new(launches: Vec<Launch>) -> io::Result<Self> {
+        Ok(Self { processes: Processes::new(launches)? })
     }
 
     /// Waits until a worker has events. Cancel safe.
@@ -56,9 +57,9 @@ impl Upstream {
 
     // Health. Events report workers that are ready, fail, violate the protocol or end.
 
-    /// Starts a worker. An event reports a failure.
-    pub fn start(&mut self, worker: WorkerId) {
-        self.processes.start(worker);
+    /// Starts a worker of this application. An event reports a failure.
+    pub fn start(&mut self, worker: WorkerId, app: AppId) {
+        self.processes.start(worker, app);
     }
 
     /// Tells the worker that it will be ended after this time.

@@ -76,7 +76,7 @@ def _hosted(loaded: Loaded, info: Mapping[str, Any], threads: int) -> Applicatio
     """What a link runs, with the core's information. What no application needs is not imported."""
     dev, root_path = bool(info.get("dev")), str(info.get("root_path", ""))
     if isinstance(loaded, App):
-        adopt(loaded)
+        adopt(loaded, root_path)
         return Handling(loaded, dev)
     if isinstance(loaded, Asgi3):
         from ._hosting.asgi import Asgi

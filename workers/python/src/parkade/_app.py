@@ -49,6 +49,7 @@ class App(Router):
     ) -> None:
         super().__init__()
         self._redirect_slashes = redirect_slashes
+        self._mount = ""
         self._jobs_pattern = None if jobs_path is None else pattern_of_jobs(jobs_path)
         self._concurrent = concurrent
         self._described: Settings | None = None
@@ -111,10 +112,11 @@ class App(Router):
             return self._routes
         from ._openapi import document
 
-        made = document.document(self._described, self._routes, self._jobs_pattern if self.jobs else None)
+        pattern = self._jobs_pattern if self.jobs else None
+        made = document.document(self._described, self._routes, pattern, self._mount)
         answers = {self._described.path: document.response(made)}
         if self._described.page is not None:
-            answers[self._described.page] = document.page(self._described)
+            answers[self._described.page] = document.page(self._described, self._mount)
         self._routes = [
             replace(route, target=answers[route.name]) if route.about.hidden and route.name in answers else route
             for route in self._routes
@@ -182,6 +184,9 @@ class App(Router):
 
     def _places(self) -> Iterator[str]:
         yield ""
+
+    def _mounted_at(self) -> str:
+        return self._mount
 
     def __repr__(self) -> str:
         return "App()"

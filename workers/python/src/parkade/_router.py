@@ -270,9 +270,9 @@ class Router(JobRegistry):
         module needs no other one to link to its own routes.
 
         Raises `KeyError` for a name that no route has, or several have; for a missing parameter; and for a router that
-        is not included exactly once.
+        is not included exactly once. If the server mounts the application, the path begins with the prefix of that.
         """
-        return self._pattern_of(name).fill(parameters)
+        return self._mounted_at() + self._pattern_of(name).fill(parameters)
 
     def include(self, router: Router, *, prefix: str = "") -> None:
         """Adds the routes, hooks, error handlers, channels and jobs of a router, its paths under `prefix`.
@@ -484,6 +484,10 @@ class Router(JobRegistry):
         for router, prefix in self._included_in:
             for place in router._places():
                 yield place + prefix
+
+    def _mounted_at(self) -> str:
+        """The prefix of the application that it is in, encoded. No route has it: the core has taken it away."""
+        return self._included_in[0][0]._mounted_at() if self._included_in else ""
 
     def _check_open(self) -> None:
         if self._included_in:

@@ -344,6 +344,7 @@ function showAlerts({ report }) {
   const alerts = [];
   if (report.state === "not ready") alerts.push(["No request would be served now.", "#workers"]);
   if (report.state === "draining") alerts.push(["The server is stopping: it finishes what it has.", "#requests"]);
+  for (const app of report.applications.filter((app) => app.state === "failed")) alerts.push([`The application at ${app.mount} does not load: ${app.error}`, "#workers"]);
   if (report.code.last_reload === "aborted") alerts.push(["The last reload was aborted; the old code serves.", "#workers"]);
   for (const [name, database] of Object.entries(report.databases)) {
     if (["down", "denied"].includes(database.state)) alerts.push([`The database ${name} is ${database.state}: ${database.why ?? ""}`, "#queries"]);
@@ -630,7 +631,7 @@ function showWorkers({ report, requests }) {
       const rest = worker.held - shown.length;
       return [
         cell([String(worker.id), make("span", { class: "sub" }, worker.pid ? `process ${worker.pid}` : "")], { kind: "tight" }),
-        cell([pill(worker.state), worker.role === "jobs" ? make("span", { class: "sub" }, "for jobs") : null], { kind: "tight" }),
+        cell([pill(worker.state), worker.role === "jobs" ? make("span", { class: "sub" }, "for jobs") : null, worker.mount ? make("span", { class: "sub" }, `at ${worker.mount}`) : null], { kind: "tight" }),
         cell(shown.length ? [...shown, rest > 0 ? make("span", { class: "sub" }, `and ${rest} more`) : null] : worker.held ? String(worker.held) : "–"),
         cell(String(worker.awaiting), { kind: "number", label: "parked in it" }),
         cell(doneOf(worker), { kind: "number", label: "done" }),

@@ -8,8 +8,8 @@ use parkade_core::{ChannelStatus, Counts, LimitsStatus, Status, Tally, WaitStatu
 use parkade_model::WorkerId;
 
 use super::{
-    ChannelReport, ChannelsReport, Code, Connections, DatabaseReport, JobsReport, LimitsReport, LivesReport, Log,
-    Memory, QueryTimes, Report, Totals, TracesReport, TurnsReport, WaitReport, WorkerReport,
+    ApplicationReport, ChannelReport, ChannelsReport, Code, Connections, DatabaseReport, JobsReport, LimitsReport,
+    LivesReport, Log, Memory, QueryTimes, Report, Totals, TracesReport, TurnsReport, WaitReport, WorkerReport,
 };
 use crate::platform;
 use crate::statistics::{EndedRequests, Rates, RouteName, RunStatistics};
@@ -21,6 +21,7 @@ pub struct Shell {
     pub target: String,
     /// `native`, `wsgi` or `asgi`, once the application has loaded.
     pub interface: Option<String>,
+    pub applications: Vec<ApplicationReport>,
     pub addresses: Vec<String>,
     /// Since 1970.
     pub started: Duration,
@@ -64,18 +65,20 @@ impl Shell {
         let (lives, runs) = (status.lives, status.runs);
         let jobs = self.jobs.with(&status);
         let channels = status.channels.into_iter().map(ChannelReport::from).collect();
+        let mounts: Vec<String> = self.applications.iter().map(|app| app.mount.clone()).collect();
         let pid = |worker: &WorkerStatus| self.worker_pids.get(&worker.worker).copied();
         Report {
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
             target: self.target,
             interface: self.interface,
+            applications: self.applications,
             addresses: self.addresses,
             started: seconds(self.started),
             uptime: seconds(self.uptime),
             state: state.into(),
             code: Code {
-                generation: status.generation,
+                generation: status.apps.iter().map(|app| app.generation).max().unwrap_or_default(),
                 reloading: status.reloading,
                 last_reload,
                 error: self.reload_error,
@@ -97,7 +100,10 @@ impl Shell {
             workers: status
                 .workers
                 .into_iter()
-                .map(|worker| WorkerReport { pid: pid(&worker), ..worker.into() })
+                .map(|worker| {
+                    let mount = mounts.get(usize::from(worker.app.0)).cloned();
+                    WorkerReport { pid: pid(&worker), mount, ..worker.into() }
+                })
                 .collect(),
             databases: self.databases,
             jobs,
@@ -152,6 +158,7 @@ impl From<WorkerStatus> for WorkerReport {
         Self {
             id: worker.worker.0,
             pid: None,
+            mount: None,
             state: words::worker(worker.state).into(),
             generation: worker.generation,
             concurrent: worker.concurrent,
@@ -230,8 +237,8 @@ fn seconds(duration: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parkade_core::{Config, LivesStatus, ReloadOutcome, WaitKind, WorkerState};
-    use parkade_model::{ChannelName, Cursor, Role};
+    use parkade_core::{AppStatus, Config, LivesStatus, ReloadOutcome, WaitKind, WorkerState};
+    use parkade_model::{AppId, ChannelName, Cursor, Role};
 
     fn status() -> Status {
         let waited = Some(Duration::from_millis(1_250));
@@ -241,6 +248,7 @@ mod tests {
             waits: vec![WaitStatus { kind: WaitKind::Next, count: 4, oldest: waited }],
             queue_wait: waited,
             workers: vec![WorkerStatus {
+                app: AppId(0),
                 worker: WorkerId(7),
                 state: WorkerState::Busy,
                 generation: 2,
@@ -284,7 +292,17 @@ mod tests {
             runs_unnoted_count: 0,
             ready: true,
             draining: false,
-            generation: 2,
+            apps: vec![AppStatus {
+                app: AppId(0),
+                generation: 2,
+                has_started: true,
+                fails_to_start: false,
+                workers_ready: 1,
+                queued: 0,
+                runs_jobs: true,
+                jobs_put_off: None,
+                last_reload: Some(ReloadOutcome::GivenUp),
+            }],
             reloading: false,
             last_reload: Some(ReloadOutcome::GivenUp),
             limits: LimitsStatus::from(&Config::default()),

@@ -112,3 +112,23 @@ queues        mail 2   default 1
     assert!(page.contains(expected), "{page}");
     assert!(!text(&Report::default()).contains("\njobs"));
 }
+
+#[test]
+fn mounted_applications_have_a_table_and_their_workers_say_which() {
+    let mut report = report();
+    let mounted = |mount: &str, state: &str, error: Option<&str>| ApplicationReport {
+        mount: mount.into(),
+        target: "shop.py".into(),
+        state: state.into(),
+        generation: 1,
+        error: error.map(str::to_owned),
+        ..ApplicationReport::default()
+    };
+    report.applications = vec![mounted("/", "ready", None), mounted("/live", "failed", Some("SyntaxError: no"))];
+    report.workers[0].mount = Some("/".into());
+    let told = text(&report);
+    assert!(told.contains("mounts        2\n"), "{told}");
+    assert!(told.contains("/live  shop.py  failed  1           0        0       SyntaxError: no"), "{told}");
+    assert!(told.lines().any(|line| line.contains("resident") && line.ends_with("  mount")), "{told}");
+    assert!(told.lines().any(|line| line.contains("4243") && line.ends_with("  /")), "{told}");
+}

@@ -39,6 +39,8 @@ pub struct Launch {
     pub on_disconnect: &'static str,
     /// Errors are shown to clients.
     pub dev: bool,
+    /// Variables that it has in addition to those of the core.
+    pub environment: Vec<(String, String)>,
     /// The working directory; `None`: that of the core.
     pub directory: Option<PathBuf>,
     /// During development: the socket where the worker tells which files its code writes.
@@ -187,6 +189,7 @@ fn command(launch: &Launch) -> Command {
         .args(&launch.program.arguments)
         .arg(&launch.target)
         .envs(launch.program.environment.iter().copied())
+        .envs(launch.environment.iter().map(|(name, value)| (name, value)))
         // The core alone speaks to the service manager.
         .env_remove("NOTIFY_SOCKET")
         .env_remove("PARKADE_ADMIN_TOKEN")

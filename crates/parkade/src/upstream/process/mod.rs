@@ -30,7 +30,7 @@ use std::time::Duration;
 use crate::body_rest::BodyRest;
 use bytes::{Bytes, BytesMut};
 use mio::Token;
-use parkade_model::{IdMap, Reason, RequestId, WorkerId};
+use parkade_model::{AppId, IdMap, Reason, RequestId, WorkerId};
 use parkade_wire::WaitOutcome;
 use parkade_wire::encode::{self, RequestParts, RunParts};
 use tokio::time::{Instant, timeout_at};
@@ -53,7 +53,8 @@ const REPORTS: Token = Token(0);
 const POLL_BATCH: usize = 64;
 
 pub struct Processes {
-    launch: Launch,
+    /// Of each application.
+    launches: Vec<Launch>,
     starter: Starter,
     workers: IdMap<WorkerId, Worker>,
     places: Places,
@@ -80,13 +81,13 @@ pub struct Processes {
 
 impl Processes {
     /// Starts nothing yet.
-    pub fn new(launch: Launch) -> io::Result<Self> {
+    pub fn new(launches: Vec<Launch>) -> io::Result<Self> {
         let poll = PollSet::new(POLL_BATCH)?;
         let (sender, reports) = channel();
         let post =
             Post { sender, waker: Arc::new(mio::Waker::new(poll.registry(), REPORTS)?), records_count: Arc::default() };
         Ok(Self {
-            launch,
+            launches,
             starter: Starter::new()?,
             workers: IdMap::default(),
             places: Places::default(),
@@ -106,8 +107,8 @@ impl Processes {
     }
 
     /// Requests the start of a process and writes `HELLO`. An event reports a failure.
-    pub fn start(&mut self, worker: WorkerId) {
-        match self.try_to_start(worker) {
+    pub fn start(&mut self, worker: WorkerId, app: AppId) {
+        match self.try_to_start(worker, app) {
             Ok(started) => {
                 self.workers.insert(worker, started);
                 // Frames that it writes before the report of its start are read after that report.
@@ -117,9 +118,10 @@ impl Processes {
         }
     }
 
-    fn try_to_start(&self, worker: WorkerId) -> io::Result<Worker> {
+    fn try_to_start(&self, worker: WorkerId, app: AppId) -> io::Result<Worker> {
+        let launch = &self.launches[usize::from(app.0)];
         let token = Token(usize::try_from(worker.0).map_err(io::Error::other)?);
-        Worker::start(&self.launch, &self.starter, worker, &self.post, (self.poll.registry(), token))
+        Worker::start(launch, &self.starter, worker, &self.post, (self.poll.registry(), token))
     }
 
     /// Waits until a worker has events. Cancel safe.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use parkade_model::{Reason, RequestId, WorkerId};
+use parkade_model::{AppId, Reason, RequestId, WorkerId};
 use parkade_wire::encode::RequestParts;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -81,6 +81,7 @@ fn launch(scenario: &str) -> Launch {
         root_path: String::new(),
         on_disconnect: "notify",
         dev: false,
+        environment: Vec::new(),
         directory: Some(PathBuf::from(fake)),
         own_files: None,
         core_version: "0.0.0",
@@ -96,14 +97,14 @@ impl Stage {
             .with_max_level(tracing::Level::DEBUG)
             .with_writer(move || writer.clone());
         let logging = tracing::subscriber::set_default(subscriber.finish());
-        let processes = Processes::new(launch(scenario)).unwrap();
+        let processes = Processes::new(vec![launch(scenario)]).unwrap();
         Self { processes, told: Vec::new(), log, logging }
     }
 
     /// One worker with that scenario.
     fn with(scenario: &str) -> Self {
         let mut stage = Self::new(scenario);
-        stage.processes.start(WORKER);
+        stage.processes.start(WORKER, AppId(0));
         stage
     }
 
@@ -350,8 +351,8 @@ async fn a_flood_is_read_in_bounded_parts_and_holds_up_nobody() {
     let mut stage = Stage::with("floods");
     stage.until_ready().await;
     let quiet = WorkerId(2);
-    stage.processes.launch = launch("serve");
-    stage.processes.start(quiet);
+    stage.processes.launches = vec![launch("serve")];
+    stage.processes.start(quiet, AppId(0));
     let deadline = tokio::time::Instant::now() + PATIENCE;
     let mut turn = Vec::new();
     loop {
@@ -401,8 +402,8 @@ async fn the_stack_of_a_worker_that_is_stuck_is_logged() {
 #[tokio::test]
 async fn an_interpreter_that_there_is_not_is_told() {
     let mut stage = Stage::new("serve");
-    stage.processes.launch.program.path = PathBuf::from("/no/such/python");
-    stage.processes.start(WORKER);
+    stage.processes.launches[0].program.path = PathBuf::from("/no/such/python");
+    stage.processes.start(WORKER, AppId(0));
     stage.ask(1, &Bytes::new());
     stage.until("the reason", |stage| !stage.told.is_empty()).await;
     assert!(

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from .._app import App
 from .._waits.histories import limited_histories
 from ..errors import LoadError, SignatureError
 from ..jobs._jobs import all_jobs, close_all
 
 
-def adopt(app: App) -> None:
-    """Gives the application every `Jobs` that was made while it was imported. Raises `LoadError`."""
+def adopt(app: App, root_path: str = "") -> None:
+    """Gives the application every `Jobs` that was made while it was imported, and the prefix at which it is mounted.
+
+    Raises `LoadError`.
+    """
+    app._mount = quote(root_path, safe="/:@!$&'()*+,;=~")
     try:
         for jobs in all_jobs():
             app._adopt(jobs)

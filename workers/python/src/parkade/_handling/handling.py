@@ -73,6 +73,7 @@ class Handling:
         scope, path = self._scopes.outermost, request.raw_path
         allowed = self._scopes.allowed(path)
         other = None if allowed else self._scopes.with_other_slash(request.method, path)
+        other = None if other is None else self._app._mount + other
         if other is not None and self._app._redirect_slashes:
             response = redirect(f"{other}?{request.query_string}" if request.query_string else other, 307)
             answer = scope.results.answer_async if scope.asynchronous else scope.results.answer

@@ -23,7 +23,9 @@ from .draft import (
 Table = dict[str, Any]
 
 COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|//[^\n]*+|/\*.*?\*/', re.DOTALL)
-ONE_SERVER_EACH = "one server for each application: write a parkade.toml of its own"
+ONE_SERVER_EACH = (
+    "one server for each application, with a parkade.toml of its own, or a [[mount]] for each (docs/mounts.md)"
+)
 
 
 def read(text: str, draft: Draft) -> None:

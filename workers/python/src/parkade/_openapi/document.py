@@ -36,8 +36,13 @@ class Settings:
 _METHODS = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"})
 
 
-def document(settings: Settings, routes: Sequence[Route], jobs_pattern: Pattern | None) -> dict[str, Any]:
-    """The OpenAPI Object. Of two routes whose paths differ only in the kinds of their parameters, the first is told."""
+def document(
+    settings: Settings, routes: Sequence[Route], jobs_pattern: Pattern | None, mount: str = ""
+) -> dict[str, Any]:
+    """The OpenAPI Object. `mount`: the prefix that clients put before all paths.
+
+    Of two routes whose paths differ only in the kinds of their parameters, the first is told.
+    """
     paths: dict[str, dict[str, Any]] = {}
     names: dict[tuple[str, ...], tuple[str, ...]] = {}  # of the parameters, by the path without them
     ids: set[str] = set()
@@ -60,7 +65,8 @@ def document(settings: Settings, routes: Sequence[Route], jobs_pattern: Pattern 
     made, components = resolved({path: operations for path, operations in paths.items() if operations})
     info = {"title": settings.title, "version": settings.version}
     info |= {"description": settings.description} if settings.description else {}
-    whole = {"openapi": "3.1.0", "info": info, "paths": made}
+    servers = {"servers": [{"url": mount}]} if mount else {}
+    whole = {"openapi": "3.1.0", "info": info} | servers | {"paths": made}
     tags = dict.fromkeys(route.about.tag for route in routes if route.about.tag and not route.about.hidden)
     whole |= {"tags": [{"name": tag} for tag in tags]} if tags else {}
     written = json_encode(made)
@@ -73,14 +79,14 @@ def response(made: dict[str, Any]) -> Response:
     return Response(json_encode(made), headers={"content-type": JSON})
 
 
-def page(settings: Settings) -> Response:
+def page(settings: Settings, mount: str = "") -> Response:
     """The page that shows the document. It needs nothing from elsewhere, and its headers allow nothing from there."""
     text = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
     allowed = "; ".join(
         f"{name} '{_hash(text, tag)}'" for name, tag in (("script-src", "script"), ("style-src", "style"))
     )
     policy = f"default-src 'none'; connect-src 'self'; {allowed}; base-uri 'none'; frame-ancestors 'none'"
-    text = text.replace("%title%", escape(settings.title)).replace("%path%", escape(settings.path))
+    text = text.replace("%title%", escape(settings.title)).replace("%path%", escape(mount + settings.path))
     return html(text, headers={"content-security-policy": policy, "x-content-type-options": "nosniff"})
 
 
