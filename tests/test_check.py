@@ -149,3 +149,21 @@ def test_everybody_is_told_what_the_application_is_written_for(
     server = serve(tmp_path / "app.py", workers=1)
     server.until_logged(rf'a worker is ready .*interface="?{name}')
     assert server.status()["interface"] == interface
+
+
+NOISY = """
+import logging
+logging.getLogger("shop").warning("the price list is %d days old", 9)
+"""
+
+
+@pytest.mark.parametrize(
+    "command", [["serve", "--check", "--bind", "127.0.0.1:0"], ["routes"]], ids=["check", "routes"]
+)
+def test_what_the_application_logs_while_it_loads_is_shown(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "app.py").write_text(NOISY + APP)
+    told = run(*command, tmp_path / "app.py", "--state", tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "the price list is 9 days old" in told.stderr
+    silent = run(*command, tmp_path / "app.py", "--state", tmp_path, "--log-level", "error")
+    assert (silent.returncode, silent.stderr) == (0, "")

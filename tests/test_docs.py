@@ -220,8 +220,9 @@ def test_code_in_documents_is_valid(path: Path) -> None:
             for text in code.splitlines() if code.startswith("{") else [code]:
                 json.loads(text)
         elif language == "toml":
-            assert re.fullmatch(r"(?:[a-z-]+ = .*\n)+", code), f"no settings: {code}"
-            assert {f"--{key}" for key in re.findall(r"^[a-z-]+", code, re.M)} <= {*flags("serve"), "--target"}
+            assert re.fullmatch(r"(?:(?:[a-z-]+ = .*|\[\[mount\]\]|# .*|)\n)+", code), f"no settings: {code}"
+            known = {*flags("serve"), "--target", *(["--prefix", "--env"] if "[[mount]]" in code else [])}
+            assert {f"--{key}" for key in re.findall(r"^[a-z-]+", code, re.M)} <= known
         else:
             imported = [
                 node for node in ast.walk(ast.parse(code.replace("…", "..."))) if isinstance(node, ast.ImportFrom)

@@ -131,6 +131,49 @@ def test_a_folder_without_a_name_is_a_django_project(tmp_path: Path) -> None:
     ), ended.stderr
 
 
+# It declares routes, too: with `--interface` it is either.
+PERL = """use Parkade;
+get '/' => sub { 'native' };
+sub { [200, ['Content-Type', 'text/plain'], ['psgi']] };
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "interface", "text"),
+    [
+        ("app.psgi", "psgi", "psgi"),
+        ("script", "psgi", "psgi"),
+        ("app.pl", "native", "native"),
+        ("app.pl", None, "psgi"),
+    ],
+)
+def test_a_perl_application_is_what_the_operator_says(
+    serve: Serve, tmp_path: Path, name: str, interface: str | None, text: str
+) -> None:
+    write(tmp_path, {name: PERL})
+    server = serve(f"./{name}", folder=tmp_path, workers=1, interface=interface)
+    assert server.get("/").text == text
+    assert server.status()["interface"] == text
+
+
+@pytest.mark.parametrize(
+    ("perl", "interface", "says"),
+    [
+        ("sub { [200, [], []] };", "native", "app.psgi has no route of Parkade, as --interface native says"),
+        ("use Parkade; get '/' => sub { 1 }; 1;", "psgi", "neither an application of PSGI"),
+        ("sub { [200, [], []] };", "wsgi", "an application of Perl, not of WSGI"),
+        ("sub { [200, [], []] };", "asgi", "an application of Perl, not of ASGI"),
+    ],
+)
+def test_a_perl_application_that_is_something_else_is_refused(
+    tmp_path: Path, perl: str, interface: str, says: str
+) -> None:
+    write(tmp_path, {"app.psgi": perl})
+    ended = check(tmp_path, "app.psgi", "--interface", interface)
+    assert ended.returncode == 1, ended.stdout
+    assert says in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("files", "words", "says"),
     [
@@ -143,6 +186,7 @@ def test_a_folder_without_a_name_is_a_django_project(tmp_path: Path) -> None:
         ({"a.py": WSGI}, ["a:app", "--interface", "native"], "not a parkade.App, as --interface native says"),
         ({"a.py": NATIVE}, ["a:app", "--interface", "wsgi"], "a:app is an App, not an application of WSGI"),
         ({"a.py": "app = 3"}, ["a:app", "--interface", "asgi"], "a:app is an int, not an application of ASGI"),
+        ({"a.py": NATIVE}, ["a.py", "--interface", "psgi"], "a.py is an application of Python, not of PSGI"),
         ({"manage.py": "x = 1"}, ["manage.py"], "set DJANGO_SETTINGS_MODULE"),
         ({"manage.py": "x ="}, ["manage.py"], "SyntaxError"),
         (DJANGO | {"mysite/settings.py": "1 / 0"}, ["manage.py"], "ZeroDivisionError"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from .conftest import Serve
 from .harness import perl
-from .harness.server import APPS, Server, Status, run
+from .harness.server import APPS, ROOT, Server, Status, run
 from .harness.versions import VERSIONS, Ask, asking_over
 from .harness.websocket import handshake, opened
 
@@ -29,6 +30,16 @@ app = App()
 def hola(name: str):
     return {{"by": "{name}", "name": name, "pid": os.getpid(), "version": 1}}
 {more}
+"""
+
+HELD = """
+import time
+from pathlib import Path
+@app.job
+def held():
+    while not Path("opened").exists(): time.sleep(0.01)
+@app.post("/held")
+def holding(): return held.enqueue().result(timeout=0)
 """
 
 ROOMS = """
@@ -191,6 +202,18 @@ def test_each_has_its_own_folder(start: Start, tmp_path: Path) -> None:
     assert server.get("/live/hola/Ana").json()["by"] == "live"
 
 
+def test_a_single_application_may_have_a_prefix(serve: Serve, tmp_path: Path) -> None:
+    """Whether a proxy has removed it or not."""
+    link = '@app.get("/link")\ndef link(): return app.path("hola", name="Ana")\n'
+    write(tmp_path, shop=HELD + link)
+    server = serve("./shop.py", folder=tmp_path, root_path="/caf\u00e9")
+    assert [server.get(f"{prefix}/hola/Ana").status for prefix in ("", "/caf%C3%A9", "/x")] == [200, 200, 404]
+    assert server.get("/link").text == "/caf%C3%A9/hola/Ana"
+    assert server.post("/held")["location"].startswith("/caf%C3%A9/jobs/")
+    (tmp_path / "opened").touch()
+    assert server.status()["applications"] == []
+
+
 # What they share
 
 
@@ -214,6 +237,26 @@ def test_a_job_runs_where_it_is_declared(server: Server) -> None:
     assert told["state"] == "ready"
 
 
+@pytest.mark.skipif(not perl.has(), reason="there is no Perl")
+def test_the_example_with_perl_and_python_answers_as_the_page_says(serve: Serve, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "mounts.md").read_text().partition("### Perl next to Python")[2].partition("\n## ")[0]
+    codes = re.findall(r"```(?:toml|perl|python)\b.*\n([^`]+)```", page)
+    for name, code in zip(("parkade.toml", "app.psgi", "live.py"), codes, strict=True):
+        (tmp_path / name).write_text(code)
+    server = ready(serve(None, folder=tmp_path), 2)
+    [news] = server.waiting("/live/news", 1)
+    server.until_parked(1)
+    assert server.get("/publish").text == "Perl answers /publish\n"
+    assert news.answer().text == "news from Perl"
+    [news] = server.waiting("/news", 1)
+    server.until_parked(1)
+    assert server.post("/live/news", b"news from Python").status == 204
+    assert news.answer().text == "news from Python"
+    assert server.get("/shout").text == "HOLA"
+    job = server.get("/live/count/camel").text
+    server.until(lambda _: json.loads(server.admin("GET", f"/jobs/{job}")[1]).get("shown") == 5)
+
+
 def test_a_job_that_two_import_is_run_by_the_first(server: Server) -> None:
     from_front, from_live = server.get("/letter").json(), server.get("/live/letter").json()
     assert (from_front["to"], from_live["to"]) == ("Ana", "Bo")
@@ -222,16 +265,7 @@ def test_a_job_that_two_import_is_run_by_the_first(server: Server) -> None:
 
 
 def test_the_address_of_a_job_is_below_its_mount(start: Start, tmp_path: Path) -> None:
-    held = """
-import time
-from pathlib import Path
-@app.job
-def held():
-    while not Path("opened").exists(): time.sleep(0.01)
-@app.post("/held")
-def holding(): return held.enqueue().result(timeout=0)
-"""
-    server = start(shop="@app.job\ndef other(): ...\n", live=held)
+    server = start(shop="@app.job\ndef other(): ...\n", live=HELD)
     told = server.post("/live/held")
     assert (told.status, told["location"].startswith("/live/jobs/")) == (202, True)
     assert server.get(told["location"]).status == 202

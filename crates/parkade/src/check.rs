@@ -10,6 +10,7 @@ use parkade_wire::Application as Told;
 use crate::admin;
 use crate::cli::{ApplicationArgs, Mounted};
 use crate::error::Error;
+use crate::log::{self, RecordOrigin};
 use crate::serve;
 use crate::server::EventLoop;
 use crate::share::Share;
@@ -35,7 +36,7 @@ struct Loaded {
 pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Error> {
     serve::enter_directory(&application.settings)?;
     serve::launches(application).iter().try_for_each(|launch| serve::runnable(&launch.program))?;
-    let guard = crate::log::init(&application.settings.log)?;
+    let guard = log::init(&application.settings.log)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let loaded: Vec<Loaded> = runtime.block_on(async {
         if show != Show::Outcome {
@@ -145,6 +146,10 @@ async fn load(mounted: Mounted) -> Result<Told, Error> {
                 WorkerEvent::Ready { application, .. } => {
                     workers.kill(WorkerId(1));
                     return Ok(*application);
+                }
+                WorkerEvent::Logged { worker, record, .. } => {
+                    let pid = workers.pid(worker);
+                    log::record(&record, &RecordOrigin { worker: worker.0, pid, ..RecordOrigin::default() });
                 }
                 WorkerEvent::Failed { text, .. } => {
                     eprintln!("{}", text.trim_end());

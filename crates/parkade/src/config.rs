@@ -87,7 +87,7 @@ pub struct LoadingSettings {
         default_missing_value = "true", default_value = "false"
     )]
     pub factory: bool,
-    /// For WSGI and ASGI: the prefix under which a proxy serves the application, such as /shop, whether the proxy removes it from paths or not
+    /// The prefix under which a proxy serves the application, such as /shop, whether the proxy removes it from paths or not
     #[arg(long, value_name = "PATH", value_parser = root_path)]
     pub root_path: Option<String>,
     /// For ASGI: whether the application is notified or cancelled when its client leaves
@@ -119,6 +119,7 @@ pub enum Interface {
     Native,
     Wsgi,
     Asgi,
+    Psgi,
 }
 
 impl Interface {
@@ -129,6 +130,7 @@ impl Interface {
             Self::Native => Some("native"),
             Self::Wsgi => Some("wsgi"),
             Self::Asgi => Some("asgi"),
+            Self::Psgi => Some("psgi"),
         }
     }
 }

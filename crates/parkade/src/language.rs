@@ -3,7 +3,7 @@
 //! | language | targets | program |
 //! |---|---|---|
 //! | Python | `app.py`, `module:name`, and whatever is not Perl | `--python`, the `python` next to this binary, `python3` |
-//! | Perl | `app.psgi`, `app.pl`, `Some::Module`, a file whose first line runs Perl | `--perl`, `perl` |
+//! | Perl | `app.psgi`, `app.pl`, `Some::Module`, a file whose first line runs Perl, others with `--interface psgi` | `--perl`, `perl` |
 //! | any | all, with `--worker COMMAND` | that command; the target is its last argument |
 
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::config::WorkerSettings;
+use crate::config::{Interface, WorkerSettings};
 
 /// Bytes of a file's first line that are read.
 const FIRST_LINE_BYTES: u64 = 128;
@@ -39,14 +39,14 @@ pub struct Program {
 }
 
 impl Language {
-    /// By its name, and otherwise by its first line.
+    /// By its name, and otherwise by what the operator says it is written for, or by its first line.
     #[must_use]
-    pub fn of(target: &str) -> Self {
+    pub fn of(target: &str, interface: Interface) -> Self {
         let path = Path::new(target);
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("psgi" | "pl") => Self::Perl,
             Some("py") => Self::Python,
-            _ if target.contains("::") || runs_perl(path) => Self::Perl,
+            _ if target.contains("::") || interface == Interface::Psgi || runs_perl(path) => Self::Perl,
             _ => Self::Python,
         }
     }
@@ -55,11 +55,11 @@ impl Language {
 impl Program {
     /// The one that runs this target.
     #[must_use]
-    pub fn of(settings: &WorkerSettings, target: &str) -> Self {
+    pub fn of(settings: &WorkerSettings, target: &str, interface: Interface) -> Self {
         if let Some(command) = &settings.worker {
             return Self::told(command);
         }
-        match Language::of(target) {
+        match Language::of(target, interface) {
             Language::Python => Self::python(settings.interpreter()),
             Language::Perl => Self {
                 path: settings.perl.clone().unwrap_or_else(|| "perl".into()),
@@ -120,11 +120,13 @@ mod tests {
     #[test]
     fn a_target_tells_its_language() {
         for target in ["app.psgi", "script/app.pl", "My::App", "lib/a.b/app.psgi"] {
-            assert_eq!(Language::of(target), Language::Perl, "{target}");
+            assert_eq!(Language::of(target, Interface::Auto), Language::Perl, "{target}");
         }
         for target in ["app.py", "module:app", "package.module:app", "nowhere", "shop", "app.py:other"] {
-            assert_eq!(Language::of(target), Language::Python, "{target}");
+            assert_eq!(Language::of(target, Interface::Auto), Language::Python, "{target}");
         }
+        assert_eq!(Language::of("Shop", Interface::Psgi), Language::Perl);
+        assert_eq!(Language::of("shop.py", Interface::Psgi), Language::Python, "which says that it is none");
     }
 
     #[test]
@@ -132,7 +134,7 @@ mod tests {
         let script = std::env::temp_dir().join(format!("parkade-language-{}", std::process::id()));
         let language = |content: &str| {
             fs::write(&script, content).unwrap();
-            Language::of(script.to_str().unwrap())
+            Language::of(script.to_str().unwrap(), Interface::Auto)
         };
         assert_eq!(language("#!/usr/bin/env perl\nuse strict;\n"), Language::Perl);
         assert_eq!(language("#!/usr/bin/perl -w\n"), Language::Perl);

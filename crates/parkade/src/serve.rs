@@ -376,8 +376,7 @@ fn jobs(settings: &ServerSettings, mounts: &Mounts, applications: &[Mounted]) ->
         };
         Store::new(&settings.databases.state, options)?
     };
-    let place =
-        |(app, mounted): (AppId, &Mounted)| AppPlace { prefix: mounts.link(app), folder: folder(mounted) };
+    let place = |(app, mounted): (AppId, &Mounted)| AppPlace { prefix: mounts.link(app), folder: folder(mounted) };
     let places = (0..).map(AppId).zip(applications).map(place).collect();
     Ok(Jobs::new(store, mounts, places, settings.jobs.job_deadline))
 }
@@ -397,7 +396,7 @@ fn listened(settings: &ServerSettings) -> Result<Vec<ChannelName>, Error> {
 /// Where the applications are mounted.
 fn mounts(application: &ApplicationArgs) -> Mounts {
     if application.mounts.is_empty() {
-        return Mounts::default();
+        return Mounts::alone(application.settings.loading.root_path.as_deref().unwrap_or_default());
     }
     Mounts::new(application.mounts.iter().map(|mount| mount.prefix.clone()))
 }
@@ -411,7 +410,7 @@ pub fn launch(mounted: Mounted) -> Launch {
     let Mounted { mount: _, target, settings, directory, environment } = mounted;
     // A script is known by its first line, and is in the folder of its application.
     let seen = directory.as_ref().map_or_else(|| target.clone(), |folder| folder.join(&target).display().to_string());
-    let mut program = Program::of(&settings.workers, &seen);
+    let mut program = Program::of(&settings.workers, &seen, settings.loading.interface);
     if directory.is_some() && program.path.components().count() > 1 {
         // As seen from the server's folder, like all paths of the settings.
         program.path = std::path::absolute(&program.path).unwrap_or(program.path);

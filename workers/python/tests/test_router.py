@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from parkade import App, HTTPError, Request, Response, Router, Wait, after, html
-from parkade._handling.adoption import adopt
+from parkade._handling.adoption import mount
 from parkade._handling.handling import Handling
 from parkade._wire import payloads as p
 from parkade.errors import SignatureError
@@ -33,7 +33,7 @@ def test_a_mounted_application_links_with_its_prefix() -> None:
     router = Router(prefix="/lots")
     router.get("/{id}", name="show")(lambda id: id)
     app = app_with(router)
-    adopt(app, "/cafés and bars")
+    mount(app, "/cafés and bars")
     prefix = "/caf%C3%A9s%20and%20bars"
     assert app.path("show", id=7) == router.path("show", id=7) == f"{prefix}/lots/7"
     assert paths(app) == ["GET /lots/{id}"]

@@ -19,8 +19,8 @@ enum Advice {
 
 const TLS: &str = "Parkade has no TLS of its own yet: put a proxy in front (docs/operations.md, Behind nginx)";
 const KIND: &str = "Parkade detects what an application is: one written for Parkade (`from parkade import App`), with \
-                    plain functions and coroutines side by side, or one of WSGI or ASGI. --interface overrides that, \
-                    and --threads is how many requests of WSGI a worker runs at once";
+                    plain functions and coroutines side by side, or one of WSGI, ASGI or PSGI. --interface overrides \
+                    that, and --threads is how many requests of WSGI a worker runs at once";
 const FOREGROUND: &str =
     "Parkade stays in the foreground: let systemd or a container run it (docs/operations.md, systemd)";
 

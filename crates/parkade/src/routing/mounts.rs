@@ -9,24 +9,37 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 /// What a link has not as it is.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The prefixes of all applications: without a slash at the end, so that of `/` is empty.
+/// Where the applications of a server are.
 #[derive(Debug, Clone)]
-pub struct Mounts(Vec<Box<str>>);
+pub struct Mounts {
+    /// Of all applications: without a slash at the end, so that of `/` is empty.
+    prefixes: Vec<Box<str>>,
+    /// The settings mount none: there is one, for all paths.
+    is_alone: bool,
+}
 
 impl Default for Mounts {
     fn default() -> Self {
-        Self(vec!["".into()])
+        Self::alone("")
     }
 }
 
 impl Mounts {
     pub fn new(prefixes: impl IntoIterator<Item = String>) -> Self {
-        Self(prefixes.into_iter().map(Into::into).collect())
+        Self { prefixes: prefixes.into_iter().map(Into::into).collect(), is_alone: false }
+    }
+
+    /// A single application, which has the paths below its prefix, and all others, too: a proxy may have removed it.
+    pub fn alone(prefix: &str) -> Self {
+        Self { prefixes: vec![prefix.into()], is_alone: true }
     }
 
     /// The application of a path, as it was sent. `None`: nothing is mounted there.
     pub fn find(&self, path: &str) -> Option<AppId> {
-        let mounts = (0..).map(AppId).zip(&self.0);
+        if self.is_alone {
+            return Some(AppId(0));
+        }
+        let mounts = (0..).map(AppId).zip(&self.prefixes);
         let matching = mounts.filter(|(_, prefix)| below(path, prefix).is_some());
         matching.max_by_key(|(_, prefix)| prefix.len()).map(|(app, _)| app)
     }
@@ -38,7 +51,7 @@ impl Mounts {
 
     /// Empty for `/`.
     pub fn prefix(&self, app: AppId) -> &str {
-        self.0.get(usize::from(app.0)).map_or("", |prefix| prefix)
+        self.prefixes.get(usize::from(app.0)).map_or("", |prefix| prefix)
     }
 
     /// As a link of the application has it.
@@ -48,13 +61,12 @@ impl Mounts {
 
     /// As people write the prefix. `None`: the server has a single application, for all paths.
     pub fn name(&self, app: AppId) -> Option<&str> {
-        let is_only = self.0.len() == 1 && self.0[0].is_empty();
         let prefix = self.prefix(app);
-        (!is_only).then_some(if prefix.is_empty() { "/" } else { prefix })
+        (!self.is_alone).then_some(if prefix.is_empty() { "/" } else { prefix })
     }
 
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.prefixes.len()
     }
 }
 
@@ -147,6 +159,18 @@ mod tests {
     }
 
     #[test]
+    fn a_single_application_has_paths_with_its_prefix_and_without() {
+        let one = Mounts::alone("/shop");
+        let seen_of = |path: &'static str| seen(&path[one.start_below(AppId(0), path)..]);
+        assert_eq!(
+            (seen_of("/shop/x"), seen_of("/x"), seen_of("/shop"), seen_of("/shops")),
+            ("/x", "/x", "/", "/shops")
+        );
+        assert_eq!((one.find("/shop/x"), one.find("/x")), (Some(AppId(0)), Some(AppId(0))));
+        assert_eq!((one.name(AppId(0)), &*one.link(AppId(0))), (None, "/shop"));
+    }
+
+    #[test]
     fn a_link_has_the_prefix_encoded() {
         assert_eq!(&*mounts(&["/cafés and bars"]).link(AppId(0)), "/caf%C3%A9s%20and%20bars");
     }
@@ -155,6 +179,7 @@ mod tests {
     fn a_mount_has_a_name_and_a_single_application_has_none() {
         let one = Mounts::default();
         assert_eq!((one.name(AppId(0)), one.count(), one.find("/x")), (None, 1, Some(AppId(0))));
+        assert_eq!(mounts(&[""]).name(AppId(0)), Some("/"));
         let mounts = mounts(&["/live", ""]);
         assert_eq!((&*mounts.link(AppId(0)), &*mounts.link(AppId(1))), ("/live", ""));
         assert_eq!((mounts.name(AppId(0)), mounts.name(AppId(1))), (Some("/live"), Some("/")));

@@ -139,8 +139,7 @@ impl Server {
                 self.tell(Event::WorkerViolated { worker });
             }
             WorkerEvent::Left { worker } => {
-                self.loading
-                    .note_death(app_of(&self.core, worker), "a worker said GOODBYE before it had done anything");
+                self.loading.note_death(app_of(&self.core, worker), "a worker said GOODBYE before it had done a thing");
                 self.tell(Event::WorkerLeft { worker });
             }
             WorkerEvent::Unstarted { worker, why } => {
@@ -683,7 +682,8 @@ fn app_of(core: &Core, worker: WorkerId) -> AppId {
 
 /// No application is mounted at the path of a request.
 fn nothing_mounted() -> (RouteMatch, usize) {
-    let found = RouteMatch { destination: Destination::NotFound, parameters: Vec::new(), allow: None, websocket: false };
+    let found =
+        RouteMatch { destination: Destination::NotFound, parameters: Vec::new(), allow: None, websocket: false };
     (found, 0)
 }
 

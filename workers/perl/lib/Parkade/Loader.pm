@@ -9,17 +9,24 @@ use Parkade::PSGI ();
 # Loads the application that $target names: a file, or the name of a module.
 sub load {
     my ($target, %settings) = @_;
+    my $wanted = delete $settings{interface} // 'auto';
+    die "$target is an application of Perl, not of \U$wanted\E, as --interface says\n" if $wanted eq 'wsgi' || $wanted eq 'asgi';
     $ENV{PLACK_ENV} ||= $settings{dev} ? 'development' : 'deployment';
     my $is_module = $target =~ /\A\w+(?:::\w+)*\z/ && !-e $target;
-    my $loaded    = $is_module ? _module($target) : _file($target);
-    return Parkade::Native->new(%settings) if $INC{'Parkade/App.pm'} && Parkade::App::has_routes() && !_is_psgi($loaded);
-    if (_is_psgi($loaded)) {
+    my $loaded    = $is_module ? _module($target, $wanted) : _file($target);
+    my $is_psgi   = _is_psgi($loaded);
+    my $is_native = _has_routes() && ($wanted eq 'native' || $wanted ne 'psgi' && !$is_psgi);
+    return Parkade::Native->new(%settings) if $is_native;
+    die "$target has no route of Parkade, as --interface native says\n" if $wanted eq 'native';
+    if ($is_psgi) {
         my $is_code = ref $loaded eq 'CODE' || _is_callable($loaded);
         return Parkade::PSGI->new($is_code ? $loaded : $loaded->to_app, %settings);
     }
     my $kind = !defined $loaded ? 'undef' : ref $loaded || qq{"$loaded"};
     die "$target returns $kind, neither an application of PSGI, which is a code reference, nor has it a route of Parkade\n";
 }
+
+sub _has_routes { return $INC{'Parkade/App.pm'} && Parkade::App::has_routes() }
 
 sub _is_psgi {
     my ($value) = @_;
@@ -62,11 +69,11 @@ sub run_file {
 }
 
 sub _module {
-    my ($name) = @_;
+    my ($name, $wanted) = @_;
     unshift @INC, Cwd::getcwd() . '/lib', Cwd::getcwd();
     (my $file = "$name.pm") =~ s{::}{/}g;
     eval { require $file; 1 } or die _told($@);
-    return undef if $INC{'Parkade/App.pm'} && Parkade::App::has_routes();
+    return undef if $wanted eq 'native' || $wanted ne 'psgi' && _has_routes();
     for my $method (qw(to_psgi_app to_app psgi_app)) {
         return $name->$method if $name->can($method);
     }
@@ -92,11 +99,12 @@ Parkade::Loader - loads an application
 
 =head1 FUNCTIONS
 
-=head2 load($target, dev => $boolean)
+=head2 load($target, dev => $boolean, interface => $name)
 
 The application that a link runs: one of PSGI, or, if there are routes of Parkade, L<Parkade::Native>. C<$target> is the path of a file, whose last value is a code reference or an object with
 C<to_app>, or the name of a module with one of the methods C<to_app>, C<to_psgi_app>, C<psgi_app>. C<PLACK_ENV> is
-C<deployment>, or C<development> under C<parkade dev>, unless it is set. Dies with a text for the log.
+C<deployment>, or C<development> under C<parkade dev>, unless it is set. C<interface> is C<auto>, or C<psgi> or
+C<native>: then it has to be that. Dies with a text for the log.
 
 =head2 run_file($path)
 

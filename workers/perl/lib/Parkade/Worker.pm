@@ -22,7 +22,7 @@ sub main {
 # What the core's HELLO says about how the application is to be run.
 sub settings {
     my ($info) = @_;
-    return (dev => !!$info->{dev}, root_path => $info->{root_path} // '');
+    return (dev => !!$info->{dev}, root_path => $info->{root_path} // '', interface => $info->{interface});
 }
 
 sub _told {

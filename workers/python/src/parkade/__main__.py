@@ -14,7 +14,7 @@ from typing import Any
 
 from ._app import App
 from ._compiled import state as accelerator_state
-from ._handling.adoption import adopt
+from ._handling.adoption import adopt, mount
 from ._handling.handling import Handling
 from ._link import blocking, concurrent, process, records
 from ._link.answers import Application
@@ -76,7 +76,8 @@ def _hosted(loaded: Loaded, info: Mapping[str, Any], threads: int) -> Applicatio
     """What a link runs, with the core's information. What no application needs is not imported."""
     dev, root_path = bool(info.get("dev")), str(info.get("root_path", ""))
     if isinstance(loaded, App):
-        adopt(loaded, root_path)
+        adopt(loaded)
+        mount(loaded, root_path)
         return Handling(loaded, dev)
     if isinstance(loaded, Asgi3):
         from ._hosting.asgi import Asgi

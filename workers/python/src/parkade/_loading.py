@@ -40,7 +40,7 @@ class Wanted:
     """What the operator says of the application."""
 
     interface: str = "auto"
-    """`native`, `wsgi` or `asgi`; `auto`: the application itself shows it."""
+    """`native`, `wsgi` or `asgi`; `auto`: the application itself shows it. `psgi` is refused."""
     factory: bool = False
     """The target names a function without parameters, which returns the application."""
 
@@ -51,6 +51,8 @@ def load(target: str, wanted: Wanted = Wanted()) -> Loaded:
 
     Raises `LoadError`, with the traceback of the application's own frames when its code raised.
     """
+    if wanted.interface == "psgi":
+        raise LoadError(f"{target} is an application of Python, not of PSGI, as --interface says")
     named, found = _found(target, wanted)
     if wanted.factory:
         named, found = f"what {named}() returns", _made(named, found)

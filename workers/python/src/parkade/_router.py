@@ -446,9 +446,8 @@ class Router(JobRegistry):
         about = About(self._tag, dict(responses or {}), hidden, line_of(sys._getframe(2)))
 
         def register(handler: F) -> F:
-            self._add_route(
-                make_route(verbs, pattern, handler, deadline, name, self._hooks, optional, about, cors, body)
-            )
+            made = make_route(verbs, pattern, handler, deadline, name, self._hooks, optional, about, cors, body)
+            self._add_route(made)
             return handler
 
         if target is not _MISSING:
@@ -471,9 +470,7 @@ class Router(JobRegistry):
         others = [route for route in found if route.pattern != found[0].pattern and route.target is not found[0].target]
         if others:
             told = ", ".join(route.pattern.path for route in (found[0], *others))
-            raise KeyError(
-                f"several routes have the name {name!r}: {told}; give different names to them, or to their routers"
-            )
+            raise KeyError(f"several routes have the name {name!r}: {told}; rename them or their routers")
         if len(patterns) != 1:
             told = ", ".join(sorted(patterns)) or "nowhere"
             raise KeyError(f"the router of {name!r} is not included once: {told}")
@@ -482,8 +479,7 @@ class Router(JobRegistry):
     def _places(self) -> Iterator[str]:
         """The prefixes of the routers that it is in."""
         for router, prefix in self._included_in:
-            for place in router._places():
-                yield place + prefix
+            yield from (place + prefix for place in router._places())
 
     def _mounted_at(self) -> str:
         """The prefix of the application that it is in, encoded. No route has it: the core has taken it away."""

@@ -162,7 +162,8 @@ async fn the_status_has_the_shape_that_others_read() {
         "reloads_done": 0, "reloads_given_up": 0, "refused_events": {}, "late_frames": 0,
     });
     let expected = json!({
-        "version": "", "pid": 0, "target": "", "interface": null, "addresses": [], "started": 0.0, "uptime": 0.0, "state": "",
+        "version": "", "pid": 0, "target": "", "interface": null, "applications": [], "addresses": [], "started": 0.0, "uptime": 0.0,
+        "state": "",
         "code": { "generation": 0, "reloading": false, "last_reload": null, "error": null },
         "lives": { "accepted": 0, "queued": 0, "running": 0, "parked": 0 },
         "waits": {}, "queue_wait": null, "channels": { "count": 0, "messages": 0, "bytes": 0, "busiest": [] },

@@ -10,12 +10,13 @@ from ..errors import LoadError, SignatureError
 from ..jobs._jobs import all_jobs, close_all
 
 
-def adopt(app: App, root_path: str = "") -> None:
-    """Gives the application every `Jobs` that was made while it was imported, and the prefix at which it is mounted.
-
-    Raises `LoadError`.
-    """
+def mount(app: App, root_path: str) -> None:
+    """Gives the application the prefix of its links."""
     app._mount = quote(root_path, safe="/:@!$&'()*+,;=~")
+
+
+def adopt(app: App) -> None:
+    """Gives the application every `Jobs` that was made while it was imported. Raises `LoadError`."""
     try:
         for jobs in all_jobs():
             app._adopt(jobs)
