@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from pathlib import Path
 
 import pytest
 from wsproto.events import CloseConnection, Ping, Pong
@@ -17,6 +18,23 @@ from .harness.websocket import BINARY, CLOSE, CONTINUED, PING, TEXT, frame, hand
 CLIENTS = 50
 MESSAGE_MAX = 1_048_576
 APPS = ["sockets_asgi", "sockets_native"]
+
+WITH_STATE = """
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        await receive()
+        scope["state"] |= {"shared": ["first"], "own": "own"}
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        return await send({"type": "lifespan.shutdown.complete"})
+    state = scope["state"]
+    text = f"shared {state['shared']} {state['own']}"
+    state["shared"].append("next")
+    state["own"] = "another"
+    await receive()
+    await send({"type": "websocket.accept"})
+    await send({"type": "websocket.send", "text": text})
+"""
 
 
 @pytest.fixture(scope="module", params=APPS)
@@ -160,6 +178,21 @@ def test_a_client_that_does_not_answer_a_close_is_cut_off(serve: Serve) -> None:
     server.still_serves()
 
 
+def test_what_came_before_a_close_is_read_by_who_is_late(asgi: Server) -> None:
+    gate = asgi.new_gate()
+    client = opened(asgi, f"/late/{gate}")
+    for text in ("one", "two", "three"):
+        client.send(text)
+    client.raw(frame(CLOSE, (1000).to_bytes(2, "big")))
+    asgi.open_gate(gate)
+    asgi.until_logged(r"(?s)received late one.*received late two.*received late three.*then 1000")
+
+
+def test_an_application_that_sends_after_its_close_gets_an_error(asgi: Server) -> None:
+    assert opened(asgi, "/closed").closed() == (1000, "")
+    asgi.until_logged(r"after the close: \w+")
+
+
 def test_what_follows_a_close_is_not_read(server: Server) -> None:
     client = opened(server, "/echo")
     client.raw(frame(CLOSE, b"\x03\xe8"), frame(TEXT, b"late"))
@@ -257,6 +290,17 @@ def test_the_scope_is_that_of_a_websocket(asgi: Server) -> None:
         "['websocket', 'ws', '/scope', b'/scope', b'a=%20', '1.1', '', ['a', 'b'], '127.0.0.1', False, "
         "{'websocket.http.response': {}}]"
     )
+
+
+def test_an_encoded_slash_is_in_the_raw_path(asgi: Server) -> None:
+    told = opened(asgi, "/scope/one%2Ftwo").receive()
+    assert "'/scope/one/two', b'/scope/one%2Ftwo'" in told
+
+
+def test_the_state_of_the_lifespan_is_in_the_scope(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "with_state.py").write_text(WITH_STATE)
+    server = serve(f"{tmp_path}/with_state.py:app", workers=1)
+    assert [opened(server, "/").receive() for _ in range(2)] == ["shared ['first'] own", "shared ['first', 'next'] own"]
 
 
 @pytest.mark.parametrize(

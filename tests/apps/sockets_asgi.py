@@ -101,6 +101,25 @@ async def lazy(scope: Scope, receive: Receive, send: Send, rest: str) -> None:
     await send({"type": "websocket.send", "text": str(count)})
 
 
+async def late(scope: Scope, receive: Receive, send: Send, rest: str) -> None:
+    """Receives nothing until the gate opens; then everything."""
+    await send({"type": "websocket.accept"})
+    await hold_async(rest)
+    while (message := await receive())["type"] == "websocket.receive":
+        say("received late", message["text"])
+    say("then", message["code"])
+
+
+async def closed(scope: Scope, receive: Receive, send: Send, rest: str) -> None:
+    """Sends after it has closed."""
+    await send({"type": "websocket.accept"})
+    await send({"type": "websocket.close"})
+    try:
+        await send({"type": "websocket.send", "text": "too late"})
+    except Exception as error:
+        say("after the close:", type(error).__name__)
+
+
 async def push(scope: Scope, receive: Receive, send: Send, rest: str) -> None:
     """So many messages of so many bytes."""
     await send({"type": "websocket.accept"})
