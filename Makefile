@@ -51,8 +51,8 @@ test: setup ## Run every test: what CI runs
 	cargo test --locked --quiet --workspace
 	$(BIN)/python -m pytest -q workers/python/tests
 	cd $(PERL_WORKER) && prove -l t && PARKADE_ACCELERATOR=0 prove -l t
-	$(BIN)/python scripts/black_box.py -n 3 tests
-	PARKADE_ACCELERATOR=0 $(BIN)/python scripts/black_box.py -n 3 tests/test_wsgi.py tests/test_asgi.py tests/test_hosted_uploads.py
+	$(BIN)/python scripts/black_box.py -n 4 --dist worksteal tests
+	PARKADE_ACCELERATOR=0 $(BIN)/python scripts/black_box.py -n 4 --dist worksteal tests/test_wsgi.py tests/test_asgi.py tests/test_hosted_uploads.py
 
 check: setup ## The quick loop: format, lints, types, unit tests; then what the structure measures
 	cargo fmt --all --check

@@ -49,5 +49,5 @@ def test_a_worker_of_jobs_that_dies_delays_no_worker_of_requests(serve: Serve, k
     watch, started = Stopwatch(), status["counts"]["workers_started"]
     os.kill(worker, signal.SIGKILL)
     server.until(lambda status: status["counts"]["workers_started"] > started)
-    assert watch.seconds < 2, "it was to be four"
+    assert watch.seconds < 3.5, "it was to be four"
     assert server.get("/hola/you").text == "Hola you"

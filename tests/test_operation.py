@@ -204,9 +204,10 @@ def test_the_metrics_tell_which_route_is_slow_and_how_it_answers(serve: Serve) -
     assert metric(server, "route_seconds_count", **hola) == 2
     assert metric(server, "route_phase_seconds_total", **hola, phase="run") > 0
     for route in ("/after/{seconds:float}", "/standing-timer"):
-        assert metric(server, "route_seconds_sum", route=route) >= 0.2
-        assert metric(server, "route_phase_seconds_total", route=route, phase="park") >= 0.2
-        assert metric(server, "route_phase_seconds_total", route=route, phase="run") < 0.2
+        total = metric(server, "route_seconds_sum", route=route)
+        parked = metric(server, "route_phase_seconds_total", route=route, phase="park")
+        assert total >= parked >= 0.2
+        assert parked + metric(server, "route_phase_seconds_total", route=route, phase="run") < total + 0.01
     families = list(text_string_to_metric_families(server.metrics()))
     counted = [
         sample.value for family in families for sample in family.samples if family.name == "parkade_route_requests"

@@ -358,12 +358,12 @@ needs_anyevent = pytest.mark.skipif(not perl.has("AnyEvent"), reason="AnyEvent i
 @needs_anyevent
 @pytest.mark.skipif(not perl.has("Plack::Request"), reason="Plack is not installed")
 def test_a_program_for_twiggy_that_does_not_load_anyevent(start: Start) -> None:
-    server = start(str(ROOT / "examples" / "twiggy" / "app.psgi"), deadline="10s")
+    server = start(str(ROOT / "examples" / "twiggy" / "app.psgi"), deadline="60s")
     watch = Stopwatch()
     clients = [server.connect().ask("GET", f"/?field=<{number}>") for number in range(200)]
     for number, client in enumerate(clients):
         assert f"You said: &lt;{number}&gt;" in client.answer().text
-    assert 2 <= watch.seconds < 4, "all of them waited at the same time"
+    assert 2 <= watch.seconds < 60, "all of them waited at the same time, not for 400 s one after another"
     assert "<form>" in server.get("/").text
 
 

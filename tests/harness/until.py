@@ -23,7 +23,11 @@ The faults that a test rules out take longer: a lock that is never released, a g
 """
 
 PAUSE = 0.01
-"""The pause between two attempts."""
+"""The pause between two attempts at first. Later it is a twentieth of the time that has passed, up to `PAUSE_MAX`: who
+waits for long need not ask a hundred times a second.
+"""
+
+PAUSE_MAX = 0.1
 
 
 def until(what: str, look: Callable[[], T], seconds: float = SECONDS, told: Callable[[], object] | None = None) -> T:
@@ -31,15 +35,15 @@ def until(what: str, look: Callable[[], T], seconds: float = SECONDS, told: Call
 
     At the deadline: AssertionError with what was missing, and the result of `told`.
     """
-    deadline = time.monotonic() + seconds
+    watch = Stopwatch()
     while True:
         seen = look()
         if seen:
             return seen
-        if time.monotonic() > deadline:
+        if watch.seconds > seconds:
             more = f"\n{told()}" if told is not None else f"; last seen: {seen!r}"
             raise AssertionError(f"not within {seconds} s: {what}{more}")
-        time.sleep(PAUSE)
+        time.sleep(min(max(PAUSE, watch.seconds / 20), PAUSE_MAX))
 
 
 class Stopwatch:
