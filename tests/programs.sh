@@ -7,7 +7,7 @@ source "$(dirname "$0")/../bench/apt.sh"
 runs nginx || [ -x /usr/sbin/nginx ] || apt_package nginx
 runs chromium || apt_package chromium
 for package in libperl-dev libplack-perl libanyevent-perl libwww-perl libmojolicious-perl libdancer-perl libdancer2-perl \
-  libweb-simple-perl libfuture-asyncawait-perl libtest-requires-perl libtest-tcp-perl; do
+  libweb-simple-perl libfuture-asyncawait-perl libtest-requires-perl libtest-tcp-perl libtest-fatal-perl libcapture-tiny-perl; do
   apt_package "$package"
 done
 "$(dirname "$0")/perl_suites.sh"

@@ -23,6 +23,9 @@ DIFFERENT = {
     "libplack-perl/t/Plack-Middleware/static.t": {5, 6},
     # It expects that the server listens where the request says, at port 80.
     "libplack-perl/t/Plack-Middleware/access_log.t": {1},
+    # A client over HTTP sends `Connection`, and gets no body with HEAD.
+    "libdancer2-perl/t/classes/Dancer2-Core-Request/new.t": {2},
+    "libdancer2-perl/t/no_default_middleware.t": {1},
 }
 """What differs from a call without a server, by the numbers of the tests."""
 
@@ -88,16 +91,18 @@ def test_a_test_asks_the_server_and_sees_what_its_application_did(tmp_path: Path
     assert failures(tmp_path / "own.t", tmp_path, "Parkade") == set()
 
 
-@pytest.mark.parametrize("suite", ["libplack-perl", "libdancer2-perl"])
-def test_nothing_fails_that_does_not_fail_without_a_server(suite: str) -> None:
-    tested = files(suite)
-    if not tested:
+PACKAGES = ("libplack-perl", "libdancer2-perl")
+
+
+@pytest.mark.parametrize("suite", PACKAGES)
+def test_a_suite_is_there(suite: str) -> None:
+    if not (SUITES / suite).exists():
         pytest.skip(f"target/suites has no {suite}: tests/perl_suites.sh")
-    assert len(tested) > 50
-    wrong = {}
-    for file in tested:
-        name = f"{suite}/{file.relative_to(SUITES / suite)}"
-        failed = failures(file, SUITES / suite, "Parkade") - DIFFERENT.get(name, set())
-        if failed and (left := failed - failures(file, SUITES / suite, "MockHTTP")):
-            wrong[name] = left
-    assert wrong == {}
+    assert len(files(suite)) > 50
+
+
+@pytest.mark.parametrize("name", [str(file.relative_to(SUITES)) for suite in PACKAGES for file in files(suite)])
+def test_nothing_fails_that_does_not_fail_without_a_server(name: str) -> None:
+    file, suite = SUITES / name, SUITES / name.split("/")[0]
+    failed = failures(file, suite, "Parkade") - DIFFERENT.get(name, set())
+    assert not failed or failed <= failures(file, suite, "MockHTTP")
