@@ -61,6 +61,7 @@ class Browser:
         self._answers: dict[int, Any] = {}
         self._read = b""
         self._targets: list[str] = []
+        self._sessions: set[str] = set()
         self.problems: list[str] = []
         return self
 
@@ -81,6 +82,7 @@ class Browser:
         target = self.ask("Target.createTarget", {"url": url, "newWindow": True})["targetId"]
         self._targets.append(target)
         session = self.ask("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
+        self._sessions.add(session)
         page = Page(self, session, target)
         for domain in ("Runtime", "Log"):
             page.ask(f"{domain}.enable")
@@ -92,9 +94,10 @@ class Browser:
         self.ask("Target.closeTarget", {"targetId": page.target})
 
     def close_all(self) -> None:
-        """Closes all windows, and forgets their errors."""
+        """Closes all windows, and forgets their errors, also those that it is told of later."""
         while self._targets:
             self.ask("Target.closeTarget", {"targetId": self._targets.pop()})
+        self._sessions.clear()
         self.problems.clear()
 
     def ask(self, method: str, parameters: Mapping[str, Any] | None = None, session: str | None = None) -> Any:
@@ -117,6 +120,8 @@ class Browser:
         for message in map(json.loads, whole):
             if "id" in message:
                 self._answers[message["id"]] = message
+            elif message.get("sessionId") not in self._sessions:
+                pass
             elif message["method"] == "Runtime.exceptionThrown":
                 self.problems.append(str(message["params"]["exceptionDetails"]))
             elif message["method"] == "Log.entryAdded" and message["params"]["entry"]["level"] == "error":
