@@ -167,6 +167,7 @@ OWN = {
 
 @pytest.fixture(scope="module")
 def oracle(postgres: Postgres) -> Oracle:
+    postgres.psql(f"drop database if exists {DATABASE} with (force)")
     postgres.psql(f"create database {DATABASE}")
     settings = "".join(f"alter database {DATABASE} set {name} = {value};" for name, value in HOSTILE.items())
     statistics = """
