@@ -21,7 +21,8 @@ from report import number, times
 OURS = "Parkade"
 GROUPS = {
     "HTTP and waits": ["hola", "constant", "delayed", "parked_memory", "release", "rounds", "mixed_sync"],
-    "Hosted applications": ["hosting", "bodies", "asgi_wait", "flask_poll", "websocket_echo", "streams", "psgi"],
+    "Hosted applications": ["hosting", "bodies", "asgi_wait", "flask_poll", "websocket_echo", "streams"],
+    "Perl": ["psgi", "psgi_frameworks", "echo_perl"],
     "Queries": ["select_one", "serial", "rows", "queued_memory", "shared", "cancel"],
     "Jobs": ["log", "lost", "jobs", "job_latency", "million"],
     "What other clients wait for meanwhile": ["delays"],

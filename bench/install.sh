@@ -7,7 +7,8 @@ cd "$(dirname "$0")"
 source ./apt.sh
 
 echo "system packages"
-packages=(wrk apache2-utils nginx libnginx-mod-nchan twiggy starman libev-perl libdbd-pg-perl feersum uwsgi-plugin-psgi)
+packages=(wrk apache2-utils nginx libnginx-mod-nchan twiggy starman libev-perl libdbd-pg-perl feersum uwsgi-plugin-psgi
+  libmojolicious-perl libdancer2-perl libweb-simple-perl)
 # The package would create a cluster, which is not needed; if there is an initdb, the package is not needed either.
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || runs initdb || packages+=(postgresql)
 for package in "${packages[@]}"; do apt_package "$package"; done

@@ -24,19 +24,14 @@ UWSGI_RATIO_MIN = 5
 
 def run(settings: Settings) -> Outcome:
     def measure(server: Server) -> Sample:
-        if (text := fetch(server.url("/hola/wrk"))) != "Hola wrk":
-            raise Unavailable(f"answers {text!r}")
-        found = wrk.flooded(server, "/hola/wrk", settings.seconds)
-        # The first process of each server is its core, or what forks the workers.
-        workers = [pid for pid in server.tree if pid not in server.core]
-        return found | {"worker_mb": processes.memory(workers).rss / max(len(workers), 1) / 1e6}
+        return measured(server, settings.seconds)
 
     found = alternate(settings, [COMPILED, STARMAN, PURE, FEERSUM, UWSGI, STARMAN_ALONE], measure)
     return Outcome(
         rows=[
             _rate_row(found, COMPILED.name, "`/hola/{name}` in PSGI, 1 worker", STARMAN.name, STARMAN_RATIO_MIN),
             cpu_row(found, COMPILED.name, STARMAN.name, at_most=STARMAN_CPU_RATIO_MAX),
-            _memory_row(found, COMPILED.name, STARMAN.name),
+            memory_row(found, COMPILED.name, STARMAN.name),
             _rate_row(found, COMPILED.name, "– and an event loop in C", FEERSUM.name, FEERSUM_RATIO_MIN),
             _rate_row(found, COMPILED.name, "– and processes in C", UWSGI.name, UWSGI_RATIO_MIN),
             _rate_row(found, PURE.name, "– all in Perl", STARMAN.name, PURE_RATIO_MIN),
@@ -45,6 +40,19 @@ def run(settings: Settings) -> Outcome:
         ],
         comparisons={"psgi": found},
     )
+
+
+def measured(server: Server, seconds: float) -> Sample:
+    if (text := fetch(server.url("/hola/wrk"))) != "Hola wrk":
+        raise Unavailable(f"answers {text!r}")
+    found = wrk.flooded(server, "/hola/wrk", seconds)
+    return found | {"worker_mb": worker_megabytes(server)}
+
+
+def worker_megabytes(server: Server) -> float:
+    """The first process of each server is its core, or what forks the workers."""
+    workers = [pid for pid in server.tree if pid not in server.core]
+    return processes.memory(workers).rss / max(len(workers), 1) / 1e6
 
 
 def _rate_row(found: Comparison, name: str, work: str, peer: str, target: float | None) -> Row:
@@ -60,7 +68,7 @@ def _rate_row(found: Comparison, name: str, work: str, peer: str, target: float 
     )
 
 
-def _memory_row(found: Comparison, name: str, peer: str) -> Row:
+def memory_row(found: Comparison, name: str, peer: str) -> Row:
     ratio = found.ratio(name, peer, "worker_mb")
     return Row(
         work="– memory of a worker (RSS)",
