@@ -11,6 +11,7 @@ use crate::admin;
 use crate::cli::{ApplicationArgs, Mounted};
 use crate::error::Error;
 use crate::log::{self, RecordOrigin};
+use crate::poll::ready;
 use crate::serve;
 use crate::server::EventLoop;
 use crate::share::Share;
@@ -137,7 +138,7 @@ async fn load(mounted: Mounted) -> Result<Told, Error> {
     workers.start(WorkerId(1), AppId(0));
     loop {
         workers.flush();
-        workers.ready().await?;
+        ready(&mut workers).await?;
         let mut events = Vec::new();
         // Nothing else needs this thread, and there is only one worker to read from.
         workers.turn(&mut events, &mut Share::endless())?;

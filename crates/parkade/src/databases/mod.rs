@@ -12,13 +12,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use mio::{Token, Waker};
 use parkade_model::{ChannelName, DatabaseId, LeaseId, QueryId};
 use parkade_sql::{DatabaseStatus, DatabaseWork, QueryEnd};
 
-use crate::poll::PollSet;
+use crate::poll::{NextTurn, PollSet, Pollable};
 use database::Database;
 use location::Location;
 
@@ -162,33 +163,8 @@ impl Databases {
         &self.listened
     }
 
-    /// Waits until a database has events or work. Cancel safe.
-    pub async fn ready(&self) -> io::Result<()> {
-        if self.has_work() {
-            tokio::task::yield_now().await;
-            return Ok(());
-        }
-        self.poll.ready().await
-    }
-
     fn has_work(&self) -> bool {
         self.asked || self.has_more || self.threads_spoke.load(Ordering::Acquire)
-    }
-
-    /// When the next turn is needed if nothing happens.
-    pub fn next_due(&self) -> Option<tokio::time::Instant> {
-        self.all.iter().filter_map(Database::next_due).min().map(Into::into)
-    }
-
-    /// It may be that time.
-    pub fn look(&mut self) {
-        self.asked = true;
-    }
-
-    /// Takes the outcome of [`ready`](Self::ready): the next turn has work.
-    pub fn wake(&mut self, ready: io::Result<()>) -> io::Result<()> {
-        self.asked = true;
-        ready
     }
 
     /// Whether a turn would find work. This is cheap for a server without queries.
@@ -267,5 +243,24 @@ impl Databases {
             self.asked = true;
             ask(database);
         }
+    }
+}
+
+impl Pollable for Databases {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ready = self.poll.poll_ready(cx);
+        self.asked |= ready.is_ready();
+        ready
+    }
+
+    fn next_turn(&self) -> NextTurn {
+        if self.has_work() {
+            return NextTurn::AtOnce;
+        }
+        NextTurn::by(self.all.iter().filter_map(Database::next_due).min())
+    }
+
+    fn look(&mut self) {
+        self.asked = true;
     }
 }

@@ -11,7 +11,9 @@ mod transfer;
 mod wanted;
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use parkade_model::{Refusal, RequestId};
@@ -23,6 +25,7 @@ use threads::Threads;
 use transfer::{FileOpening, Piece, Sending, Transfer};
 
 use crate::descriptors::DescriptorBudget;
+use crate::poll::Pollable;
 
 pub use opening::{FileFields, FileHead};
 pub use wanted::{GivenResponse, Source, WantedFile};
@@ -130,11 +133,6 @@ impl Files {
         true
     }
 
-    /// Waits until a thread has done something. Cancel safe.
-    pub async fn ready(&mut self) {
-        self.threads.ready().await;
-    }
-
     /// Takes what threads have done, once for each at most: meanwhile they go on.
     pub fn turn(&mut self, events: &mut Vec<FileEvent>) {
         for _ in 0..THREADS_MAX {
@@ -235,6 +233,12 @@ impl Files {
     }
 }
 
+impl Pollable for Files {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.threads.poll_ready(cx).map(Ok)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::MetadataExt;
@@ -244,6 +248,7 @@ mod tests {
     use parkade_files::Asked;
 
     use super::*;
+    use crate::poll::ready;
 
     fn id(slot: u32) -> RequestId {
         RequestId { slot, generation: 0 }
@@ -269,7 +274,7 @@ mod tests {
         files.send(id(0), wanted, false);
         let mut events = Vec::new();
         while events.is_empty() {
-            files.ready().await;
+            ready(&mut files).await.unwrap();
             files.turn(&mut events);
         }
         events.remove(0)
@@ -324,7 +329,7 @@ mod tests {
         drop(release);
         let mut events = Vec::new();
         while events.is_empty() {
-            files.ready().await;
+            ready(&mut files).await.unwrap();
             files.turn(&mut events);
         }
         assert!(matches!(&events[..], [FileEvent::Whole { request, .. }] if *request == id(0)), "{events:?}");

@@ -1,5 +1,7 @@
 //! Threads that do what may take long, so that the event loop need not wait for a disk.
 
+use std::task::{Context, Poll, ready};
+
 use tokio::sync::mpsc;
 
 use super::limits::THREADS_MAX;
@@ -37,15 +39,22 @@ impl<T: Send + 'static> Threads<T> {
         });
     }
 
-    /// Waits until a task is done. Cancel safe.
-    pub async fn ready(&mut self) {
-        if self.first.is_none() {
-            self.first = self.done.recv().await;
+    /// Whether a task is done: none is while no thread is busy.
+    pub fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.busy_count == 0 {
+            return Poll::Pending;
         }
+        if self.first.is_none() {
+            self.first = ready!(self.done.poll_recv(cx));
+        }
+        Poll::Ready(())
     }
 
     /// What a task has made, if one is done: its thread is free then.
     pub fn done(&mut self) -> Option<T> {
+        if self.busy_count == 0 {
+            return None;
+        }
         let done = self.first.take().or_else(|| self.done.try_recv().ok())?;
         self.busy_count -= 1;
         Some(done)

@@ -46,6 +46,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -66,6 +67,7 @@ use self::socket::Peer;
 use self::socket_offer::SocketTerms;
 
 use crate::descriptors::DescriptorBudget;
+use crate::poll::Pollable;
 
 pub use self::connection::StreamedContent;
 pub use self::head::Head;
@@ -224,21 +226,6 @@ impl Http {
 
     pub fn date(&self) -> &[u8] {
         self.lot.date()
-    }
-
-    /// Waits until there is something to do. Cancel safe.
-    pub async fn ready(&mut self) -> io::Result<()> {
-        if self.first.is_some() || !self.cut_off.is_empty() {
-            return Ok(());
-        }
-        tokio::select! {
-            biased;
-            ready = self.lot.ready() => ready,
-            first = self.inbox.recv() => {
-                self.first = first;
-                Ok(())
-            }
-        }
     }
 
     /// Does what is possible without waiting. `leaving`: the time for the ends of connections whose clients have left.
@@ -490,6 +477,19 @@ impl Http {
     pub fn drain(&mut self) {
         self.lot.drain();
         let _ = self.draining.send(true);
+    }
+}
+
+impl Pollable for Http {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.first.is_some() || !self.cut_off.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        if let Poll::Ready(ready) = self.lot.poll_ready(cx) {
+            return Poll::Ready(ready);
+        }
+        self.first = ready!(self.inbox.poll_recv(cx));
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -30,6 +30,8 @@ mod store_link;
 mod timetable;
 mod transaction_jobs;
 
+use std::io;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use parkade_core::{
@@ -43,6 +45,7 @@ use tokio::time::Instant;
 
 use crate::admin::{JobAnswer, JobAsk};
 use crate::clients::exchange::{Exchange, JobAsked};
+use crate::poll::{NextTurn, Pollable};
 use crate::routing::mounts::Mounts;
 use crate::store::{Store, wall};
 pub use declarations::AppPlace;
@@ -101,15 +104,6 @@ impl Jobs {
     }
 
     // The event loop.
-
-    /// Waits until there is something to do. Cancel safe.
-    pub async fn ready(&self) -> std::io::Result<()> {
-        if self.observers.has_unasked() {
-            tokio::task::yield_now().await;
-            return Ok(());
-        }
-        self.store.ready().await
-    }
 
     /// After the replies of a turn. Returns the workers that have waited for the store.
     pub fn end_turn(&mut self, cx: &mut JobContext<'_>, opened: Option<OpenResult>) -> Option<Waited> {
@@ -513,6 +507,20 @@ impl Jobs {
             JobAsk::Cancel(_) | JobAsk::Retry(_) | JobAsk::Drop(_) => return Some(JobAnswer::Changed(false)),
         }
         self.store.ensure_open(cx).err().map(JobAnswer::Refused)
+    }
+}
+
+impl Pollable for Jobs {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.store.poll_ready(cx)
+    }
+
+    fn next_turn(&self) -> NextTurn {
+        if self.observers.has_unasked() { NextTurn::AtOnce } else { self.store.next_turn() }
+    }
+
+    fn look(&mut self) {
+        self.store.look();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::task::{Context, Poll};
 
 use parkade_core::{Event, Moment};
 use parkade_jobs::sqlite::OpenError;
@@ -13,6 +14,7 @@ use super::context::JobContext;
 use super::opening::{StoreOpening, WaitingWorker};
 use super::questions::Question;
 use crate::log::LineThrottle;
+use crate::poll::{NextTurn, Pollable};
 use crate::store::Store;
 
 /// Clocks whose times diverge by more than this within a second, in ms, were set. A clock that is slewed diverges less.
@@ -114,11 +116,6 @@ impl StoreLink {
         }
         self.enqueued += u64::from(question.has_added(reply));
         Some(question)
-    }
-
-    /// Waits until the store has replied. Cancel safe.
-    pub async fn ready(&self) -> io::Result<()> {
-        self.store.ready().await
     }
 
     /// Whether there are replies that have not been handled.
@@ -304,5 +301,19 @@ impl StoreLink {
         let passed = i64::try_from(now.since(before).as_millis()).unwrap_or(i64::MAX);
         let jump = wall - wall_before - passed;
         (jump.unsigned_abs() > JUMP_MS_MIN).then_some(jump)
+    }
+}
+
+impl Pollable for StoreLink {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.store.poll_ready(cx)
+    }
+
+    fn next_turn(&self) -> NextTurn {
+        self.store.next_turn()
+    }
+
+    fn look(&mut self) {
+        self.store.look();
     }
 }

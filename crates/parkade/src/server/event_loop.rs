@@ -1,6 +1,8 @@
 //! The event loop: waits until there is input, handles all of it in turns of bounded length, and ends when every request has ended.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 use std::time::Duration;
 
 use parkade_core::{CancelEvent, Core, Event, ExitReason, Moment, PressureEvent, QueryStatus, State};
@@ -22,6 +24,7 @@ use crate::databases::DatabaseEvent;
 use crate::files::FileEvent;
 use crate::http::{FIRST_REQUEST_TIME, HttpEvent, SWEEP_INTERVAL};
 use crate::jobs::{CancelFailed, Jobs, Waited};
+use crate::poll::{NextTurn, Pollable, ready};
 use crate::service_manager::{ServiceManager, ServicePhase};
 use crate::share::Share;
 use crate::statistics::OpenRequests;
@@ -119,26 +122,37 @@ impl EventLoop {
         let mut timer = LoopTimer::new();
         let mut turns = 0;
         while self.server.exit.is_none() {
-            let goes_on = self.has_more();
+            let mut goes_on = self.has_more();
             let server = &mut self.server;
             let due = [server.core.next_due(), self.drain_at, self.service_manager.due()].into_iter().flatten().min();
             let due = due.map(|due| server.clock.instant(due));
-            timer.set(due.into_iter().chain(server.databases.next_due()).min());
-            let woken = tokio::select! {
-                ready = server.clients.http.ready() => ready.map(|()| Woken::Ready)?,
-                ready = server.upstream.ready() => ready.map(|()| Woken::Ready)?,
-                ready = server.databases.ready() => server.databases.wake(ready).map(|()| Woken::Ready)?,
-                ready = server.jobs.ready() => ready.map(|()| Woken::Ready)?,
-                () = server.files.ready() => Woken::Ready,
-                Some(input) = inputs.recv() => Woken::Input(input),
-                () = timer.rings() => {
-                    server.databases.look();
-                    Woken::Ready
+            match server.next_turn() {
+                NextTurn::AtOnce => {
+                    tokio::task::yield_now().await;
+                    goes_on = true;
                 }
-                () = std::future::ready(()), if goes_on => Woken::Ready,
-                _ = sweep.tick() => Woken::Sweep,
-                _ = measure.tick() => Woken::Measure,
-            };
+                NextTurn::By(also) => timer.set(due.into_iter().chain([also]).min()),
+                NextTurn::WhenReady => timer.set(due),
+            }
+            let woken = poll_fn(|cx| {
+                let mut is_ready = server.poll_ready(cx)?.is_ready() || goes_on;
+                if timer.poll_rings(cx).is_ready() {
+                    server.look();
+                    is_ready = true;
+                }
+                // What comes at intervals leaves time for the rest.
+                if sweep.poll_tick(cx).is_ready() {
+                    return Poll::Ready(Ok(Woken::Sweep));
+                }
+                if measure.poll_tick(cx).is_ready() {
+                    return Poll::Ready(Ok(Woken::Measure));
+                }
+                if let Poll::Ready(Some(input)) = inputs.poll_recv(cx) {
+                    return Poll::Ready(Ok(Woken::Input(input)));
+                }
+                if is_ready { Poll::Ready(io::Result::Ok(Woken::Ready)) } else { Poll::Pending }
+            })
+            .await?;
             server.look_at_clock();
             self.turns.begin(self.server.now);
             self.wake(woken);
@@ -496,11 +510,11 @@ impl EventLoop {
                 verdict = Err(format!("--jobs: {why}"));
                 break;
             }
-            let _ = timeout(CHECK_INTERVAL, self.server.jobs.ready()).await;
+            let _ = timeout(CHECK_INTERVAL, ready(&mut self.server.jobs)).await;
         }
         let began = Instant::now();
         while !self.settle_jobs(began)? && Instant::now() < end {
-            let _ = timeout(CHECK_INTERVAL, self.server.jobs.ready()).await;
+            let _ = timeout(CHECK_INTERVAL, ready(&mut self.server.jobs)).await;
         }
         Ok(verdict)
     }
@@ -551,9 +565,9 @@ impl EventLoop {
             server.databases.turn(server.clock.at(server.now), &mut Vec::new())?;
             let _ = tokio::time::timeout(SWEEP_INTERVAL, async {
                 tokio::select! {
-                    ready = server.clients.http.ready() => ready,
-                    ready = server.databases.ready() => ready,
-                    ready = server.jobs.ready(), if !are_jobs_settled => ready,
+                    ready = ready(&mut server.clients.http) => ready,
+                    ready = ready(&mut server.databases) => ready,
+                    ready = ready(&mut server.jobs), if !are_jobs_settled => ready,
                     () = std::future::ready(()), if has_put_off => Ok(()),
                 }
             })

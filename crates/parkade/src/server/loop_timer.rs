@@ -1,7 +1,7 @@
 //! Wakes the event loop when something is due.
 
-use std::future::pending;
 use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -29,17 +29,18 @@ impl LoopTimer {
         self.due = due;
     }
 
-    /// Waits until that time; forever, if nothing is due. Cancel safe.
-    pub async fn rings(&mut self) {
+    /// Whether it is that time: never, if nothing is due.
+    pub fn poll_rings(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match (&mut self.sleep, self.due) {
-            (Some(sleep), Some(_)) => sleep.as_mut().await,
-            (Some(_) | None, None) | (None, Some(_)) => pending().await,
+            (Some(sleep), Some(_)) => sleep.as_mut().poll(cx),
+            (Some(_) | None, None) | (None, Some(_)) => Poll::Pending,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::time::Duration;
 
     use tokio::time::timeout;
@@ -49,7 +50,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     async fn rings_within(timer: &mut LoopTimer, time: Duration) -> bool {
-        timeout(time, timer.rings()).await.is_ok()
+        timeout(time, poll_fn(|cx| timer.poll_rings(cx))).await.is_ok()
     }
 
     #[tokio::test(start_paused = true)]

@@ -29,6 +29,9 @@ mod report;
 mod snapshot;
 mod turns;
 
+use std::io;
+use std::task::{Context, Poll};
+
 use parkade_core::{Core, Effect, Event, ExitReason, Moment, WorkerEffect};
 use parkade_jobs::sqlite::OpenError;
 use parkade_model::PayloadId;
@@ -43,6 +46,7 @@ use crate::http::Http;
 use crate::jobs::{JobContext, Jobs, TransactionJobs};
 use crate::loading::Loading;
 use crate::log::AccessLog;
+use crate::poll::{NextTurn, Pollable};
 use crate::queries::Queries;
 use crate::routing::mounts::Mounts;
 use crate::traces::Traces;
@@ -206,4 +210,32 @@ impl Server {
         let Self { clients, queries, databases, files, upstream, .. } = self;
         Flow { clients, queries, databases, files, upstream }
     }
+}
+
+impl Pollable for Server {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut is_ready = false;
+        // All are asked: one that is always ready keeps no other waiting.
+        for part in parts(self) {
+            if let Poll::Ready(ready) = part.poll_ready(cx) {
+                ready?;
+                is_ready = true;
+            }
+        }
+        if is_ready { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    fn next_turn(&self) -> NextTurn {
+        self.upstream.next_turn().min(self.databases.next_turn()).min(self.jobs.next_turn())
+    }
+
+    fn look(&mut self) {
+        parts(self).into_iter().for_each(Pollable::look);
+    }
+}
+
+/// What the event loop waits for.
+fn parts(server: &mut Server) -> [&mut dyn Pollable; 5] {
+    let Server { clients, upstream, databases, jobs, files, .. } = server;
+    [&mut clients.http, upstream, databases, jobs, files]
 }

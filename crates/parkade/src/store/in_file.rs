@@ -4,13 +4,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 
 use mio::{Token, Waker};
 use parkade_jobs::sqlite::{OpenError, SqliteStore, SqliteStoreOptions};
 use parkade_jobs::{Command, Reply};
 
 use super::wall;
-use crate::poll::PollSet;
+use crate::poll::{NextTurn, PollSet, Pollable};
 
 const THREAD: Token = Token(0);
 
@@ -57,19 +58,6 @@ impl InFile {
         self.sqlite.submit(wall(), command);
     }
 
-    /// Cancel safe.
-    pub async fn ready(&self) -> io::Result<()> {
-        if self.spoke.load(Ordering::Acquire) {
-            tokio::task::yield_now().await;
-            return Ok(());
-        }
-        self.poll.ready().await?;
-        // The wake-up may arrive after its replies were taken: it is consumed too, otherwise it would be reported for
-        // ever.
-        self.spoke.store(true, Ordering::Release);
-        Ok(())
-    }
-
     pub fn turn(&mut self, replies: &mut Vec<Reply>) -> io::Result<()> {
         if !self.spoke.swap(false, Ordering::AcqRel) {
             return Ok(());
@@ -81,5 +69,21 @@ impl InFile {
 
     pub fn end(&mut self) {
         self.sqlite.end();
+    }
+}
+
+impl Pollable for InFile {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ready = self.poll.poll_ready(cx);
+        if ready.is_ready() {
+            // The wake-up may arrive after its replies were taken: it is consumed too, otherwise it would be reported
+            // for ever.
+            self.spoke.store(true, Ordering::Release);
+        }
+        ready
+    }
+
+    fn next_turn(&self) -> NextTurn {
+        if self.spoke.load(Ordering::Acquire) { NextTurn::AtOnce } else { NextTurn::WhenReady }
     }
 }

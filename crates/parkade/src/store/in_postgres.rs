@@ -1,16 +1,15 @@
 //! Jobs in a PostgreSQL database that several servers share.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use parkade_jobs::postgres::{PostgresStore, PostgresStoreOptions, Settings, SettingsError, Within};
 use parkade_jobs::{Command, Fault, Reply};
 use parkade_model::{JobId, Wall};
-use tokio::time::timeout_at;
 
 use super::wall;
-use crate::poll::PollSet;
+use crate::poll::{NextTurn, PollSet, Pollable};
 
 /// The number of sockets reported at a time: more than there are.
 const POLL_BATCH: usize = 64;
@@ -22,7 +21,7 @@ pub struct InPostgres {
     postgres: PostgresStore,
     poll: PollSet,
     /// The next turn has work.
-    spoke: AtomicBool,
+    spoke: bool,
     /// Set once it begins to end.
     ends_by: Option<Instant>,
 }
@@ -47,7 +46,7 @@ impl InPostgres {
         let poll = PollSet::new(POLL_BATCH)?;
         let registry = poll.registry().try_clone()?;
         let postgres = PostgresStore::new(settings, options, registry, 0)?;
-        Ok(Self { postgres, poll, spoke: AtomicBool::new(false), ends_by: None })
+        Ok(Self { postgres, poll, spoke: false, ends_by: None })
     }
 
     pub fn open(&mut self) {
@@ -58,23 +57,9 @@ impl InPostgres {
         self.postgres.submit(wall(), command);
     }
 
-    /// Cancel safe.
-    pub async fn ready(&self) -> io::Result<()> {
-        let ready = match self.postgres.next_due() {
-            _ if self.postgres.has_more() => {
-                tokio::task::yield_now().await;
-                Ok(())
-            }
-            None => self.poll.ready().await,
-            Some(due) => timeout_at(due.into(), self.poll.ready()).await.unwrap_or(Ok(())),
-        };
-        self.spoke.store(true, Ordering::Release);
-        ready
-    }
-
     /// While commands are `outstanding`, each turn checks for replies.
     pub fn turn(&mut self, outstanding: usize, replies: &mut Vec<Reply>) -> io::Result<()> {
-        if !self.spoke.swap(false, Ordering::AcqRel) && outstanding == 0 && !self.postgres.has_more() {
+        if !std::mem::take(&mut self.spoke) && outstanding == 0 && !self.postgres.has_more() {
             return Ok(());
         }
         self.poll.take()?.iter().for_each(|event| self.postgres.ready(event));
@@ -115,6 +100,22 @@ impl InPostgres {
             now + FAREWELL_MAX
         });
         self.postgres.is_ended() || last <= now
+    }
+}
+
+impl Pollable for InPostgres {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ready = self.poll.poll_ready(cx);
+        self.spoke |= ready.is_ready();
+        ready
+    }
+
+    fn next_turn(&self) -> NextTurn {
+        if self.postgres.has_more() { NextTurn::AtOnce } else { NextTurn::by(self.postgres.next_due()) }
+    }
+
+    fn look(&mut self) {
+        self.spoke = true;
     }
 }
 

@@ -5,12 +5,14 @@ mod in_postgres;
 
 use std::io;
 use std::path::Path;
+use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parkade_jobs::sqlite::{Injected, OpenError};
 use parkade_jobs::{Command, Fault, Reply, postgres, sqlite};
 use parkade_model::{JobId, Wall};
 
+use crate::poll::{NextTurn, Pollable};
 use in_file::InFile;
 pub use in_postgres::AddressError;
 use in_postgres::InPostgres;
@@ -106,14 +108,6 @@ impl Store {
         }
     }
 
-    /// Waits until it has replies, or work to do. Cancel safe.
-    pub async fn ready(&self) -> io::Result<()> {
-        match &self.place {
-            Backend::File(file) => file.ready().await,
-            Backend::Postgres(postgres) => postgres.ready().await,
-        }
-    }
-
     pub fn turn(&mut self, replies: &mut Vec<Reply>) -> io::Result<()> {
         let before = replies.len();
         match &mut self.place {
@@ -178,6 +172,29 @@ impl Store {
                 true
             }
             Backend::Postgres(postgres) => postgres.end(),
+        }
+    }
+}
+
+impl Pollable for Store {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.place {
+            Backend::File(file) => file.poll_ready(cx),
+            Backend::Postgres(postgres) => postgres.poll_ready(cx),
+        }
+    }
+
+    fn next_turn(&self) -> NextTurn {
+        match &self.place {
+            Backend::File(file) => file.next_turn(),
+            Backend::Postgres(postgres) => postgres.next_turn(),
+        }
+    }
+
+    fn look(&mut self) {
+        match &mut self.place {
+            Backend::File(file) => file.look(),
+            Backend::Postgres(postgres) => postgres.look(),
         }
     }
 }

@@ -14,6 +14,7 @@ mod named;
 mod process;
 
 use std::io;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::body_rest::BodyRest;
@@ -22,6 +23,7 @@ use parkade_model::{AppId, Reason, RequestId, WorkerId};
 use parkade_wire::WaitOutcome;
 use parkade_wire::encode::{RequestParts, RunParts};
 
+use crate::poll::{NextTurn, Pollable};
 use crate::share::Share;
 use process::Processes;
 
@@ -41,10 +43,6 @@ impl Upstream {
     }
 
     /// Waits until a worker has events. Cancel safe.
-    pub async fn ready(&self) -> io::Result<()> {
-        self.processes.ready().await
-    }
-
     /// Reads events of the workers, of each a bounded part, until the share is over.
     pub fn turn(&mut self, events: &mut Vec<WorkerEvent>, share: &mut Share) -> io::Result<()> {
         self.processes.turn(events, share)
@@ -204,5 +202,15 @@ impl Upstream {
     /// longer does.
     pub fn cancel(&mut self, worker: WorkerId, request: RequestId, reason: Reason) {
         self.processes.cancel(worker, request, reason);
+    }
+}
+
+impl Pollable for Upstream {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.processes.poll_ready(cx)
+    }
+
+    fn next_turn(&self) -> NextTurn {
+        self.processes.next_turn()
     }
 }

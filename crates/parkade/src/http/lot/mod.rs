@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{self, Context};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -128,8 +129,8 @@ impl Lot {
         self.slots.panic_count()
     }
 
-    /// Waits until there is something to do. Cancel safe.
-    pub async fn ready(&self) -> io::Result<()> {
+    /// Whether there is something to do. It wakes the task that asked last.
+    pub fn poll_ready(&self, cx: &mut Context<'_>) -> task::Poll<io::Result<()>> {
         if !self.again.is_empty()
             || !self.reported.is_empty()
             || !self.leaving.is_empty()
@@ -138,9 +139,9 @@ impl Lot {
             || !self.slots.context.heard.is_empty()
             || self.acceptor.is_due()
         {
-            return Ok(());
+            return task::Poll::Ready(Ok(()));
         }
-        self.poll.ready().await
+        self.poll.poll_ready(cx)
     }
 
     /// Does what is possible without waiting, for a bounded number of connections. `leaving`: the time for those whose clients have left.

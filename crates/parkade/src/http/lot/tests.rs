@@ -1,3 +1,4 @@
+use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
@@ -48,7 +49,7 @@ impl Serving {
     }
 
     async fn turn(&mut self, events: &mut Vec<HttpEvent>) {
-        let _ = tokio::time::timeout(Duration::from_millis(10), self.lot.ready()).await;
+        let _ = tokio::time::timeout(Duration::from_millis(10), poll_fn(|cx| self.lot.poll_ready(cx))).await;
         let (requests, handovers) = (&mut self.requests, &mut Vec::new());
         self.lot.turn(&mut Outbox { requests, events, handovers }, LEAVING_TIME).unwrap();
     }
@@ -93,7 +94,7 @@ async fn no_listener_uses_up_the_turn_of_another() {
     let _one = TcpStream::connect(addresses[1]).unwrap();
     let (mut requests, mut turns) = (RequestTable::default(), Vec::new());
     while lot.connection_count() <= crowd.len() {
-        let _ = tokio::time::timeout(Duration::from_millis(10), lot.ready()).await;
+        let _ = tokio::time::timeout(Duration::from_millis(10), poll_fn(|cx| lot.poll_ready(cx))).await;
         let (requests, events, handovers) = (&mut requests, &mut Vec::new(), &mut Vec::new());
         lot.turn(&mut Outbox { requests, events, handovers }, LEAVING_TIME).unwrap();
         turns.push(lot.connection_count());

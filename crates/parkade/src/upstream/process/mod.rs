@@ -25,6 +25,7 @@ mod worker;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::body_rest::BodyRest;
@@ -33,11 +34,11 @@ use mio::Token;
 use parkade_model::{AppId, IdMap, Reason, RequestId, WorkerId};
 use parkade_wire::WaitOutcome;
 use parkade_wire::encode::{self, RequestParts, RunParts};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::WorkerEvent;
 use super::named::NamedFiles;
-use crate::poll::PollSet;
+use crate::poll::{NextTurn, PollSet, Pollable};
 use crate::share::Share;
 use places::Places;
 use report::{News, Post, ProcessReport};
@@ -125,19 +126,6 @@ impl Processes {
     }
 
     /// Waits until a worker has events. Cancel safe.
-    pub async fn ready(&self) -> io::Result<()> {
-        let has_work = !(self.readable.is_empty() && self.sending.is_empty() && self.unstarted.is_empty());
-        if has_work || self.ending().any(Worker::is_violated) {
-            // There is more work; other tasks run before it continues.
-            tokio::task::yield_now().await;
-            return Ok(());
-        }
-        match self.ending().filter_map(Worker::due).min() {
-            None => self.poll.ready().await,
-            Some(due) => timeout_at(due, self.poll.ready()).await.unwrap_or(Ok(())),
-        }
-    }
-
     /// Sends a request to the worker. `rest`: whether more of the body is arriving; `parts.body` and `parts.more` are set here.
     pub fn request<'a, P, H>(
         &mut self,
@@ -503,5 +491,19 @@ impl Processes {
 
     fn ending(&self) -> impl Iterator<Item = &Worker> {
         self.ending.iter().filter_map(|worker| self.workers.get(worker))
+    }
+}
+
+impl Pollable for Processes {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll.poll_ready(cx)
+    }
+
+    fn next_turn(&self) -> NextTurn {
+        let has_work = !(self.readable.is_empty() && self.sending.is_empty() && self.unstarted.is_empty());
+        if has_work || self.ending().any(Worker::is_violated) {
+            return NextTurn::AtOnce;
+        }
+        NextTurn::by(self.ending().filter_map(Worker::due).min())
     }
 }

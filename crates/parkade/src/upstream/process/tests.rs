@@ -17,6 +17,7 @@ use tracing::subscriber::DefaultGuard;
 use super::{Launch, Processes};
 use crate::body_rest::BodyRest;
 use crate::language::Program;
+use crate::poll::ready;
 use crate::share::Share;
 use crate::upstream::WorkerEvent;
 
@@ -118,7 +119,7 @@ impl Stage {
                     return;
                 }
                 tokio::select! {
-                    ready = self.processes.ready() => ready.unwrap(),
+                    ready = ready(&mut self.processes) => ready.unwrap(),
                     () = self.log.grown.notified() => {}
                 }
             }
@@ -365,7 +366,7 @@ async fn a_flood_is_read_in_bounded_parts_and_holds_up_nobody() {
             break;
         }
         turn.clear();
-        stage.processes.ready().await.unwrap();
+        ready(&mut stage.processes).await.unwrap();
     }
 }
 
