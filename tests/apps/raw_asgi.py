@@ -223,6 +223,31 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
                 message = await receive()
                 more = message["more_body"]
                 await piece(send, message["body"], more)
+        case ["trailers", *names]:
+            await send({"type": "http.response.start", "status": 200, "headers": TEXT, "trailers": True})
+            await piece(send, b"" if scope["query_string"] == b"empty" else b"body", more=False)
+            fields = [(name.encode(), b"said") for name in names]
+            for field in fields:
+                await send({"type": "http.response.trailers", "headers": [field], "more_trailers": field != fields[-1]})
+        case ["hints"]:
+            for link in (b"</a.css>; rel=preload; as=style", b"</b.js>; rel=preload; as=script"):
+                await send({"type": "http.response.early_hint", "links": [link]})
+            if gate := scope["query_string"].decode():
+                await hold_async(gate)
+            await answer(send, b"hinted")
+        case ["impossible-hint"]:
+            await send({"type": "http.response.early_hint", "links": [b"</a.css>\r\nx-more: 1"]})
+            await answer(send, b"hinted")
+        case ["late-hint"]:
+            await start(send)
+            await send({"type": "http.response.early_hint", "links": [b"</a.css>"]})
+        case ["unannounced-trailers"]:
+            await start(send)
+            await piece(send, b"body")
+            await send({"type": "http.response.trailers", "headers": []})
+        case ["missing-trailers"]:
+            await send({"type": "http.response.start", "status": 200, "headers": TEXT, "trailers": True})
+            await piece(send, b"body", more=False)
         case ["endless"]:
             await start(send)
             with suppress(OSError):

@@ -22,6 +22,7 @@ from .until import Stopwatch
 class _Stream:
     head: Answer | None = None
     pieces: list[bytes] = field(default_factory=list)
+    trailers: list[tuple[str, str]] = field(default_factory=list)
     ended: bool = False
     reset: int | None = None
 
@@ -190,6 +191,8 @@ class Http2:
                 self.streams[number].pieces.append(data)
                 if self.window_is_given_back and length:
                     self.connection.acknowledge_received_data(length, number)
+            case h2.events.TrailersReceived(stream_id=number, headers=trailers):
+                self.streams[number].trailers = list(trailers)
             case h2.events.StreamEnded(stream_id=number):
                 self.streams[number].ended = True
             case h2.events.StreamReset(stream_id=number, error_code=code):

@@ -299,14 +299,8 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         }
         Event::WorkerFailed { worker } => with.fleet.worker_failed(with.cx, worker),
         Event::WorkerLeft { worker } => with.fleet.worker_left(with.cx, worker),
-        Event::WorkerExited { worker } => {
-            let orphans = with.fleet.worker_exited(with.cx, worker);
-            supervision::resolve(requests, with, orphans);
-        }
-        Event::WorkerViolated { worker } => {
-            let orphans = with.fleet.worker_violated(with.cx, worker);
-            supervision::resolve(requests, with, orphans);
-        }
+        Event::WorkerExited { worker } => supervision::worker_exited(requests, with, worker),
+        Event::WorkerViolated { worker } => supervision::worker_violated(requests, with, worker),
         Event::Credit { worker, delta } => {
             with.fleet.workers.credit(with.cx, worker, delta);
             requests.begin_next(with.cx, with.fleet, worker);
@@ -323,7 +317,9 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         Event::Answered { worker, request, payload, extent } => {
             requests.frame(with, worker, request, Happening::Answered(payload, extent));
         }
-        Event::AnswerEnded { worker, request } => requests.frame(with, worker, request, Happening::AnswerEnded),
+        Event::AnswerEnded { worker, request, trailers } => {
+            requests.frame(with, worker, request, Happening::AnswerEnded(trailers));
+        }
         Event::SocketClosed { request } => requests.turn(with, request, Happening::SocketClosed(None)),
         Event::Errored { worker, request, error } => requests.frame(with, worker, request, Happening::Errored(error)),
         Event::Parked { worker, request, wait, then, payload } => {

@@ -47,8 +47,10 @@ pub enum HttpEffect {
     Preflight { request: RequestId },
     /// This `RESPONSE` goes to the client. `whole`: it is the end.
     Relay { request: RequestId, payload: PayloadId, whole: bool },
-    /// The answer that had begun is complete.
-    End { request: RequestId },
+    /// These early hints go to the client, before its answer.
+    EarlyHints { request: RequestId, payload: PayloadId },
+    /// The answer that had begun is complete, with these trailers.
+    End { request: RequestId, trailers: Option<PayloadId> },
     /// The answer that had begun will never be complete: break the connection (or the HTTP/2 stream).
     Abort { request: RequestId },
     /// The request becomes a WebSocket, as this `RESPONSE` says.

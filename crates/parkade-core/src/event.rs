@@ -48,10 +48,10 @@ pub enum Event {
     Pressure(PressureEvent),
     /// Resident memory of the process, told about once a second.
     Measured { worker: WorkerId, resident_bytes: u64 },
-    /// `RESPONSE`, which is the payload. The messages of a WebSocket are no events.
+    /// `RESPONSE` or `EARLY_HINTS`, which is the payload. The messages of a WebSocket are no events.
     Answered { worker: WorkerId, request: RequestId, payload: PayloadId, extent: Extent },
-    /// The last `DATA` of a response, or the `CLOSE` of a WebSocket.
-    AnswerEnded { worker: WorkerId, request: RequestId },
+    /// The last `DATA` of a response, or `TRAILERS`, which are the payload; or the `CLOSE` of a WebSocket.
+    AnswerEnded { worker: WorkerId, request: RequestId, trailers: Option<PayloadId> },
     /// The client has closed its WebSocket, or has broken the rules and was told so: its worker hears of it.
     SocketClosed { request: RequestId },
     /// `ERROR`.
@@ -144,9 +144,11 @@ pub enum Event {
     Drain { grace: Duration },
 }
 
-/// How much of the answer a `RESPONSE` is.
+/// How much of the answer a worker gives at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
+    /// `EARLY_HINTS`: the response follows.
+    Hints,
     Whole,
     /// The rest follows.
     Begun,

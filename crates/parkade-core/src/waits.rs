@@ -351,7 +351,8 @@ impl Waits {
                 None => Continuation::Outcome(outcome),
             },
             (Watch::File { .. }, Outcome::File { is_whole }) => {
-                let end = if is_whole { HttpEffect::End { request } } else { HttpEffect::Abort { request } };
+                let end =
+                    if is_whole { HttpEffect::End { request, trailers: None } } else { HttpEffect::Abort { request } };
                 cx.effects.push(Effect::Http(end));
                 Continuation::Sent
             }

@@ -161,6 +161,22 @@ fn the_deadline_of_an_application_with_routes_of_its_own_is_for_the_beginning_of
 }
 
 #[test]
+fn early_hints_go_to_the_client_until_its_response_begins() {
+    check("ready:1 arrive:a hint:a", "hint:a");
+    check("ready:1 arrive:a hint:a hint:a", "hint:a");
+    check("ready:1 arrive:a begin:a hint:a", "");
+    check("ready:1 arrive:a answer:a hint:a", "");
+    check("ready:1:concurrent:9 arrive:a park:a:timer:9s:await hint:a", "");
+    check("arrive:a hint:a", "");
+}
+
+#[test]
+fn trailers_end_a_response() {
+    check("ready:1 arrive:a begin:a end:a:trailers", "end:a:trailers done:a");
+    check("ready:1 arrive:a end:a:trailers", "");
+}
+
+#[test]
 fn parked_time_does_not_count_for_the_deadline() {
     let long = "ready:1 arrive:a wait:9s park:a:timer:60s:call wait:60s";
     check(long, "call:a:1:elapsed");

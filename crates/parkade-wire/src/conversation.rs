@@ -15,6 +15,8 @@ use crate::wait::ThenRequest;
 
 /// The feature `messages`.
 pub const MESSAGES: u64 = 1 << 1;
+/// The feature `hints_and_trailers`.
+pub const HINTS_AND_TRAILERS: u64 = 1 << 3;
 
 /// What the core said in its `HELLO`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,12 +162,19 @@ impl Serving {
             FromWorker::Message { .. } | FromWorker::Close { .. } if self.agreed.features & MESSAGES == 0 => {
                 Err(Violation { why: "the feature was not agreed on", ..refused(ProtocolRule::Time, frame) })
             }
+            FromWorker::EarlyHints { .. } | FromWorker::Trailers { .. }
+                if self.agreed.features & HINTS_AND_TRAILERS == 0 =>
+            {
+                Err(Violation { why: "the feature was not agreed on", ..refused(ProtocolRule::Time, frame) })
+            }
             FromWorker::Goodbye { .. } => Ok(ConversationState::Over),
             FromWorker::Response { .. }
             | FromWorker::Data { .. }
             | FromWorker::Window { .. }
             | FromWorker::Error { .. }
             | FromWorker::Began { .. }
+            | FromWorker::EarlyHints { .. }
+            | FromWorker::Trailers { .. }
             | FromWorker::Park { .. }
             | FromWorker::Unpark { .. }
             | FromWorker::Publish { .. }

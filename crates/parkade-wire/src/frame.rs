@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parkade_model::EventName;
 
 use crate::application::Application;
-use crate::exchange::{RequestFrame, Response};
+use crate::exchange::{Headers, RequestFrame, Response};
 use crate::job::{Enqueued, RunFrame};
 use crate::kind::Kind;
 use crate::outcome::WaitOutcome;
@@ -24,6 +24,8 @@ pub enum FromWorker {
     Window { stream: u32, bytes: u32 },
     Error { stream: u32, reason: ErrorReason, text: String },
     Began { stream: u32 },
+    EarlyHints { stream: u32, headers: Headers },
+    Trailers { stream: u32, headers: Headers },
     Park { stream: u32, wait: WaitRequest, then: ThenRequest },
     Unpark { stream: u32 },
     Publish { stream: u32, message: Published },
@@ -50,6 +52,8 @@ impl FromWorker {
             FromWorker::Window { .. } => Kind::Window,
             FromWorker::Error { .. } => Kind::Error,
             FromWorker::Began { .. } => Kind::Began,
+            FromWorker::EarlyHints { .. } => Kind::EarlyHints,
+            FromWorker::Trailers { .. } => Kind::Trailers,
             FromWorker::Park { .. } => Kind::Park,
             FromWorker::Unpark { .. } => Kind::Unpark,
             FromWorker::Publish { .. } => Kind::Publish,
@@ -73,6 +77,8 @@ impl FromWorker {
             | FromWorker::Window { stream, .. }
             | FromWorker::Error { stream, .. }
             | FromWorker::Began { stream }
+            | FromWorker::EarlyHints { stream, .. }
+            | FromWorker::Trailers { stream, .. }
             | FromWorker::Park { stream, .. }
             | FromWorker::Unpark { stream }
             | FromWorker::Publish { stream, .. }

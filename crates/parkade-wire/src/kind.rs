@@ -45,31 +45,33 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Hello    = 0x01, "HELLO",    Link;
-    Ready    = 0x02, "READY",    Link;
-    Failed   = 0x03, "FAILED",   Link;
-    Request  = 0x10, "REQUEST",  Request;
-    Response = 0x11, "RESPONSE", Request;
-    Data     = 0x12, "DATA",     Request;
-    Window   = 0x13, "WINDOW",   Request;
-    Error    = 0x14, "ERROR",    Request;
-    Began    = 0x15, "BEGAN",    Request;
-    Park     = 0x20, "PARK",     Request;
-    Resume   = 0x21, "RESUME",   Link;
-    Publish  = 0x22, "PUBLISH",  Either;
-    Cancel   = 0x23, "CANCEL",   Request;
-    Unpark   = 0x24, "UNPARK",   Request;
-    Credit   = 0x30, "CREDIT",   Link;
-    Drain    = 0x31, "DRAIN",    Link;
-    Ping     = 0x32, "PING",     Link;
-    Pong     = 0x33, "PONG",     Link;
-    Goodbye  = 0x34, "GOODBYE",  Link;
-    Enqueue  = 0x38, "ENQUEUE",  Either;
-    Run      = 0x39, "RUN",      Request;
-    Result   = 0x3a, "RESULT",   Request;
-    Progress = 0x3b, "PROGRESS", Request;
-    Message  = 0x40, "MESSAGE",  Request;
-    Close    = 0x41, "CLOSE",    Request;
+    Hello      = 0x01, "HELLO",       Link;
+    Ready      = 0x02, "READY",       Link;
+    Failed     = 0x03, "FAILED",      Link;
+    Request    = 0x10, "REQUEST",     Request;
+    Response   = 0x11, "RESPONSE",    Request;
+    Data       = 0x12, "DATA",        Request;
+    Window     = 0x13, "WINDOW",      Request;
+    Error      = 0x14, "ERROR",       Request;
+    Began      = 0x15, "BEGAN",       Request;
+    EarlyHints = 0x16, "EARLY_HINTS", Request;
+    Trailers   = 0x17, "TRAILERS",    Request;
+    Park       = 0x20, "PARK",        Request;
+    Resume     = 0x21, "RESUME",      Link;
+    Publish    = 0x22, "PUBLISH",     Either;
+    Cancel     = 0x23, "CANCEL",      Request;
+    Unpark     = 0x24, "UNPARK",      Request;
+    Credit     = 0x30, "CREDIT",      Link;
+    Drain      = 0x31, "DRAIN",       Link;
+    Ping       = 0x32, "PING",        Link;
+    Pong       = 0x33, "PONG",        Link;
+    Goodbye    = 0x34, "GOODBYE",     Link;
+    Enqueue    = 0x38, "ENQUEUE",     Either;
+    Run        = 0x39, "RUN",         Request;
+    Result     = 0x3a, "RESULT",      Request;
+    Progress   = 0x3b, "PROGRESS",    Request;
+    Message    = 0x40, "MESSAGE",     Request;
+    Close      = 0x41, "CLOSE",       Request;
 }
 
 impl fmt::Display for Kind {

@@ -3,7 +3,7 @@
 //! ```text
 //!  Given ──BEGAN──▶ Held, and everything that Held may
 //!
-//!           RESPONSE with MORE            DATA without MORE
+//!           RESPONSE with MORE         DATA without MORE, TRAILERS
 //!  Held ─────────────────────────▶ Replying ──────────────▶ Closed
 //!   │ ▲                               └─────────ERROR──────▶ Closed
 //!   │ └──resume── Parked ──cancel──▶ Closed
@@ -120,6 +120,8 @@ impl Stream {
             FromWorker::Close { .. } => self.close(),
             FromWorker::Error { .. } => self.error(),
             FromWorker::Began { .. } => self.begin(),
+            FromWorker::EarlyHints { .. } => self.early_hints(),
+            FromWorker::Trailers { .. } => self.trailers(),
             FromWorker::Park { then, .. } => self.park(then),
             // The code that resumes the stream knows whether it is still parked, or its `RESUME` is on its way.
             FromWorker::Unpark { .. }
@@ -179,12 +181,7 @@ impl Stream {
     }
 
     fn response(&mut self, more: bool) -> Result<StreamProgress, Violation> {
-        if self.opener == Opener::Run {
-            return Err(Violation {
-                why: "a job ends with RESULT",
-                ..self.refused(ProtocolRule::Stream, Kind::Response)
-            });
-        }
+        self.of_a_request(Kind::Response)?;
         match self.phase {
             StreamState::Given | StreamState::Held if more => {
                 self.phase = StreamState::Replying { window: WINDOW_BYTES };
@@ -249,6 +246,14 @@ impl Stream {
         }
     }
 
+    /// Refuses frames that no job may write.
+    fn of_a_request(&self, kind: Kind) -> Result<(), Violation> {
+        match self.opener {
+            Opener::Request | Opener::Socket | Opener::Call => Ok(()),
+            Opener::Run => Err(Violation { why: "a job ends with RESULT", ..self.refused(ProtocolRule::Stream, kind) }),
+        }
+    }
+
     /// Refuses frames that only a job may write.
     fn of_a_job(&self, kind: Kind) -> Result<(), Violation> {
         match self.opener {
@@ -271,6 +276,27 @@ impl Stream {
                 Ok(if more { StreamProgress::Held } else { StreamProgress::Closed })
             }
             StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Data)),
+        }
+    }
+
+    fn early_hints(&self) -> Result<StreamProgress, Violation> {
+        self.of_a_request(Kind::EarlyHints)?;
+        match self.phase {
+            StreamState::Given | StreamState::Held => Ok(StreamProgress::Held),
+            StreamState::Replying { .. } | StreamState::Socket { .. } => {
+                Err(self.refused(ProtocolRule::Response, Kind::EarlyHints))
+            }
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::EarlyHints)),
+        }
+    }
+
+    fn trailers(&self) -> Result<StreamProgress, Violation> {
+        match self.phase {
+            StreamState::Given | StreamState::Held | StreamState::Socket { .. } => {
+                Err(self.refused(ProtocolRule::More, Kind::Trailers))
+            }
+            StreamState::Replying { .. } => Ok(StreamProgress::Closed),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Trailers)),
         }
     }
 

@@ -47,6 +47,7 @@ fn one_form(name: &str, frame: &Value) -> Value {
     match kind.as_str() {
         "DATA" | "MESSAGE" => *payload = binary(payload),
         "RESPONSE" => response(payload),
+        "EARLY_HINTS" | "TRAILERS" => pairs(&mut payload[0]),
         "REQUEST" => {
             pairs(&mut payload[4][3]);
             seconds(&mut payload[2]);

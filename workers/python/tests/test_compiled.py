@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from parkade._compiled import accelerator, state
 from parkade._hosting import environ, sending
-from parkade._hosting.asgi_response import head_of
+from parkade._hosting.asgi_heads import head_of
 from parkade._wire import payloads as p
 from parkade.errors import InvalidResult
 

@@ -100,6 +100,10 @@ def play(session: Session, data: bytes) -> None:
                 session.data(stream, payload)
                 if not flags & f.MORE:
                     session.finish(stream)
+            case f.EARLY_HINTS:
+                session.early_hints(stream, msgspec.msgpack.decode(payload)[0])
+            case f.TRAILERS if session.held(stream):
+                session.finish(stream, msgspec.msgpack.decode(payload)[0])
             case f.PARK if stream >= BRANCH_FIRST:
                 parent = msgspec.msgpack.decode(payload)[1][1]
                 if session.held(parent) or session.awaiting(parent):

@@ -42,7 +42,8 @@ impl Waiter {
         match (self.stage, outcome) {
             (WaiterStage::Streaming, Outcome::Queried { completed, .. }) => {
                 // The rows that went out were all, or there will be no more of them.
-                let end = if completed { HttpEffect::End { request } } else { HttpEffect::Abort { request } };
+                let end =
+                    if completed { HttpEffect::End { request, trailers: None } } else { HttpEffect::Abort { request } };
                 cx.effects.push(Effect::Http(end));
                 WaiterOutcome::Sent
             }

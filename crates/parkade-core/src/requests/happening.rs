@@ -20,7 +20,8 @@ pub enum Happening {
     /// Its worker ended before it touched the request.
     Returned,
     Answered(PayloadId, Extent),
-    AnswerEnded,
+    /// With these trailers.
+    AnswerEnded(Option<PayloadId>),
     /// Its WebSocket is closed: by the server, for this reason, or by the client.
     SocketClosed(Option<Refusal>),
     JobReturned,
@@ -48,7 +49,7 @@ impl Happening {
         matches!(
             self,
             Self::Answered(_, Extent::Whole)
-                | Self::AnswerEnded
+                | Self::AnswerEnded(_)
                 | Self::JobReturned
                 | Self::Errored(_)
                 | Self::Parked(..)

@@ -23,7 +23,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
 
         (Life::Running(life), H::Returned) => running::take_back(step, life),
         (Life::Running(life), H::Answered(payload, extent)) => return running::answer(step, life, payload, extent),
-        (Life::Running(life), H::AnswerEnded) => return running::end_answer(step, life),
+        (Life::Running(life), H::AnswerEnded(trailers)) => return running::end_answer(step, life, trailers),
         (Life::Running(life), H::SocketClosed(by_server)) => return running::close_socket(step, life, by_server),
         (Life::Running(life), H::JobReturned) => running::return_result(step, life),
         (Life::Running(life), H::Errored(error)) => running::give_up(step, life, error),
@@ -46,7 +46,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             life @ (Life::Accepted(_) | Life::Routed(_)),
             H::Returned
             | H::Answered(..)
-            | H::AnswerEnded
+            | H::AnswerEnded(_)
             | H::SocketClosed(_)
             | H::JobReturned
             | H::Errored(_)
@@ -75,7 +75,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::Given(_)
             | H::Returned
             | H::Answered(..)
-            | H::AnswerEnded
+            | H::AnswerEnded(_)
             | H::SocketClosed(_)
             | H::JobReturned
             | H::Errored(_)
@@ -90,7 +90,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::Given(_)
             | H::Returned
             | H::Answered(..)
-            | H::AnswerEnded
+            | H::AnswerEnded(_)
             | H::SocketClosed(_)
             | H::JobReturned
             | H::Errored(_)

@@ -17,10 +17,11 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// What a `RESPONSE` makes of it; `None` when there was one before.
+    /// What a `RESPONSE`, or hints before it, make of it; `None` when there was one before.
     #[must_use]
     pub const fn answered(self, extent: Extent) -> Option<Self> {
         match (self, extent) {
+            (Self::Awaited, Extent::Hints) => Some(Self::Awaited),
             (Self::Awaited, Extent::Begun) => Some(Self::Begun),
             (Self::Awaited, Extent::Socket) => Some(Self::Socket),
             (Self::Awaited, Extent::Whole) => Some(Self::Ended),

@@ -24,12 +24,16 @@ pub fn take_back(step: &mut Step<'_>, life: Running) -> Life {
     routed::enter(step, journey, life.work, Turn::Next)
 }
 
-/// A `RESPONSE`, of which there is one at most.
+/// A `RESPONSE`, of which there is one at most; or hints, which promise nothing, so they wait for no write.
 pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, extent: Extent) -> Result<Life, Unmoved> {
     let (request, whole) = (step.request, extent == Extent::Whole);
-    let Some(reply) = life.reply.answered(extent) else {
+    let Some(reply) = life.reply.answered(extent).filter(|_| extent != Extent::Hints || !step.is_run()) else {
         return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
     };
+    if extent == Extent::Hints {
+        step.cx.effects.push(Effect::Http(HttpEffect::EarlyHints { request, payload }));
+        return Ok(Life::Running(life));
+    }
     if step.is_run() {
         step.jobs.run_refused(request, Refusal::BadAnswer);
         return Ok(if whole { finish(step, life) } else { Life::Running(Running { reply, ..life }) });
@@ -42,8 +46,8 @@ pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, extent: Ex
         None => {}
     }
     step.cx.effects.push(Effect::Http(match extent {
-        Extent::Whole | Extent::Begun => HttpEffect::Relay { request, payload, whole },
         Extent::Socket => HttpEffect::OpenSocket { request, payload },
+        Extent::Hints | Extent::Whole | Extent::Begun => HttpEffect::Relay { request, payload, whole },
     }));
     if reply == Reply::Ended {
         return Ok(finish(step, life));
@@ -65,8 +69,8 @@ fn is_endless(step: &Step<'_>, life: &Running) -> bool {
         || matches!(life.work, Work::Fallback { concurrent: true, .. }) && step.fleet.workers.is_concurrent(life.worker)
 }
 
-/// The last `DATA` of a response that has begun, or `CLOSE`. What it published or enqueued on its way may be lost: then it is not whole.
-pub fn end_answer(step: &mut Step<'_>, life: Running) -> Result<Life, Unmoved> {
+/// The last `DATA` of a response that has begun, its trailers, or `CLOSE`. What it published or enqueued on its way may be lost: then it is not whole.
+pub fn end_answer(step: &mut Step<'_>, life: Running, trailers: Option<PayloadId>) -> Result<Life, Unmoved> {
     if life.reply.ended().is_none() {
         return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
     }
@@ -75,7 +79,7 @@ pub fn end_answer(step: &mut Step<'_>, life: Running) -> Result<Life, Unmoved> {
         Some(refusal) => break_off(step, &life, refusal),
         // The code and the text of its `CLOSE` have gone to the client.
         None if matches!(life.reply, Reply::Socket | Reply::Closed) => {}
-        None => step.cx.effects.push(Effect::Http(HttpEffect::End { request: step.request })),
+        None => step.cx.effects.push(Effect::Http(HttpEffect::End { request: step.request, trailers })),
     }
     Ok(finish(step, life))
 }

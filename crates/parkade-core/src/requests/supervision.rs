@@ -6,10 +6,20 @@ use super::happening::Happening;
 use super::{Components, Requests, runs, waking};
 use crate::effect::{Effect, ExitReason, ServerEffect};
 use crate::fleet::{AppDemand, Consequence, Demand, Orphans, PerRole};
-use parkade_model::{AppId, Reason, Refusal};
+use parkade_model::{AppId, Reason, Refusal, WorkerId};
+
+pub fn worker_exited(requests: &mut Requests, with: &mut Components<'_>, worker: WorkerId) {
+    let orphans = with.fleet.worker_exited(with.cx, worker);
+    resolve(requests, with, orphans);
+}
+
+pub fn worker_violated(requests: &mut Requests, with: &mut Components<'_>, worker: WorkerId) {
+    let orphans = with.fleet.worker_violated(with.cx, worker);
+    resolve(requests, with, orphans);
+}
 
 /// A worker is gone: what it may have begun is lost, what it did not touch goes to another one.
-pub fn resolve(requests: &mut Requests, with: &mut Components<'_>, orphans: Orphans) {
+fn resolve(requests: &mut Requests, with: &mut Components<'_>, orphans: Orphans) {
     for queue in orphans.queues {
         with.jobs.leave(queue);
     }

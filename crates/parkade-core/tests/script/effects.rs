@@ -5,6 +5,8 @@ use parkade_core::{
     ServerEffect, WorkerEffect, WorkerId,
 };
 
+use HttpEffect as Of;
+
 use super::{Script, jobs};
 
 impl Script {
@@ -20,9 +22,12 @@ impl Script {
         self.queries.iter().find(|(_, id)| **id == query).map_or("?", |(name, _)| name)
     }
 
-    fn written_of_sockets(&self, effect: &Effect) -> String {
+    fn written_of_answers(&self, effect: &Effect) -> String {
         match effect {
-            Effect::Http(HttpEffect::End { request }) => format!("end:{}", self.name(*request)),
+            Effect::Http(HttpEffect::EarlyHints { request, .. }) => format!("hint:{}", self.name(*request)),
+            Effect::Http(HttpEffect::End { request, trailers }) => {
+                format!("end:{}{}", self.name(*request), if trailers.is_some() { ":trailers" } else { "" })
+            }
             Effect::Http(HttpEffect::OpenSocket { request, .. }) => format!("socket:{}", self.name(*request)),
             Effect::Http(HttpEffect::CloseSocket { request, refusal }) => {
                 format!("close:{}:{refusal:?}", self.name(*request))
@@ -30,7 +35,7 @@ impl Script {
             Effect::Worker(WorkerEffect::CloseSocket { request, worker, refusal }) => {
                 format!("tellclose:{}:{}:{refusal:?}", self.name(*request), self.number(*worker))
             }
-            _ => unreachable!("of no WebSocket: {effect:?}"),
+            _ => unreachable!("of no answer: {effect:?}"),
         }
     }
 
@@ -48,8 +53,8 @@ impl Script {
             Effect::Http(HttpEffect::Relay { request, whole: true, .. }) => format!("relay:{}", self.name(*request)),
             Effect::Http(HttpEffect::Relay { request, whole: false, .. }) => format!("begin:{}", self.name(*request)),
             Effect::Http(HttpEffect::Abort { request }) => format!("abort:{}", self.name(*request)),
-            Effect::Http(HttpEffect::End { .. } | HttpEffect::OpenSocket { .. } | HttpEffect::CloseSocket { .. })
-            | Effect::Worker(WorkerEffect::CloseSocket { .. }) => self.written_of_sockets(effect),
+            Effect::Http(Of::EarlyHints { .. } | Of::End { .. } | Of::OpenSocket { .. } | Of::CloseSocket { .. })
+            | Effect::Worker(WorkerEffect::CloseSocket { .. }) => self.written_of_answers(effect),
             Effect::Http(HttpEffect::Keep { request, .. }) => format!("keep:{}", self.name(*request)),
             Effect::Http(HttpEffect::Release { request }) => format!("release:{}", self.name(*request)),
             Effect::Http(HttpEffect::Deliver { message, gap, requests, .. }) => {

@@ -277,7 +277,18 @@ impl Model {
                 self.open_socket(*request);
             }
             HttpEffect::CloseSocket { request, refusal } => self.close_socket(*request, *refusal),
-            HttpEffect::End { request } => {
+            HttpEffect::EarlyHints { request, payload } => {
+                self.has_come(*payload);
+                let hinted = self.request(*request);
+                assert!(hinted.answer == Answer::Awaited, "hints after the beginning of a response");
+                assert!(matches!(hinted.place, Place::Worker(_)), "hints of a request that no worker has");
+                self.seen.insert("early hints");
+            }
+            HttpEffect::End { request, trailers } => {
+                if let Some(payload) = trailers {
+                    self.has_come(*payload);
+                    self.seen.insert("trailers");
+                }
                 self.end_rows(*request, true);
                 self.answer(*request, Answer::Begun, Answer::Ended);
             }

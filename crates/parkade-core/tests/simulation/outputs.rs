@@ -87,7 +87,7 @@ impl World {
                     self.tell(Event::Answered { worker, request, payload: self.payload(), extent: Extent::Begun });
                 }
                 Output::Piece | Output::AboutWait => {}
-                Output::End => self.closes(&process, Event::AnswerEnded { worker, request }),
+                Output::End => self.closes(&process, Event::AnswerEnded { worker, request, trailers: None }),
                 Output::Error => {
                     let error = parkade_core::WorkerError::Application;
                     self.closes(&process, Event::Errored { worker, request, error });

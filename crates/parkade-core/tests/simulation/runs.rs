@@ -27,7 +27,7 @@ impl World {
         }
         match (stream.begun, self.random.below(20)) {
             (true, _) if is_held_back => self.says(process, stream, Output::End),
-            (true, _) => self.closes(process, Event::AnswerEnded { worker, request }),
+            (true, _) => self.closes(process, Event::AnswerEnded { worker, request, trailers: None }),
             (false, 0..8) => {
                 self.model.request(request).run.as_mut().unwrap().returned = true;
                 self.closes(process, Event::JobReturned { worker, request });

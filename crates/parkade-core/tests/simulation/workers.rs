@@ -148,10 +148,11 @@ impl World {
         };
         let worker = process.id;
         let awaits = process.awaiting.contains(&request);
-        let event = match self.random.below(6) {
+        let event = match self.random.below(7) {
+            6 => Event::Answered { worker, request, payload: self.payload(), extent: Extent::Hints },
             5 => Event::JobReturned { worker, request },
             0 => Event::Answered { worker, request, payload: self.payload(), extent: Extent::Whole },
-            1 => Event::AnswerEnded { worker, request },
+            1 => Event::AnswerEnded { worker, request, trailers: None },
             2 => Event::Errored { worker, request, error: WorkerError::Application },
             3 if !awaits => Event::Unparked { worker, request },
             _ => Event::Parked { worker, request, wait: self.wait(), then: Then::Answer, payload: self.payload() },
@@ -250,10 +251,14 @@ impl World {
                 self.closes(process, Event::Errored { worker, request, error });
             }
             (false, 13..19) => self.parks(process, stream),
+            (false, _) if !stream.ghost && self.random.below(2) == 0 => self.hints(process, stream),
             (false, _) | (true, 13..20) if stream.ghost => self.publish(None),
             (false, _) | (true, 13..20) => self.publish(Some(Publisher { worker, request, number: None })),
             (true, 10) if !stream.ghost => self.answers_twice(worker, request),
-            (true, 0..11) => self.closes(process, Event::AnswerEnded { worker, request }),
+            (true, 0..11) => {
+                let trailers = (self.random.below(2) == 0).then(|| self.payload());
+                self.closes(process, Event::AnswerEnded { worker, request, trailers });
+            }
             (true, _) => self.closes(process, Event::Errored { worker, request, error: WorkerError::Application }),
         }
     }
@@ -282,6 +287,19 @@ impl World {
         }
         self.model.seen.insert("began");
         self.tell(Event::Began { worker, request });
+    }
+
+    /// Early hints, which a job cannot give.
+    fn hints(&mut self, process: &Process, stream: Stream) {
+        let (worker, request) = (process.id, stream.request);
+        let event = Event::Answered { worker, request, payload: self.payload(), extent: Extent::Hints };
+        if !self.model.is_run(request) {
+            return self.tell(event);
+        }
+        let mut effects = Vec::new();
+        self.note(|| format!("rogue {event:?}"));
+        self.core.handle(self.now, event, &mut effects);
+        assert_eq!(effects, [], "a job gives early hints");
     }
 
     /// A second `RESPONSE`.

@@ -222,6 +222,7 @@ impl World {
             }
             self.model.payload = match event {
                 Event::Answered { payload, .. }
+                | Event::AnswerEnded { trailers: Some(payload), .. }
                 | Event::Parked { payload, .. }
                 | Event::Branched { payload, .. }
                 | Event::Joined { payload, .. }

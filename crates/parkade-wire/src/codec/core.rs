@@ -36,6 +36,8 @@ impl Receive for FromCore {
             | Kind::Response
             | Kind::Error
             | Kind::Began
+            | Kind::EarlyHints
+            | Kind::Trailers
             | Kind::Park
             | Kind::Unpark
             | Kind::Publish

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parkade_model::{EventName, EventNameError};
 
 use super::job::{enqueued, progress, result};
-use super::park::{channel_name, name, response_or_socket, then, wait, wait_then};
+use super::park::{channel_name, headers, name, response_or_socket, then, wait, wait_then};
 use super::read::{Reader, payload};
 use super::{Receive, application::application};
 use crate::error::{PayloadFault, ProtocolRule, Violation};
@@ -30,6 +30,8 @@ impl Receive for FromWorker {
             Kind::Window => payload(bytes, 1, window).map(|bytes| FromWorker::Window { stream, bytes }),
             Kind::Error => error(stream, bytes),
             Kind::Began => payload(bytes, 0, |_| Ok(FromWorker::Began { stream })),
+            Kind::EarlyHints => payload(bytes, 1, headers).map(|headers| FromWorker::EarlyHints { stream, headers }),
+            Kind::Trailers => payload(bytes, 1, headers).map(|headers| FromWorker::Trailers { stream, headers }),
             Kind::Park => payload(bytes, 2, |reader| park(stream, reader)),
             Kind::Unpark => payload(bytes, 0, |_| Ok(FromWorker::Unpark { stream })),
             Kind::Publish => publish(bytes).map(|message| FromWorker::Publish { stream, message }),

@@ -40,6 +40,9 @@ pub fn worker(heard: &FromWorker) -> Value {
         FromWorker::Error { reason, text, .. } => error(*reason, text),
         FromWorker::Park { wait, then, .. } => json!([self::wait(wait), self::then(then)]),
         FromWorker::Unpark { .. } | FromWorker::Began { .. } => json!([]),
+        FromWorker::EarlyHints { headers, .. } | FromWorker::Trailers { headers, .. } => {
+            json!([self::headers(headers)])
+        }
         FromWorker::Publish { message, .. } => {
             let number = message.number.map(std::num::NonZeroU64::get);
             let event = message.event.as_ref().map(parkade_model::EventName::as_str);

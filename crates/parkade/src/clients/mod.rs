@@ -259,7 +259,7 @@ impl Clients {
     pub fn end_stream(&mut self, request: RequestId, reconnect_spread: Duration) {
         let event = StreamEvent::new(&format!("retry: {}\n", retry_milliseconds(reconnect_spread)), None);
         self.feed_to(&event, &[request]);
-        self.http.finish(request);
+        self.http.finish(request, std::iter::empty());
     }
 
     /// Whether the effect is to be put off. `count`: how many effects came with it.
@@ -354,10 +354,11 @@ impl Clients {
     /// A request as the log names it: by its method and path, or by its route if these are no longer known, and its id.
     pub fn describe(&self, request: RequestId, names: &[RouteName]) -> String {
         let exchange = self.exchanges.peek(request);
+        let nameless = if exchange.is_none_or(Exchange::is_run) { "a job" } else { "a request" };
         let name = match exchange.map(|exchange| (exchange.arrival.as_ref(), exchange.note.as_ref())) {
             Some((Some(arrival), _)) => format!("{} {}", arrival.head.method(), arrival.head.path()),
             Some((None, Some(note))) => format!("{} {}", note.method, note.path),
-            Some((None, None)) | None => self.route(request, names).unwrap_or_else(|| "a job".to_owned()),
+            Some((None, None)) | None => self.route(request, names).unwrap_or_else(|| nameless.to_owned()),
         };
         self.id(request).map_or_else(|| name.clone(), |id| format!("{name} ({id})"))
     }

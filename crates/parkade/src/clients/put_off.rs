@@ -184,6 +184,7 @@ fn audience_of_answer(effect: &HttpEffect) -> Audience<'_> {
         HttpEffect::Constant { .. }
         | HttpEffect::Preflight { .. }
         | HttpEffect::Relay { .. }
+        | HttpEffect::EarlyHints { .. }
         | HttpEffect::End { .. }
         | HttpEffect::Abort { .. }
         | HttpEffect::OpenSocket { .. }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::limits::RETRY_AFTER_MAX;
 use parkade_model::{Cursor, Refusal, RequestId};
-use parkade_wire::{MessageWindow, Response};
+use parkade_wire::{Headers, MessageWindow, Response};
 
 use super::added::OwnedHeader;
 use super::exchange::{Exchange, Exchanges};
@@ -205,9 +205,9 @@ impl<'c> ClientResponse<'c> {
         Ok(self.exchanges.took(self.request, taken))
     }
 
-    /// The streamed response is complete.
-    pub fn finish(&mut self) {
-        if !self.http.finish(self.request) {
+    /// The streamed response is complete, with these trailers.
+    pub fn finish(&mut self, trailers: &Headers) {
+        if !self.http.finish(self.request, trailers.iter()) {
             tracing::error!("the application's response is shorter than its Content-Length; the connection was reset");
         }
     }
@@ -252,7 +252,7 @@ impl<'c> ClientResponse<'c> {
         let is_head = self.http.is_head(self.request);
         if is_head {
             // The response has no body, so it is complete.
-            self.http.finish(self.request);
+            self.http.finish(self.request, std::iter::empty());
         }
         !is_head
     }

@@ -21,6 +21,8 @@ pub enum BadAnswer {
     Count,
     #[error("Content-Length does not match the body")]
     Length,
+    #[error("a trailer says what belongs into the head")]
+    Trailer,
 }
 
 /// How the client recognises the end of a response's body.
@@ -116,6 +118,60 @@ pub fn check<'a>(status: u16, fields: impl Iterator<Item = HeaderField<'a>>) -> 
         }
     }
     Ok(announced)
+}
+
+/// Fields that mean something only before a body: about its sending, its content, the client and the response as a whole.
+const OF_THE_HEAD: [&[u8]; 19] = [
+    b"age",
+    b"authorization",
+    b"cache-control",
+    b"content-encoding",
+    b"content-range",
+    b"content-type",
+    b"date",
+    b"expires",
+    b"host",
+    b"location",
+    b"pragma",
+    b"proxy-authenticate",
+    b"retry-after",
+    b"set-cookie",
+    b"te",
+    b"trailer",
+    b"vary",
+    b"warning",
+    b"www-authenticate",
+];
+
+/// Whether these fields may come after a body: not those that say how it is sent, or what it is (RFC 9110, section 6.5.1).
+pub fn check_trailers<'a>(fields: impl Iterator<Item = HeaderField<'a>> + Clone) -> Result<(), BadAnswer> {
+    check(200, fields.clone())?;
+    let names = fields.map(|(name, _)| name.to_ascii_lowercase());
+    let mut of_the_head = names.filter(|name| is_the_servers(name) || OF_THE_HEAD.contains(&&name[..]));
+    if of_the_head.next().is_some() { Err(BadAnswer::Trailer) } else { Ok(()) }
+}
+
+/// Whether these fields may come before a response.
+pub fn check_hints<'a>(fields: impl Iterator<Item = HeaderField<'a>>) -> Result<(), BadAnswer> {
+    check(200, fields).map(|_| ())
+}
+
+/// Writes early hints (RFC 8297), which have passed [`check_hints`].
+pub fn write_hints<'a>(out: &mut Vec<u8>, fields: impl Iterator<Item = HeaderField<'a>>) {
+    out.extend_from_slice(b"HTTP/1.1 103 Early Hints");
+    for (name, value) in fields.filter(|(name, _)| !is_the_servers(name)) {
+        put(out, name, value);
+    }
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
+/// Writes the end of a body in chunks, with trailers, which have passed [`check_trailers`].
+pub fn write_end<'a>(out: &mut Vec<u8>, trailers: impl Iterator<Item = HeaderField<'a>>) {
+    out.extend_from_slice(b"0");
+    for (name, value) in trailers {
+        put(out, name, value);
+    }
+    out.extend_from_slice(b"\r\n\r\n");
 }
 
 /// Writes the status line and the fields, which have passed [`check`]. Fields that the core decides itself are left out.
@@ -304,6 +360,34 @@ mod tests {
                 "{name:?}: {value:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_trailer_says_nothing_about_the_body_before_it() {
+        for (name, value, allowed) in [
+            ("grpc-status", "0", Ok(())),
+            ("Content-Length", "1", Err(BadAnswer::Trailer)),
+            ("transfer-encoding", "chunked", Err(BadAnswer::Trailer)),
+            ("Content-Type", "text/plain", Err(BadAnswer::Trailer)),
+            ("TRAILER", "a", Err(BadAnswer::Trailer)),
+            ("Set-Cookie", "a=b", Err(BadAnswer::Trailer)),
+            ("content-digest", "a", Ok(())),
+            ("a b", "c", Err(BadAnswer::Name)),
+            ("a", "b\r\nc: d", Err(BadAnswer::Value)),
+        ] {
+            assert_eq!(check_trailers([(name.as_bytes(), value.as_bytes())].into_iter()), allowed, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_body_ends_with_its_trailers() {
+        let ended = |trailers: &[HeaderField<'static>]| {
+            let mut out = Vec::new();
+            write_end(&mut out, trailers.iter().copied());
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(ended(&[]), "0\r\n\r\n");
+        assert_eq!(ended(&[(b"a", b"1"), (b"b", b"2")]), "0\r\na: 1\r\nb: 2\r\n\r\n");
     }
 
     #[test]

@@ -128,6 +128,12 @@ impl Head {
         Representation::preferred(lines.filter_map(|(_, value)| std::str::from_utf8(value).ok()))
     }
 
+    /// Whether its client takes trailers after a body in chunks (`TE`).
+    pub fn takes_trailers(&self) -> bool {
+        let lines = self.fields().filter(|(name, _)| *name == "te").filter_map(|(_, value)| str::from_utf8(value).ok());
+        lines.flat_map(|line| line.split(',')).any(|coding| coding.trim().eq_ignore_ascii_case("trailers"))
+    }
+
     /// Whether a body follows.
     pub fn has_body(&self) -> bool {
         !matches!(self.framing, Framing::None | Framing::Length(0))

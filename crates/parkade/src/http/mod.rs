@@ -431,18 +431,30 @@ impl Http {
         }
     }
 
-    /// The streamed response is complete. False if it is shorter than announced; then it is reset.
-    pub fn finish(&mut self, request: RequestId) -> bool {
+    /// Early hints, before a response. hyper does not send any with HTTP/2.
+    pub fn early_hints<'a>(&mut self, request: RequestId, fields: impl Iterator<Item = HeaderField<'a>>) {
+        match self.requests.client(request) {
+            Some(Client::Http1(slot)) => {
+                let slot = *slot;
+                self.lot.act(slot, |connection, context| connection.early_hints(fields, context));
+            }
+            Some(Client::Http2(_)) | None => {}
+        }
+    }
+
+    /// The streamed response is complete, with trailers. False if it is shorter than announced; then it is reset.
+    pub fn finish<'a>(&mut self, request: RequestId, trailers: impl Iterator<Item = HeaderField<'a>>) -> bool {
         let Some(client) = self.requests.client(request) else { return true };
         match client {
             Client::Http1(slot) => {
-                let is_whole = self.lot.act(*slot, |connection, context| connection.finish(context)).unwrap_or(true);
+                let finished = self.lot.act(*slot, |connection, context| connection.finish(trailers, context));
+                let is_whole = finished.unwrap_or(true);
                 if !is_whole {
                     self.lot.abort(*slot);
                 }
                 is_whole
             }
-            Client::Http2(exchange) => exchange.finish(),
+            Client::Http2(exchange) => exchange.finish(trailers),
         }
     }
 

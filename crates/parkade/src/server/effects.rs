@@ -53,7 +53,15 @@ impl Server {
                     clients.response(request).relay(&response, whole);
                 }
             }
-            HttpEffect::End { request } => clients.response(request).finish(),
+            HttpEffect::EarlyHints { request, payload } => {
+                if let Some(headers) = self.payloads.take_headers(payload) {
+                    clients.http.early_hints(request, headers.iter());
+                }
+            }
+            HttpEffect::End { request, trailers } => {
+                let trailers = trailers.and_then(|payload| self.payloads.take_headers(payload));
+                clients.response(request).finish(&trailers.unwrap_or_default());
+            }
             HttpEffect::Abort { request } => clients.http.abort(request),
             HttpEffect::OpenSocket { request, payload } => {
                 if let Some(response) = self.payloads.take_response(payload) {

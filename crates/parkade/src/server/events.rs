@@ -27,7 +27,7 @@ use crate::clients::exchange::{Arrival, Exchange, Exchanges, JobAsked, Kept};
 use crate::clients::{Clients, NewMessage, publishing};
 use crate::databases::DatabaseEvent;
 use crate::files::{GivenResponse, WantedFile};
-use crate::http::answer::BadAnswer;
+use crate::http::answer::{self, BadAnswer};
 use crate::http::limits::STREAMED_PIECE_BYTES;
 use crate::http::{Http, HttpEvent, StreamRules, StreamTerms};
 use crate::jobs::{self, Unfit, WaitingWorker};
@@ -35,7 +35,7 @@ use crate::log::{self, Record, RecordOrigin};
 use crate::queries::Rows;
 use crate::routing::mounts::seen;
 use crate::routing::{BodyWay, RouteMatch};
-use crate::upstream::{NamedFile, SocketEvent, WorkerEvent};
+use crate::upstream::{AnswerEvent, NamedFile, WorkerEvent};
 use crate::words;
 
 /// Both would come on the same stream.
@@ -160,9 +160,9 @@ impl Server {
             WorkerEvent::Data { worker, request, bytes, more } => match self.flow().send(request, &bytes) {
                 Err(fault) => self.bad_answer(worker, request, fault, more),
                 Ok(()) if more => {}
-                Ok(()) => self.tell(Event::AnswerEnded { worker, request }),
+                Ok(()) => self.tell(Event::AnswerEnded { worker, request, trailers: None }),
             },
-            WorkerEvent::Socket { worker, request, event } => self.hear_socket(worker, request, event),
+            WorkerEvent::Answer { worker, request, event } => self.hear_answer(worker, request, event),
             WorkerEvent::Enqueued { worker, request, job } if job.options.within => {
                 // Without a request there is no transaction: both have ended.
                 let Some(request) = request else { return };
@@ -220,14 +220,35 @@ impl Server {
         }
     }
 
-    fn hear_socket(&mut self, worker: WorkerId, request: RequestId, event: SocketEvent) {
+    fn hear_answer(&mut self, worker: WorkerId, request: RequestId, event: AnswerEvent) {
         match event {
-            SocketEvent::Message { is_text, bytes } => self.flow().message(request, is_text, &bytes),
-            SocketEvent::Closed { code, text } => {
+            // Without them the response is the same.
+            AnswerEvent::Hints(headers) => match answer::check_hints(headers.iter()) {
+                Ok(()) => self.tell_with(Payload::Headers(headers), |payload| Event::Answered {
+                    worker,
+                    request,
+                    payload,
+                    extent: Extent::Hints,
+                }),
+                Err(fault) => {
+                    let request = self.describe(request);
+                    tracing::error!(worker = worker.0, request, "early hints cannot be sent: {fault}");
+                }
+            },
+            AnswerEvent::Trailers(headers) => match answer::check_trailers(headers.iter()) {
+                Ok(()) => self.tell_with(Payload::Headers(headers), |payload| Event::AnswerEnded {
+                    worker,
+                    request,
+                    trailers: Some(payload),
+                }),
+                Err(fault) => self.bad_answer(worker, request, fault, false),
+            },
+            AnswerEvent::Message { is_text, bytes } => self.flow().message(request, is_text, &bytes),
+            AnswerEvent::Closed { code, text } => {
                 self.clients.http.close_socket(request, code, text);
-                self.tell(Event::AnswerEnded { worker, request });
+                self.tell(Event::AnswerEnded { worker, request, trailers: None });
             }
-            SocketEvent::Window { bytes } => self.clients.http.grant_socket(request, bytes),
+            AnswerEvent::Window { bytes } => self.clients.http.grant_socket(request, bytes),
         }
     }
 

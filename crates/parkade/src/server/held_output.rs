@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use parkade_core::{Output, RequestId, WorkerId};
 
 use crate::application::waits;
-use crate::upstream::{SocketEvent, WorkerEvent};
+use crate::upstream::{AnswerEvent, WorkerEvent};
 
 /// Most requests have none.
 #[derive(Debug, Default)]
@@ -19,11 +19,11 @@ pub fn output(event: &WorkerEvent) -> Option<(WorkerId, RequestId, Output)> {
     match event {
         WorkerEvent::Response { worker, request, more: true, .. } => Some((*worker, *request, Output::Head)),
         WorkerEvent::Data { worker, request, more: true, .. }
-        | WorkerEvent::Socket { worker, request, event: SocketEvent::Message { .. } } => {
+        | WorkerEvent::Answer { worker, request, event: AnswerEvent::Message { .. } } => {
             Some((*worker, *request, Output::Piece))
         }
         WorkerEvent::Data { worker, request, more: false, .. }
-        | WorkerEvent::Socket { worker, request, event: SocketEvent::Closed { .. } } => {
+        | WorkerEvent::Answer { worker, request, event: AnswerEvent::Trailers(_) | AnswerEvent::Closed { .. } } => {
             Some((*worker, *request, Output::End))
         }
         WorkerEvent::Parked { wait, .. } if waits::is_for_the_store(wait) => None,
@@ -40,7 +40,7 @@ pub fn output(event: &WorkerEvent) -> Option<(WorkerId, RequestId, Output)> {
         | WorkerEvent::Exited { .. }
         | WorkerEvent::Logged { .. }
         | WorkerEvent::Response { more: false, .. }
-        | WorkerEvent::Socket { event: SocketEvent::Window { .. }, .. }
+        | WorkerEvent::Answer { event: AnswerEvent::Hints(_) | AnswerEvent::Window { .. }, .. }
         | WorkerEvent::Began { .. }
         | WorkerEvent::Closed { .. }
         | WorkerEvent::Published { .. }

@@ -6,7 +6,7 @@
 use parkade_jobs::{Fault, NewJob};
 use parkade_model::PayloadId;
 use parkade_sql::QueryEnd;
-use parkade_wire::Response;
+use parkade_wire::{Headers, Response};
 
 use crate::clients::exchange::Kept;
 use crate::queries::WorkRequest;
@@ -15,6 +15,8 @@ use crate::queries::WorkRequest;
 pub enum Payload {
     /// `RESPONSE`
     Response(Response),
+    /// `EARLY_HINTS`, `TRAILERS`
+    Headers(Headers),
     /// `PARK`: how to continue after the wait, and the query for a database.
     Park { kept: Option<Kept>, query: Option<WorkRequest> },
     /// Why the store of jobs could not do it.
@@ -45,7 +47,15 @@ impl Payloads {
         let at = self.position(id).filter(|at| matches!(self.held[*at].1, Payload::Response(_)))?;
         match self.held.swap_remove(at).1 {
             Payload::Response(response) => Some(response),
-            Payload::Park { .. } | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
+            Payload::Headers(_) | Payload::Park { .. } | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
+        }
+    }
+
+    pub fn take_headers(&mut self, id: PayloadId) -> Option<Headers> {
+        let at = self.position(id)?;
+        match self.held.swap_remove(at).1 {
+            Payload::Headers(headers) => Some(headers),
+            Payload::Response(_) | Payload::Park { .. } | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
         }
     }
 
@@ -53,7 +63,9 @@ impl Payloads {
         let at = self.position(id)?;
         match self.held.swap_remove(at).1 {
             Payload::Job(job) => Some(*job),
-            Payload::Response(_) | Payload::Park { .. } | Payload::Fault(_) | Payload::End(_) => None,
+            Payload::Response(_) | Payload::Headers(_) | Payload::Park { .. } | Payload::Fault(_) | Payload::End(_) => {
+                None
+            }
         }
     }
 
@@ -61,7 +73,9 @@ impl Payloads {
         let at = self.position(id)?;
         match self.held.swap_remove(at).1 {
             Payload::End(end) => Some(*end),
-            Payload::Response(_) | Payload::Park { .. } | Payload::Fault(_) | Payload::Job(_) => None,
+            Payload::Response(_) | Payload::Headers(_) | Payload::Park { .. } | Payload::Fault(_) | Payload::Job(_) => {
+                None
+            }
         }
     }
 
@@ -69,7 +83,9 @@ impl Payloads {
         let at = self.position(id)?;
         match self.held.swap_remove(at).1 {
             Payload::Fault(fault) => Some(fault),
-            Payload::Response(_) | Payload::Park { .. } | Payload::Job(_) | Payload::End(_) => None,
+            Payload::Response(_) | Payload::Headers(_) | Payload::Park { .. } | Payload::Job(_) | Payload::End(_) => {
+                None
+            }
         }
     }
 
@@ -82,7 +98,7 @@ impl Payloads {
         match self.held.swap_remove(at).1 {
             // A response that waits for the store.
             Payload::Response(response) => Some(Kept::Response(response.detached())),
-            Payload::Park { .. } | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
+            Payload::Headers(_) | Payload::Park { .. } | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
         }
     }
 
@@ -91,7 +107,7 @@ impl Payloads {
         let at = self.position(id)?;
         match &mut self.held[at].1 {
             Payload::Park { query, .. } => query.take(),
-            Payload::Response(_) | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
+            Payload::Response(_) | Payload::Headers(_) | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use parkade_model::{RequestId, WorkerId};
-use parkade_wire::{Application, Enqueued, ErrorReason, Published, Response, ThenRequest, WaitRequest};
+use parkade_wire::{Application, Enqueued, ErrorReason, Headers, Published, Response, ThenRequest, WaitRequest};
 
 use super::named::NamedFile;
 use crate::log::Record;
@@ -31,8 +31,8 @@ pub enum WorkerEvent {
     Response { worker: WorkerId, request: RequestId, response: Response, more: bool },
     /// `DATA` of a response; without `more` the last one.
     Data { worker: WorkerId, request: RequestId, bytes: Bytes, more: bool },
-    /// About a WebSocket that was accepted.
-    Socket { worker: WorkerId, request: RequestId, event: SocketEvent },
+    /// What comes before a response, or after its body; or about a WebSocket that was accepted.
+    Answer { worker: WorkerId, request: RequestId, event: AnswerEvent },
     /// `ERROR`.
     Errored { worker: WorkerId, request: RequestId, error: ErrorReason, text: String },
     /// `BEGAN`: the code begins now, even if the request was cancelled in the meantime.
@@ -65,9 +65,13 @@ pub enum WorkerEvent {
     Pong { worker: WorkerId, token: u64 },
 }
 
-/// What a worker says of a WebSocket.
+/// What a worker says around a response, or of a WebSocket.
 #[derive(Debug, Clone, PartialEq)]
-pub enum SocketEvent {
+pub enum AnswerEvent {
+    /// `EARLY_HINTS`, before a response.
+    Hints(Headers),
+    /// `TRAILERS`, instead of the last `DATA`.
+    Trailers(Headers),
     /// `MESSAGE` for the client.
     Message { is_text: bool, bytes: Bytes },
     /// `CLOSE`: the application has closed it.
@@ -88,7 +92,7 @@ impl WorkerEvent {
             | Self::Logged { worker, .. }
             | Self::Response { worker, .. }
             | Self::Data { worker, .. }
-            | Self::Socket { worker, .. }
+            | Self::Answer { worker, .. }
             | Self::Errored { worker, .. }
             | Self::Began { worker, .. }
             | Self::Parked { worker, .. }

@@ -27,7 +27,7 @@ use crate::poll::{NextTurn, Pollable};
 use crate::share::Share;
 use process::Processes;
 
-pub use event::{SocketEvent, WorkerEvent};
+pub use event::{AnswerEvent, WorkerEvent};
 pub use named::NamedFile;
 pub use process::Launch;
 

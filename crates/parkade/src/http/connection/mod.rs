@@ -359,9 +359,18 @@ impl Connection {
         self.outbound.framed_piece(chunked, plain, &mut self.transport, now);
     }
 
+    /// Writes early hints, before the response.
+    pub fn early_hints<'a>(&mut self, fields: impl Iterator<Item = HeaderField<'a>>, context: &mut ConnectionContext) {
+        self.outbound.early_hints(fields, &mut self.transport, context);
+    }
+
     /// The body is complete. False if fewer bytes came than were announced: then the connection must be reset.
-    pub fn finish(&mut self, context: &ConnectionContext) -> bool {
-        let is_whole = self.outbound.finish(&mut self.transport, context);
+    pub fn finish<'a>(
+        &mut self,
+        trailers: impl Iterator<Item = HeaderField<'a>>,
+        context: &mut ConnectionContext,
+    ) -> bool {
+        let is_whole = self.outbound.finish(trailers, &mut self.transport, context);
         self.begin_anew(context.now);
         is_whole
     }

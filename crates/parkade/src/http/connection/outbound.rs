@@ -43,6 +43,7 @@ enum OutboundState {
         request: RequestId,
         is_head: bool,
         keep_alive: bool,
+        takes_trailers: bool,
         ending: BodyFraming,
         purpose: StreamedContent,
         since: Tick,
@@ -70,6 +71,7 @@ struct AnswerTerms {
     version: Version,
     is_head: bool,
     keep_alive: bool,
+    takes_trailers: bool,
 }
 
 impl AnswerTerms {
@@ -159,8 +161,12 @@ impl Outbound {
 
     /// Waits for the answer of a request.
     pub fn expect(&mut self, request: RequestId, head: &Head) {
-        let terms =
-            AnswerTerms { version: head.version, is_head: head.method() == "HEAD", keep_alive: head.keep_alive };
+        let terms = AnswerTerms {
+            version: head.version,
+            is_head: head.method() == "HEAD",
+            keep_alive: head.keep_alive,
+            takes_trailers: head.takes_trailers(),
+        };
         self.state = OutboundState::Head { request, terms, offer: head.socket.clone() };
     }
 
@@ -235,6 +241,24 @@ impl Outbound {
         self.state = OutboundState::Done { close: if keep_alive { CloseMode::Keep } else { CloseMode::AfterAnswer } };
     }
 
+    /// Writes early hints, before the response. HTTP/1.0 has none; nor does a client that has not read what came before, since hints promise nothing.
+    pub fn early_hints<'a>(
+        &self,
+        fields: impl Iterator<Item = HeaderField<'a>>,
+        transport: &mut ClientTransport,
+        context: &mut ConnectionContext,
+    ) {
+        let OutboundState::Head { terms: AnswerTerms { version: Version::Http11, .. }, .. } = self.state else {
+            return;
+        };
+        if transport.has_unsent() {
+            return;
+        }
+        context.out.clear();
+        answer::write_hints(&mut context.out, fields);
+        transport.write(&context.out, context.now);
+    }
+
     /// Begins a response whose body follows in pieces.
     pub fn begin<'a>(
         &mut self,
@@ -258,8 +282,9 @@ impl Outbound {
         out.clear();
         answer::write_head(out, status, fields, ending, persistence, own);
         transport.write(out, now);
-        let (is_head, keep_alive) = (terms.is_head, persistence != Persistence::Close);
-        self.state = OutboundState::Body { request, is_head, keep_alive, ending, purpose, since: now };
+        let AnswerTerms { is_head, takes_trailers, .. } = terms;
+        let keep_alive = persistence != Persistence::Close;
+        self.state = OutboundState::Body { request, is_head, keep_alive, takes_trailers, ending, purpose, since: now };
         Ok(())
     }
 
@@ -356,9 +381,17 @@ impl Outbound {
         true
     }
 
-    /// The body is complete. False if fewer bytes came than were announced: then the connection must be reset.
-    pub fn finish(&mut self, transport: &mut ClientTransport, context: &ConnectionContext) -> bool {
-        let OutboundState::Body { is_head, keep_alive, ending, purpose, .. } = self.state else { return true };
+    /// The body is complete, with trailers, which a client that does not take any does not get. False if fewer bytes came than were announced: then the
+    /// connection must be reset.
+    pub fn finish<'a>(
+        &mut self,
+        trailers: impl Iterator<Item = HeaderField<'a>>,
+        transport: &mut ClientTransport,
+        context: &mut ConnectionContext,
+    ) -> bool {
+        let OutboundState::Body { is_head, keep_alive, takes_trailers, ending, purpose, .. } = self.state else {
+            return true;
+        };
         let has_body = !is_head && ending.has_body();
         if has_body && matches!(ending, BodyFraming::Length(1..)) {
             return false;
@@ -367,7 +400,9 @@ impl Outbound {
             transport.restart_rate(context.now);
         }
         if has_body && ending == BodyFraming::Chunked {
-            transport.write(b"0\r\n\r\n", context.now);
+            context.out.clear();
+            answer::write_end(&mut context.out, trailers.filter(|_| takes_trailers));
+            transport.write(&context.out, context.now);
         }
         self.complete(keep_alive && !context.is_draining, transport, context.now);
         true

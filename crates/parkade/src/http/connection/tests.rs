@@ -66,7 +66,7 @@ fn states_after(words: &str) -> String {
         match word {
             "answer" => connection.answer(200, std::iter::empty(), b"", &Bytes::new(), &mut context).unwrap(),
             "begin" => connection.begin(200, std::iter::empty(), b"", StreamedContent::Body, &mut context).unwrap(),
-            "finish" => assert!(connection.finish(&context)),
+            "finish" => assert!(connection.finish(std::iter::empty(), &mut context)),
             _ => connection.note(SocketReadiness { readable: !sent.is_empty(), writable: true, far_end: FarEnd::Open }),
         }
         if let ConnectionStep::Arrived(head, ..) = connection.advance(&mut context) {

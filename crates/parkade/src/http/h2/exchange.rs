@@ -24,7 +24,15 @@ pub enum StreamBody {
     Whole(Bytes),
     /// For `HEAD`: the length that a body would have.
     Announced(u64),
-    Pieces(mpsc::UnboundedReceiver<Bytes>, StreamedContent),
+    Pieces(mpsc::UnboundedReceiver<BodyPiece>, StreamedContent),
+}
+
+/// A part of a body that is sent in pieces.
+#[derive(Debug)]
+pub enum BodyPiece {
+    Bytes(Bytes),
+    /// The last one.
+    Trailers(Box<HeaderMap>),
 }
 
 /// The server's end of a stream.
@@ -35,7 +43,7 @@ pub struct StreamExchange {
     /// Whether a body is sent: not for HEAD, nor with a status that has none.
     has_body: bool,
     answer: Option<oneshot::Sender<StreamAnswer>>,
-    pieces: Option<mpsc::UnboundedSender<Bytes>>,
+    pieces: Option<mpsc::UnboundedSender<BodyPiece>>,
     waiting_bytes: usize,
     /// Bytes of a streamed response that were announced and have not arrived.
     left: Option<u64>,
@@ -187,7 +195,7 @@ impl StreamExchange {
         }
         self.waiting_bytes += bytes.len();
         if let Some(pieces) = &self.pieces {
-            let _ = pieces.send(bytes.clone());
+            let _ = pieces.send(BodyPiece::Bytes(bytes.clone()));
         }
     }
 
@@ -196,13 +204,17 @@ impl StreamExchange {
         self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
     }
 
-    /// The response is complete. False if it is shorter than announced: then it is reset.
-    pub fn finish(&mut self) -> bool {
+    /// The response is complete, with trailers. False if it is shorter than announced: then it is reset.
+    pub fn finish<'a>(&mut self, trailers: impl Iterator<Item = HeaderField<'a>>) -> bool {
         if self.left.is_some_and(|left| left > 0) {
             self.abort();
             return false;
         }
-        self.pieces = None;
+        let pieces = self.pieces.take();
+        let mut trailers = trailers.peekable();
+        if let (Some(pieces), true, Some(_)) = (pieces, self.has_body, trailers.peek()) {
+            let _ = pieces.send(BodyPiece::Trailers(Box::new(fields_of(trailers))));
+        }
         true
     }
 
@@ -222,16 +234,21 @@ fn owned(body: &Bytes) -> Bytes {
     if body.len() <= COPIED_BODY_BYTES_MAX { Bytes::copy_from_slice(body) } else { body.clone() }
 }
 
-/// The fields for hyper. They have passed [`answer::check`], which is at least as strict as hyper.
-fn header_map<'a>(fields: impl Iterator<Item = HeaderField<'a>>, own: OwnFields<'_>) -> HeaderMap {
+fn fields_of<'a>(fields: impl Iterator<Item = HeaderField<'a>>) -> HeaderMap {
     let mut map = HeaderMap::new();
-    for (name, value) in fields.filter(|(name, _)| !answer::is_the_servers(name)) {
+    for (name, value) in fields {
         let name = HeaderName::from_bytes(name).expect("the name of a checked field is a token");
         map.append(
             name,
             HeaderValue::from_bytes(value).expect("the value of a checked field has no control character"),
         );
     }
+    map
+}
+
+/// The fields for hyper. They have passed [`answer::check`], which is at least as strict as hyper.
+fn header_map<'a>(fields: impl Iterator<Item = HeaderField<'a>>, own: OwnFields<'_>) -> HeaderMap {
+    let mut map = fields_of(fields.filter(|(name, _)| !answer::is_the_servers(name)));
     if !map.contains_key(DATE) {
         map.insert(DATE, HeaderValue::from_bytes(own.date).expect("a date is text"));
     }

@@ -225,7 +225,9 @@ fn answer_one(key: StreamKey, way: usize, held: &mut Held) {
         1 => StreamBody::Whole(Bytes::from_static(b"Hola")),
         3 => {
             let (pieces, receiver) = mpsc::unbounded_channel();
-            let _ = (pieces.send(vec![b'x'; 40_000].into()), pieces.send(vec![b'y'; 40_000].into()));
+            for byte in *b"xy" {
+                let _ = pieces.send(exchange::BodyPiece::Bytes(vec![byte; 40_000].into()));
+            }
             StreamBody::Pieces(receiver, if way % 8 == 3 { StreamedContent::Body } else { StreamedContent::Events })
         }
         _ => {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
+use super::exchange::BodyPiece;
 use super::{FromStream, StreamKey, write_timeout};
 use crate::http::StreamedContent;
 use crate::http::limits::{H2_CUT_BYTES_MAX, H2_LAST_BYTES_MAX};
@@ -37,23 +38,30 @@ pub enum Outgoing {
 pub struct Pieces {
     /// The rest of the last one.
     current: Bytes,
-    queue: mpsc::UnboundedReceiver<Bytes>,
+    queue: mpsc::UnboundedReceiver<BodyPiece>,
     purpose: StreamedContent,
     guard: Guard,
 }
 
 impl Pieces {
-    pub fn new(queue: mpsc::UnboundedReceiver<Bytes>, purpose: StreamedContent, guard: Guard) -> Self {
+    pub fn new(queue: mpsc::UnboundedReceiver<BodyPiece>, purpose: StreamedContent, guard: Guard) -> Self {
         Self { current: Bytes::new(), queue, purpose, guard }
     }
 
     /// The next piece for hyper; None at the end.
-    fn poll_cut(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_cut(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
         if self.current.is_empty() {
             write_timeout::rest();
-            let Some(piece) = ready!(self.queue.poll_recv(context)) else {
-                self.guard.has_ended = true;
-                return Poll::Ready(None);
+            let piece = match ready!(self.queue.poll_recv(context)) {
+                Some(BodyPiece::Bytes(piece)) => piece,
+                Some(BodyPiece::Trailers(trailers)) => {
+                    self.guard.has_ended = true;
+                    return Poll::Ready(Some(Frame::trailers(*trailers)));
+                }
+                None => {
+                    self.guard.has_ended = true;
+                    return Poll::Ready(None);
+                }
             };
             let _ = self.guard.inbox.send(FromStream::Taken { key: self.guard.key, bytes: piece.len() });
             self.current = piece;
@@ -63,7 +71,7 @@ impl Pieces {
             StreamedContent::Body => write_timeout::offer(next.len()),
             StreamedContent::Events => write_timeout::offer_event(next.len()),
         });
-        Poll::Ready(next)
+        Poll::Ready(next.map(Frame::data))
     }
 }
 
@@ -73,10 +81,10 @@ impl hyper::body::Body for Outgoing {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match self.get_mut() {
-            Self::Whole(bytes) => cut(bytes).inspect(|next| write_timeout::offer(next.len())),
+            Self::Whole(bytes) => cut(bytes).inspect(|next| write_timeout::offer(next.len())).map(Frame::data),
             Self::Pieces(pieces) => ready!(pieces.poll_cut(context)),
         };
-        Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
+        Poll::Ready(next.map(Ok))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -12,19 +12,20 @@ use parkade_model::{IdMap, Reason, RequestId, WorkerId};
 use parkade_wire::encode::{self, RequestParts, RunParts};
 use parkade_wire::limits::{BRANCH_STREAM_MIN, DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
-    Branches, CancelReason, Conversation, Decoder, FromWorker, MESSAGES, Offer, Opener, ProtocolRule, RequestBody,
-    SendWindow, Stream, StreamProgress, ThenRequest, Violation, WaitOutcome, WaitRequest, absent,
+    Branches, CancelReason, Conversation, Decoder, FromWorker, HINTS_AND_TRAILERS, MESSAGES, Offer, Opener,
+    ProtocolRule, RequestBody, SendWindow, Stream, StreamProgress, ThenRequest, Violation, WaitOutcome, WaitRequest,
+    absent,
 };
 
 use super::inbox::{ClientFrame, Inbox};
 use super::limits;
 use super::places::{Place, Places};
 use crate::upstream::named::{NamedFile, NamedFiles};
-use crate::upstream::{SocketEvent, WorkerEvent};
+use crate::upstream::{AnswerEvent, WorkerEvent};
 
 /// Versions of the protocol that this core speaks.
 const VERSIONS: RangeInclusive<u32> = 1..=1;
-const FEATURES: u64 = INCREMENTAL_BODIES | MESSAGES | PARTS;
+const FEATURES: u64 = INCREMENTAL_BODIES | MESSAGES | PARTS | HINTS_AND_TRAILERS;
 const INCREMENTAL_BODIES: u64 = 1 << 0;
 const PARTS: u64 = 1 << 2;
 
@@ -547,6 +548,8 @@ impl Session {
             | FromWorker::Result { .. }
             | FromWorker::Progress { .. }
             | FromWorker::Began { .. }
+            | FromWorker::EarlyHints { .. }
+            | FromWorker::Trailers { .. }
             | FromWorker::Park { .. }
             | FromWorker::Unpark { .. }
             | FromWorker::Message { .. }
@@ -656,8 +659,8 @@ impl Session {
         }
         let (worker, request) = (self.worker, open.request);
         if open.stream.is_socket() && !open.stream.is_cancelled() {
-            let event = SocketEvent::Window { bytes };
-            audience.events.push(WorkerEvent::Socket { worker, request, event });
+            let event = AnswerEvent::Window { bytes };
+            audience.events.push(WorkerEvent::Answer { worker, request, event });
         }
         Ok(())
     }
@@ -673,11 +676,17 @@ fn told(worker: WorkerId, request: RequestId, frame: FromWorker, named: Option<N
     match frame {
         FromWorker::Response { more, response, .. } => Some(WorkerEvent::Response { worker, request, response, more }),
         FromWorker::Data { more, bytes, .. } => Some(WorkerEvent::Data { worker, request, bytes, more }),
+        FromWorker::EarlyHints { headers, .. } => {
+            Some(WorkerEvent::Answer { worker, request, event: AnswerEvent::Hints(headers) })
+        }
+        FromWorker::Trailers { headers, .. } => {
+            Some(WorkerEvent::Answer { worker, request, event: AnswerEvent::Trailers(headers) })
+        }
         FromWorker::Message { text: is_text, bytes, .. } => {
-            Some(WorkerEvent::Socket { worker, request, event: SocketEvent::Message { is_text, bytes } })
+            Some(WorkerEvent::Answer { worker, request, event: AnswerEvent::Message { is_text, bytes } })
         }
         FromWorker::Close { code, text, .. } => {
-            Some(WorkerEvent::Socket { worker, request, event: SocketEvent::Closed { code, text } })
+            Some(WorkerEvent::Answer { worker, request, event: AnswerEvent::Closed { code, text } })
         }
         FromWorker::Error { reason, text, .. } => Some(WorkerEvent::Errored { worker, request, error: reason, text }),
         FromWorker::Result { result, .. } => Some(WorkerEvent::Returned { worker, request, result }),

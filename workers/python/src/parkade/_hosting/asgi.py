@@ -91,7 +91,7 @@ class Asgi:
         request = AsgiRequest(self._link, exchange, raw, self._cancels)
         response = AsgiResponse(self._link, exchange, request, self._parking)
         exchange.listener = request
-        scope = scope_of(head, self._root_path)
+        scope = scope_of(head, self._root_path, self._link.has_trailers)
         self._add(scope)
         scope["parkade.on_disconnect"] = request.on_disconnect
         try:

@@ -15,6 +15,7 @@ from .._link.concurrent import Concurrent
 from .._link.exchange import Exchange
 from .._wire.codec import encode_payload
 from ..errors import InvalidResult
+from .asgi_heads import fields_of, head_of, hints_of
 from .asgi_request import LEFT, AsgiRequest
 from .file_part import park_of
 from .park import parked
@@ -35,6 +36,8 @@ class _Phase(enum.Enum):
     REFUSED = enum.auto()
     """Another response was sent instead of one of `park`: whatever follows of that is dropped."""
     STREAMING = enum.auto()
+    TRAILING = enum.auto()
+    """The body is complete, and trailers are to come."""
     OVER = enum.auto()
 
 
@@ -43,13 +46,14 @@ _STARTED: _Phase = _Phase.STARTED
 _PARKING: _Phase = _Phase.PARKING
 _REFUSED: _Phase = _Phase.REFUSED
 _STREAMING: _Phase = _Phase.STREAMING
+_TRAILING: _Phase = _Phase.TRAILING
 _OVER: _Phase = _Phase.OVER
 
 
 class AsgiResponse:
     """One response. What is complete with its first piece is one frame."""
 
-    __slots__ = ("_exchange", "_head", "_link", "_parking", "_phase", "_request", "_wait")
+    __slots__ = ("_exchange", "_head", "_link", "_parking", "_phase", "_request", "_trailers", "_wait")
 
     def __init__(self, link: Concurrent, exchange: Exchange, request: AsgiRequest, parking: Parking) -> None:
         self._link = link
@@ -58,6 +62,7 @@ class AsgiResponse:
         self._parking = parking
         self._phase = _NEW
         self._head: tuple[int, list[Any]] = (0, [])
+        self._trailers: list[Any] | None = None  # those that have come, if any are to come
 
     @property
     def is_over(self) -> bool:
@@ -67,7 +72,7 @@ class AsgiResponse:
     @property
     def has_begun(self) -> bool:
         """Whether something of it was sent, and not its end."""
-        return self._phase is _STREAMING
+        return self._phase is _STREAMING or self._phase is _TRAILING
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """See the specification. Returns when the client has room for more.
@@ -80,13 +85,15 @@ class AsgiResponse:
         if phase is _NEW and kind == "http.response.start":
             self._head = accelerator.asgi_head(message) or head_of(message)
             self._phase = _STARTED
+            if message.get("trailers"):
+                self._trailers = []
             if parked and (wait := parked_with(self._exchange.stream, self._head[1])) is not None:
                 self._phase, self._wait = _PARKING, wait
         elif kind == "http.response.body" and (phase is _STARTED or phase is _STREAMING):
             body, has_more = message.get("body", b""), message.get("more_body", False)
             if type(body) is not bytes:
                 body = _bytes_of(body)
-            if phase is _STARTED and not has_more and len(body) <= INLINE_MAX:
+            if phase is _STARTED and not has_more and len(body) <= INLINE_MAX and self._trailers is None:
                 self._phase = _OVER
                 if self._exchange.waiters is not None:
                     await self._link.settle(self._exchange)
@@ -98,6 +105,10 @@ class AsgiResponse:
             await self._send_file(path_of(message))
         elif kind == "http.response.body" and phase is _PARKING:
             await self._park(message.get("body", b""), message.get("more_body", False))
+        elif kind == "http.response.trailers" and phase is _TRAILING:
+            self._trail(message)
+        elif kind == "http.response.early_hint" and phase is _NEW:
+            self._link.early_hints(self._exchange.stream, hints_of(message))
         elif phase is not _REFUSED:
             raise _misplaced(kind, phase)
 
@@ -132,14 +143,27 @@ class AsgiResponse:
             await link.send_answer(exchange, body)
         if self._request.end is LEFT:
             raise Disconnected("the client has left, or the deadline has passed")
-        if not has_more:
+        if has_more:
+            return
+        if self._trailers is None:
             self.end()
+        else:
+            self._phase = _TRAILING
+
+    def _trail(self, message: Mapping[str, Any]) -> None:
+        trailers = self._trailers = [*(self._trailers or []), *fields_of(message)]
+        if not message.get("more_trailers"):
+            self.end(trailers)
 
     async def _send_file(self, path: str) -> None:
         file = await asyncio.to_thread(open, path, "rb", 0)
         try:
             files = self._link.named_files
-            if not files.are_taken or (park := park_of(self._head, file.fileno(), 0, path)) is None:
+            if (
+                self._trailers is not None
+                or not files.are_taken
+                or (park := park_of(self._head, file.fileno(), 0, path)) is None
+            ):
                 async with aclosing(pieces_of(file)) as pieces:
                     async for piece in pieces:
                         await self._stream(piece, has_more=True)
@@ -156,10 +180,10 @@ class AsgiResponse:
         finally:
             file.close()
 
-    def end(self) -> None:
+    def end(self, trailers: list[Any] | None = None) -> None:
         """Everything was sent."""
         self._phase = _OVER
-        self._link.finish_answer(self._exchange.stream)
+        self._link.finish_answer(self._exchange.stream, trailers)
         self._request.complete()
 
     async def replace(self, response: bytes | Streamed) -> None:
@@ -191,46 +215,35 @@ _MISSING = {
     _STARTED: "the application returned without http.response.body, after http.response.start",
     _PARKING: "the application returned without http.response.body, after the http.response.start of park(…)",
     _STREAMING: "the application returned before the end of its response: an http.response.body without more_body",
+    _TRAILING: "the application returned without the http.response.trailers that it had announced",
     _REFUSED: None,
     _OVER: None,
 }
 
 
+_KINDS = (
+    "http.response.start",
+    "http.response.body",
+    "http.response.trailers",
+    "http.response.early_hint",
+    "http.response.pathsend",
+)
+
+
 def _misplaced(kind: object, phase: _Phase) -> InvalidResult:
-    if kind not in ("http.response.start", "http.response.body", "http.response.pathsend"):
+    if kind not in _KINDS:
         return InvalidResult(f"the application sent {kind!r}, which is not a message of a response")
     if phase is _OVER:
         return InvalidResult(f"the application sent {kind} after the end of its response")
+    if phase is _TRAILING:
+        return InvalidResult(f"the application sent {kind} after the end of its body")
+    if kind == "http.response.trailers":
+        return InvalidResult("http.response.trailers come after the body, and http.response.start announces them")
     if phase is _NEW:
         return InvalidResult(f"the application sent {kind} before http.response.start")
+    if kind == "http.response.early_hint":
+        return InvalidResult("the application sent http.response.early_hint after http.response.start")
     return InvalidResult("the application sent http.response.start a second time")
-
-
-def head_of(message: Mapping[str, Any]) -> tuple[int, list[Any]]:
-    """The status and the headers (name, value, name…) of a message. Raises `InvalidResult`."""
-    status = message["status"]
-    if type(status) is not int:
-        status = _status_of(status)
-    if not 200 <= status <= 599:
-        raise InvalidResult(f"the status is a number from 200 to 599, not {status}")
-    flat: list[Any] = []
-    for name, value in message.get("headers", ()):
-        if type(name) is not bytes or type(value) is not bytes:
-            name, value = _field_of(name, value)
-        flat += name.decode("latin-1"), value
-    return status, flat
-
-
-def _status_of(status: object) -> int:
-    if isinstance(status, int):
-        return int(status)  # an http.HTTPStatus
-    raise InvalidResult(f"the status is a number, not {status!r}")
-
-
-def _field_of(name: object, value: object) -> tuple[bytes, bytes]:
-    if isinstance(name, bytes | bytearray | memoryview) and isinstance(value, bytes | bytearray | memoryview):
-        return bytes(name), bytes(value)
-    raise InvalidResult(f"a header is two byte strings, not {name!r}: {value!r}")
 
 
 def _bytes_of(body: object) -> bytes:

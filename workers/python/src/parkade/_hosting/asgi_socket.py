@@ -15,8 +15,9 @@ from .._responses.response import Response
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from ..errors import InvalidResult
+from .asgi_heads import head_of
 from .asgi_request import is_to_cancel
-from .asgi_response import AsgiResponse, Disconnected, head_of
+from .asgi_response import AsgiResponse, Disconnected
 from .parking import log_failure
 
 _DENIED = encode_payload((403, [], b""))

@@ -15,14 +15,15 @@ generator wait for an event that nobody reads.
 """
 
 
-def scope_of(head: p.RequestHead, root_path: RootPath) -> dict[str, Any]:
-    """The scope of one request, without `state`."""
+def scope_of(head: p.RequestHead, root_path: RootPath, has_trailers: bool = True) -> dict[str, Any]:
+    """The scope of one request, without `state`. `has_trailers`: the core takes them, and early hints."""
     path = head.path
     raw_path = path.encode()
     if b"%" in raw_path:
         path = percent_decode(raw_path).decode(errors="replace")
     if root_path:
         path, raw_path = root_path.whole(path, raw_path)
+    fields = p.read_fields(head.headers)
     return {
         "type": "http",
         "asgi": ASGI.copy(),
@@ -33,10 +34,10 @@ def scope_of(head: p.RequestHead, root_path: RootPath) -> dict[str, Any]:
         "raw_path": raw_path,
         "query_string": head.query.encode(),
         "root_path": root_path.text,
-        "headers": p.read_fields(head.headers),
+        "headers": fields,
         "client": (head.client, head.client_port) if head.client else None,
         "server": (head.server, head.server_port or None) if head.server else None,
-        "extensions": {"http.response.pathsend": {}},
+        "extensions": _extensions(head.version, fields) if has_trailers else {"http.response.pathsend": {}},
         "parkade.request_id": head.id,
     }
 
@@ -50,3 +51,18 @@ def socket_scope_of(head: p.RequestHead, root_path: RootPath) -> dict[str, Any]:
     scope["subprotocols"] = offered_in(fields)
     scope["extensions"] = {"websocket.http.response": {}}
     return scope
+
+
+def _extensions(version: str, fields: list[tuple[bytes, bytes]]) -> dict[str, dict[str, Any]]:
+    """Those that work: there are no early hints with HTTP/2 here, and with HTTP/1.1 no trailers for a client that does
+    not ask for them. They are new for each request, as applications may change their scope; a literal takes no longer
+    than a copy.
+    """
+    if version == "1.1":
+        for name, value in fields:
+            if name == b"te" and b"trailers" in [coding.strip() for coding in value.lower().split(b",")]:
+                return {"http.response.pathsend": {}, "http.response.early_hint": {}, "http.response.trailers": {}}
+        return {"http.response.pathsend": {}, "http.response.early_hint": {}}
+    if version == "2":
+        return {"http.response.pathsend": {}, "http.response.trailers": {}}
+    return {"http.response.pathsend": {}}

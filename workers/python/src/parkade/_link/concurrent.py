@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from types import CoroutineType
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -110,6 +110,7 @@ class Concurrent(asyncio.Protocol):
         self.body_reader = BodyReader(self, session, self._outlet)
         self.client_sockets = ClientSockets(self, session)
         self.named_files = NamedFiles(self, session)
+        self.has_trailers = session.has_trailers  # and early hints
         self.at_drain: Callable[[float], None] | None = None  # hears in how many seconds this worker will be stopped
 
     def open(self, writer: int, threads: int) -> None:
@@ -387,6 +388,10 @@ class Concurrent(asyncio.Protocol):
         """Parks the stream, encoded: the core answers, or has a function called."""
         self.write(self._session.park(stream, park))
 
+    def early_hints(self, stream: int, headers: list[Any]) -> None:
+        """Sends early hints, unless the answer has begun."""
+        self.write(self._session.early_hints(stream, headers))
+
     def begin_answer(self, stream: int, head: bytes) -> None:
         """Sends the head: a RESPONSE, encoded with nil for its body."""
         self.write(self._session.begin(stream, head))
@@ -400,9 +405,9 @@ class Concurrent(asyncio.Protocol):
         while session.blocked(stream):
             await self.room(exchange)
 
-    def finish_answer(self, stream: int) -> None:
+    def finish_answer(self, stream: int, trailers: list[Any] | None = None) -> None:
         """Ends an answer whose pieces were sent."""
-        self.write(self._session.finish(stream))
+        self.write(self._session.finish(stream, trailers))
 
     def break_off(self, stream: int) -> None:
         """Ends an answer before its end, unless it has ended."""

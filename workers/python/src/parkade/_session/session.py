@@ -35,7 +35,7 @@ from .events import (
     SocketClosed,
     Writable,
 )
-from .hello import PARTS, answer_to
+from .hello import HINTS_AND_TRAILERS, PARTS, answer_to
 from .naming import Naming
 from .openings import plain_openings
 from .sockets import Sockets
@@ -76,8 +76,8 @@ class Session:
         self._streams: dict[int, Stream] = {}
         self._highest = 0
         self._arrivals = Arrivals()
-        self.bodies = Bodies()
-        """Of requests that were opened early."""
+        self.has_trailers = False  # whether the core takes EARLY_HINTS and TRAILERS
+        self.bodies = Bodies()  # of requests that were opened early
         self.sockets, self.naming = Sockets(), Naming()
         self._kept: dict[int, list[bytes]] = {}  # jobs of streams that are parked, for when they are held again
         self._branches = Branches()
@@ -106,9 +106,7 @@ class Session:
         return self._streams.get(stream) is HELD and stream not in self.cancelled
 
     def takes_jobs(self, stream: int) -> bool:
-        """Whether jobs of the stream are enqueued on it, now or when it is held again: then its answer is sent after
-        them. Otherwise they are enqueued on the link's own stream.
-        """
+        """Whether jobs of the stream are enqueued on it, now or when it is held again; otherwise on the link's own."""
         return (self.held(stream) and stream not in self.cancelled) or self.awaiting(stream)
 
     # In
@@ -178,6 +176,7 @@ class Session:
         told, agrees = answer_to(hello)
         self.naming.is_offered = bool(hello.features & PARTS)
         self._phase = _Phase.GREETED if agrees else _Phase.OVER
+        self.has_trailers = bool(hello.features & HINTS_AND_TRAILERS)
         events += told
 
     def _request(self, flags: int, stream: int, request: p.Request, events: list[Event]) -> None:
@@ -363,10 +362,7 @@ class Session:
         return frame(f.RESPONSE, stream, head, f.MORE)
 
     def data(self, stream: int, chunk: bytes) -> bytes:
-        """As much of the chunk as the window allows; the rest is kept until WINDOW.
-
-        Not while `blocked`.
-        """
+        """As much of the chunk as the window allows; the rest is kept until WINDOW. Not while `blocked`."""
         responding = self._streams[stream]
         if stream in self.cancelled or not isinstance(responding, Responding):
             return b""
@@ -380,12 +376,18 @@ class Session:
         responding = self._streams.get(stream)
         return isinstance(responding, Responding) and len(responding.rest) > 0 and stream not in self.cancelled
 
-    def finish(self, stream: int) -> bytes:
-        """The end of a streamed answer; it closes the stream. Not while `blocked`."""
+    def early_hints(self, stream: int, headers: list[Any]) -> bytes:
+        """EARLY_HINTS (name, value, name…), before an answer; nothing if it has begun, or nobody wants it."""
+        is_wanted = self.has_trailers and self.may_await(stream)
+        return frame(f.EARLY_HINTS, stream, encode_payload([headers])) if is_wanted else b""
+
+    def finish(self, stream: int, trailers: list[Any] | None = None) -> bytes:
+        """The end of a streamed answer, with trailers if any; it closes the stream. Not while `blocked`."""
         if stream in self.cancelled:
             return self.error(stream, "cancelled")
         self._close(stream)
-        return frame(f.DATA, stream, b"")
+        is_wanted = trailers and self.has_trailers
+        return frame(f.TRAILERS, stream, encode_payload([trailers])) if is_wanted else frame(f.DATA, stream, b"")
 
     def accept(self, stream: int, head: bytes) -> bytes:
         """RESPONSE with 101, encoded with nil for its body: from now on the stream is one of `sockets`."""
@@ -412,10 +414,7 @@ class Session:
         return frame(f.PARK, stream, park)
 
     def park_awaiting(self, stream: int, park: bytes) -> bytes:
-        """PARK, encoded, with `await`: `Resumed` or `Cancelled` will name the stream.
-
-        It must be held, its answer not begun.
-        """
+        """PARK, encoded, with `await`: `Resumed` or `Cancelled` will name the stream. Its answer has not begun."""
         if self._streams.get(stream) is not HELD or stream in self.cancelled:
             raise RuntimeError(f"stream {stream} cannot be parked now")
         self._streams[stream] = AWAITING

@@ -12,6 +12,7 @@ from ..errors import Violation
 from . import frames as f
 from . import payloads as p
 from . import ready as r
+from .fields import Fields
 
 End: TypeAlias = Literal["core", "worker"]
 
@@ -98,6 +99,8 @@ FROM_WORKER: dict[int, Rule] = _BOTH | {
     f.RESPONSE: Rule(STREAM, _typed(p.Response)),
     f.ERROR: Rule(STREAM, _typed(p.Error)),
     f.BEGAN: Rule(STREAM, _typed(p.Nothing)),
+    f.EARLY_HINTS: Rule(STREAM, _typed(Fields)),
+    f.TRAILERS: Rule(STREAM, _typed(Fields)),
     f.PARK: Rule(STREAM, _typed(r.Park), r.check_branch),
     f.UNPARK: Rule(STREAM, _typed(p.Nothing)),
     f.PUBLISH: Rule(EITHER, _typed(p.Publish)),
