@@ -73,8 +73,11 @@ fn crowd(requests: &Requests, with: &Components<'_>, app: AppId, left_out: &mut 
     for queue in requests.queue().waiting(app).values().filter_map(|run| with.jobs.queue_of(run)) {
         *counts.entry(queue).or_default() += 1;
     }
-    let crowded = counts.into_iter().filter(|(queue, count)| *count >= most && !left_out.queues.contains(queue));
-    let crowded: Vec<QueueId> = crowded.map(|(queue, _)| queue).collect();
+    counts.retain(|_, count| *count >= most);
+    if counts.is_empty() {
+        return;
+    }
+    let crowded: Vec<QueueId> = counts.into_keys().filter(|queue| !left_out.queues.contains(queue)).collect();
     left_out.queues.extend(crowded);
     left_out.crowding.push((app, waiting));
 }
