@@ -14,6 +14,7 @@ use crate::process::{Process, Stream};
 use crate::queries::Asked;
 use crate::settings::is_guarded;
 use crate::store::{Claimed, Command, JOBS_COUNT_MAX, Reply, State};
+use crate::workers::is_chosen;
 use crate::world::World;
 
 impl World {
@@ -24,6 +25,9 @@ impl World {
         if self.random.below(if self.jobs_are_deadly { 2 } else { 30 }) == 0 {
             // Its code ends the process.
             return self.exits(process);
+        }
+        if !stream.begun && is_chosen(request) {
+            self.hints(process, stream);
         }
         match (stream.begun, self.random.below(20)) {
             (true, _) if is_held_back => self.says(process, stream, Output::End),

@@ -148,9 +148,11 @@ impl World {
         };
         let worker = process.id;
         let awaits = process.awaiting.contains(&request);
-        let event = match self.random.below(7) {
-            6 => Event::Answered { worker, request, payload: self.payload(), extent: Extent::Hints },
+        let event = match self.random.below(6) {
             5 => Event::JobReturned { worker, request },
+            0 if is_chosen(request) => {
+                Event::Answered { worker, request, payload: self.payload(), extent: Extent::Hints }
+            }
             0 => Event::Answered { worker, request, payload: self.payload(), extent: Extent::Whole },
             1 => Event::AnswerEnded { worker, request, trailers: None },
             2 => Event::Errored { worker, request, error: WorkerError::Application },
@@ -232,6 +234,9 @@ impl World {
         let (worker, request) = (process.id, stream.request);
         let is_held_back = !stream.ghost && self.model.is_unstored(request);
         let open = self.model.databases.lease_of(request).is_some();
+        if !stream.begun && !stream.ghost && is_chosen(request) {
+            self.hints(process, stream);
+        }
         match (stream.begun, self.random.below(20)) {
             (false, 0..15 | 16..19) if open && is_held_back => {}
             (false, 9..11) if is_held_back => self.says(process, stream, Output::Head),
@@ -251,12 +256,11 @@ impl World {
                 self.closes(process, Event::Errored { worker, request, error });
             }
             (false, 13..19) => self.parks(process, stream),
-            (false, _) if !stream.ghost && self.random.below(2) == 0 => self.hints(process, stream),
             (false, _) | (true, 13..20) if stream.ghost => self.publish(None),
             (false, _) | (true, 13..20) => self.publish(Some(Publisher { worker, request, number: None })),
             (true, 10) if !stream.ghost => self.answers_twice(worker, request),
             (true, 0..11) => {
-                let trailers = (self.random.below(2) == 0).then(|| self.payload());
+                let trailers = is_chosen(request).then(|| self.payload());
                 self.closes(process, Event::AnswerEnded { worker, request, trailers });
             }
             (true, _) => self.closes(process, Event::Errored { worker, request, error: WorkerError::Application }),
@@ -290,7 +294,7 @@ impl World {
     }
 
     /// Early hints, which a job cannot give.
-    fn hints(&mut self, process: &Process, stream: Stream) {
+    pub(crate) fn hints(&mut self, process: &Process, stream: Stream) {
         let (worker, request) = (process.id, stream.request);
         let event = Event::Answered { worker, request, payload: self.payload(), extent: Extent::Hints };
         if !self.model.is_run(request) {
@@ -397,4 +401,9 @@ impl World {
             _ => Wait::Stream { channel: self.channel(), since: self.cursor() },
         }
     }
+}
+
+/// So that early hints and trailers take nothing from the rest: one of three requests has them, and they need no random number.
+pub const fn is_chosen(request: RequestId) -> bool {
+    (request.slot + request.generation).is_multiple_of(3)
 }
