@@ -12,9 +12,13 @@ from .conftest import KINDS, Kind, Serve
 from .harness.jobs import Ran, at_a_time, enqueue, enqueue_many, result, state, until_state
 from .harness.server import Server
 
+pytestmark = pytest.mark.also_in_perl
+
+IN_PYTHON = pytest.mark.python_only("coroutines")
+
 
 @pytest.mark.promise(8)
-@pytest.mark.parametrize(("app", "workers"), [("jobs", 3), ("jobs_async", 1)])
+@pytest.mark.parametrize(("app", "workers"), [("jobs", 3), pytest.param("jobs_async", 1, marks=IN_PYTHON)])
 @pytest.mark.parametrize(("queue", "most"), [("single", 1), ("pair", 2)])
 def test_no_more_jobs_of_a_queue_run_than_it_may(
     serve: Serve, tmp_path: Path, app: str, workers: int, queue: str, most: int
@@ -125,6 +129,7 @@ def test_a_request_that_keeps_the_only_worker_keeps_no_worker_of_jobs(serve: Ser
     assert held.answer().text == "request"
 
 
+@pytest.mark.python_only("coroutines")
 def test_coroutines_of_one_worker_run_many_jobs_at_a_time_and_serve_meanwhile(serve: Serve, tmp_path: Path) -> None:
     server, ran = serve("jobs_async", workers=1, folder=tmp_path), Ran(tmp_path)
     enqueue_many(server, 50, "wait_at", "gate")
@@ -150,7 +155,11 @@ def test_thousands_of_jobs_of_one_request_all_run_and_the_server_serves_meanwhil
 @pytest.mark.promise(4)
 @pytest.mark.parametrize(
     ("app", "environment"),
-    [("jobs", KINDS["plain"]), ("jobs", KINDS["loop"]), ("jobs_async", {})],
+    [
+        ("jobs", KINDS["plain"]),
+        pytest.param("jobs", KINDS["loop"], marks=IN_PYTHON),
+        pytest.param("jobs_async", {}, marks=IN_PYTHON),
+    ],
     ids=["plain", "loop", "coroutines"],
 )
 def test_no_request_waits_for_a_job(serve: Serve, tmp_path: Path, app: str, environment: Kind) -> None:
@@ -178,6 +187,7 @@ PLAINLY = {"jobs": "wait_at", "jobs_async": "wait_plainly_at"}
 """A job that blocks its thread."""
 
 
+@pytest.mark.python_only("code of its own")
 def test_workers_of_jobs_come_and_go_with_what_the_code_declares(serve: Serve, tmp_path: Path) -> None:
     code = tmp_path / "app.py"
     plain = "from parkade import App\n\napp = App()\n\n@app.get('/hola')\ndef hola():\n    return 'Hola'\n"

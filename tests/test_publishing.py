@@ -11,11 +11,16 @@ from .harness.client import Broken, Closed
 from .harness.server import Server
 from .harness.until import until
 
+pytestmark = pytest.mark.also_in_perl
+
 ROOM = 3
 """The maximum number of channels."""
 
 
-@pytest.fixture(scope="module", params=["publishing", "publishing_async"])
+IN_PYTHON = pytest.param("publishing_async", marks=pytest.mark.python_only("coroutines"))
+
+
+@pytest.fixture(scope="module", params=["publishing", IN_PYTHON])
 def shared(serve_for_all: Serve, request: pytest.FixtureRequest) -> Server:
     return serve_for_all(request.param, workers=1, channel_limit=ROOM)
 

@@ -17,9 +17,9 @@ use Parkade::Wait     ();
 
 our $VERSION = '0.1.0';
 
-our @EXPORT = qw(get post put patch del any param request html redirect after channel query job enqueue retry discard);
+our @EXPORT = qw(get post put patch del any param request html redirect after channel query job queue jobs_at enqueue retry discard);
 our @EXPORT_OK   = qw(park);
-our %EXPORT_TAGS = (waits => [qw(after channel query job enqueue retry discard park)]);
+our %EXPORT_TAGS = (waits => [qw(after channel query job queue enqueue retry discard park)]);
 
 sub get   { Parkade::App::add_route(['GET'],    @_); return }
 sub post  { Parkade::App::add_route(['POST'],   @_); return }
@@ -55,7 +55,14 @@ sub channel {
 
 sub query   { return Parkade::Query->new(@_) }
 
-sub job { Parkade::App::add_job(@_); return }
+sub job {
+    return $Parkade::Native::job // Carp::croak('no job is running here') if !@_;
+    Parkade::App::add_job(@_);
+    return;
+}
+
+sub queue   { Parkade::App::add_queue(@_);     return }
+sub jobs_at { Parkade::App::add_jobs_path(@_); return }
 
 sub enqueue {
     my $options = ref $_[0] eq 'HASH' ? shift : {};
@@ -157,7 +164,21 @@ A L<Parkade::Query>.
 =head2 job($name => $code, %options)
 
 Declares a job: work that runs after the response, also if this process dies. Options: C<retries> (3), C<queue>, C<deadline>
-(seconds), C<priority>. An attempt that dies is made again later.
+(seconds), C<priority>, C<public> (0: clients do not find it where C<jobs_at> says). An attempt that dies is made again later.
+
+=head2 job
+
+In a job: the attempt that is running, a L<Parkade::Attempt>. C<job-E<gt>attempt> is 1 the first time; C<job-E<gt>cancelled>
+says whether it should end, and C<job-E<gt>progress(0.5, 'half of it')> how far it is.
+
+=head2 queue($name, %options)
+
+Limits a queue of jobs: C<concurrency>, how many of its jobs run at a time, and C<rate>, how many begin in a second.
+
+=head2 jobs_at($path)
+
+Gives jobs an address: C<jobs_at '/jobs'> lets whoever knows the id of a job see how it stands, wait for its result, follow it
+or cancel it at C</jobs/ID>.
 
 =head2 enqueue($name => @arguments), enqueue(\%options, $name => @arguments)
 

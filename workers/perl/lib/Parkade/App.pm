@@ -13,10 +13,11 @@ use Scalar::Util      qw(blessed);
 use constant CONSTANT_MAX => 65_536;
 
 # What the application in this process declares. There is one: a worker runs one application.
-my (@routes, @code, %jobs, @jobs, @channels);
+my (@routes, @code, %jobs, @jobs, @channels, %queues);
 
 my %ROUTE_OPTIONS   = map { ($_ => 1) } qw(deadline name);
-my %JOB_OPTIONS     = map { ($_ => 1) } qw(queue retries deadline priority);
+my %JOB_OPTIONS     = map { ($_ => 1) } qw(queue retries deadline priority public);
+my %QUEUE_OPTIONS   = map { ($_ => 1) } qw(concurrency rate);
 my %CHANNEL_OPTIONS = map { ($_ => 1) } qw(count bytes age);
 
 sub add_route {
@@ -69,12 +70,39 @@ sub add_job {
     Carp::croak("there is a job $name already") if $jobs{$name};
     _check(\%options, \%JOB_OPTIONS);
     my (undef, $file, $line) = caller 1;
-    my %numbers = map { ($_ => $options{$_} + 0) } grep { $_ ne 'queue' && defined $options{$_} } keys %options;
+    my %numbers = map { ($_ => $options{$_} + 0) } grep { defined $options{$_} } qw(retries deadline priority);
+    my $is_private = exists $options{public} && !$options{public};
     push @jobs, {
         name => "$name", kind => _of($code), %numbers, source => "$file:$line",
         (defined $options{queue} ? (queue => "$options{queue}") : ()),
+        ($is_private ? (access => 'private') : ()),
     };
     $jobs{$name} = $code;
+    return;
+}
+
+# The core answers there itself.
+sub add_jobs_path {
+    my ($path) = @_;
+    Carp::croak('a path begins with a slash, and does not end with one') if ($path // '') !~ m{\A/.*[^/]\z};
+    Carp::croak('jobs have an address already') if grep { $_->{kind} eq 'job' } @routes;
+    my (undef, $file, $line) = caller 1;
+    push @routes, { methods => [qw(GET DELETE)], path => "$path/{id}", kind => 'job', name => 'job', source => "$file:$line" };
+    push @code, [sub { }, ['id']];
+    return;
+}
+
+sub add_queue {
+    my ($name, %options) = @_;
+    Parkade::Checks::queue($name);
+    _check(\%options, \%QUEUE_OPTIONS);
+    Carp::croak("the queue $name has limits already") if $queues{$name};
+    my ($concurrency, $rate) = @options{qw(concurrency rate)};
+    Carp::croak('the concurrency of a queue is an integer of 1 or more')
+      if defined $concurrency && $concurrency !~ /\A[1-9][0-9]{0,8}\z/;
+    Carp::croak('the rate of a queue is a number above 0')
+      if defined $rate && !($rate =~ /\A[0-9]*\.?[0-9]+\z/ && $rate > 0);
+    $queues{$name} = { map { ($_ => $options{$_} + 0) } grep { defined $options{$_} } keys %options };
     return;
 }
 
@@ -90,7 +118,10 @@ sub is_async   { my ($number) = @_; return $routes[$number]{kind} eq 'async' }
 sub route      { my ($number) = @_; return @{ $code[$number] } }
 sub job        { my ($name) = @_; return $jobs{$name} }
 
-sub declared { return (routes => [@routes], jobs => [@jobs], channels => [@channels]) }
+sub declared {
+    my @limited = map { ["$_", $queues{$_}] } sort keys %queues;
+    return (routes => [@routes], jobs => [@jobs], channels => [@channels], queues => \@limited);
+}
 
 1;
 
@@ -104,9 +135,9 @@ Parkade::App - what the application of this process declares
 
 =head1 FUNCTIONS
 
-=head2 add_route(\@methods, $path, $code, %options), add_job($name, $code, %options)
+=head2 add_route(\@methods, $path, $code, %options), add_job($name, $code, %options), add_queue($name, %options), add_jobs_path($path)
 
-What L<Parkade>'s C<get>, C<post> and C<job> do.
+What L<Parkade>'s C<get>, C<post>, C<job>, C<queue> and C<jobs_at> do.
 
 =head2 add_channel($pattern, %options)
 

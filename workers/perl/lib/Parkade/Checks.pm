@@ -29,6 +29,7 @@ sub _name {
 
 sub channel { my ($name) = @_; return _name('a channel', $name) }
 sub job     { my ($name) = @_; return _name('a job',     $name) }
+sub queue   { my ($name) = @_; return _name('a queue',   $name) }
 
 sub event {
     my ($name) = @_;
@@ -58,7 +59,7 @@ Parkade::Checks - what the protocol requires of names and messages, told to whoe
 
 =head1 FUNCTIONS
 
-=head2 channel($name), event($name), job($name)
+=head2 channel($name), event($name), job($name), queue($name)
 
 Die for what no core accepts, from the point of view of the caller.
 

@@ -51,9 +51,9 @@ sub future_of {
         $parts,
         sub {
             my ($outcome) = @_;
-            my ($name, @rest) = @$outcome;
-            if ($name eq 'failed' || $name eq 'refused') {
-                my $text = $name eq 'refused' ? $rest[0] : $rest[2];
+            if (Parkade::Native::has_failed($outcome)) {
+                my (undef, @rest) = @$outcome;
+                my $text = Parkade::Native::failure_text($outcome);
                 return $future->fail("the wait has failed: $text", 'parkade', @rest);
             }
             my @value = Parkade::Native::shown($outcome);

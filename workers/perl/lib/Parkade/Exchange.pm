@@ -157,6 +157,7 @@ sub await {
     my $session = $link->session;
     die "a request awaits one wait at a time, before it is answered\n" if $self->{closed} || !$session->may_await($stream);
     $self->{resume} = $resume;
+    $self->{job}->pause if $self->{job};
     $link->keep($self);
     $link->write($session->park_awaiting($stream, payload($wait, ['await'])));
     return;

@@ -89,6 +89,8 @@ Its id, a UUID.
 
 =head2 result(timeout => $seconds)
 
-A wait: what the job has returned, as JSON, or its address after the timeout.
+A wait: what the job has returned, as if a handler had returned it, or its address after the timeout. A function after it gets
+the value, C<undef> after the timeout. It is not called if there will be no result; then the client gets 500 (the job failed for
+good), 410 (it was cancelled) or 404 (there is none).
 
 =cut

@@ -8,7 +8,7 @@ use Carp         ();
 use Exporter     qw(import);
 use Scalar::Util qw(reftype);
 
-our @EXPORT_OK = qw(encode decode bin ordered float true false);
+our @EXPORT_OK = qw(encode decode bin ordered float extension true false);
 
 # A client decides what a job's arguments look like, so the recursion has a bound. Then: the value is refused.
 use constant DEPTH_MAX => 500;
@@ -18,6 +18,8 @@ use constant NUMBER => B::SVf_IOK | B::SVf_NOK | B::SVp_IOK | B::SVp_NOK;
 sub bin     { my ($bytes) = @_; return bless \$bytes,  'Parkade::MessagePack::Bytes' }
 sub ordered { my (@pairs) = @_; return bless [@pairs], 'Parkade::MessagePack::Ordered' }
 sub float   { my ($value) = @_; return bless \$value,  'Parkade::MessagePack::Float' }
+
+sub extension { my ($type, $data) = @_; return bless [$type, $data], 'Parkade::MessagePack::Extension' }
 
 my ($TRUE, $FALSE) = map { my $value = $_; bless \$value, 'Parkade::MessagePack::Boolean' } 1, 0;
 sub true  { return $TRUE }
@@ -60,6 +62,10 @@ sub _encode {
         return join '', _head($number, 0x80, 16, undef, 0xde), @each;
     }
     return "\xcb" . pack 'd>', $$value if $class eq 'Parkade::MessagePack::Float';
+    if ($class eq 'Parkade::MessagePack::Extension') {
+        my ($type, $data) = @$value;
+        return _head(length $data, undef, 0, 0xc7, 0xc8) . pack('c', $type) . $data;
+    }
     return $$value ? "\xc3" : "\xc2" if $class eq 'SCALAR' || $value->isa('JSON::PP::Boolean');
     return $$value ? "\xc3" : "\xc2" if $class eq 'Parkade::MessagePack::Boolean';
     Carp::croak("plain data has no $class: numbers, text, arrays, hashes, \\1 and \\0 are");
@@ -267,6 +273,10 @@ Marks a string that is written as bytes.
 =head2 ordered($key, $value, ...)
 
 A map whose keys are written in this order.
+
+=head2 extension($type, $bytes)
+
+The application's own type of that number; C<decode> gives such an object, too: an array of both.
 
 =head2 float($number)
 

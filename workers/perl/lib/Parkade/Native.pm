@@ -5,6 +5,7 @@ use warnings;
 
 use JSON::PP             ();
 use Parkade::App         ();
+use Parkade::Attempt     ();
 use Parkade::Coroutine   ();
 use Parkade::Log         ();
 use Parkade::Message     ();
@@ -16,7 +17,7 @@ use Parkade::Wire        qw(payload F_ERROR F_RESULT INLINE_MAX JOB_VALUE_MAX);
 use Scalar::Util         qw(blessed);
 
 our $request;    # the one that a handler is answering
-our $in_job;     # whether a job is running
+our $job;        # the attempt of a job that is running
 
 my $json = JSON::PP->new->utf8->allow_nonref;
 
@@ -56,7 +57,7 @@ sub opened {
 # What code has returned: at once, or, if it is a coroutine, in the end.
 sub _answer_with {
     my ($self, $exchange, $value) = @_;
-    my $settle = $exchange->{is_job} ? \&_result : \&answer;
+    my $settle = $exchange->{job} ? \&_result : \&answer;
     return $settle->($exchange, $value) if !Parkade::Coroutine::is_pending($value);
     $exchange->{is_pending} = 1;
     $exchange->on_cancel(sub { $value->cancel });
@@ -75,7 +76,8 @@ sub _answer_with {
 sub resumed {
     my ($self, $exchange, $outcome) = @_;
     local $request = $exchange->{request};
-    local $in_job  = $exchange->{is_job};
+    local $job     = $exchange->{job};
+    $job->go_on if $job;
     $exchange->resume($outcome);
     return;
 }
@@ -100,11 +102,12 @@ sub answer {
 
 sub called {
     my ($self, $exchange, $function, $state, $outcome) = @_;
-    my ($is_job, $arguments) = @{ decode($state) };
-    local $in_job = $is_job;
-    $exchange->{is_job} = $is_job;
-    $exchange->{name}   = "$function after a wait";
-    return given_up($exchange, $outcome) if $outcome->[0] eq 'failed' || $outcome->[0] eq 'refused';
+    my ($carried, $arguments) = @{ decode($state) };
+    # An older worker carries 1.
+    local $job = $carried && Parkade::Attempt->new($exchange->{stream}, ref $carried ? $carried : []);
+    $exchange->{job}  = $job;
+    $exchange->{name} = "$function after a wait";
+    return given_up($exchange, $outcome) if has_failed($outcome);
     no strict 'refs';
     die "there is no sub $function: has the application changed?\n" if !defined &$function;
     $self->_answer_with($exchange, scalar $function->(shown($outcome), @$arguments));
@@ -116,12 +119,12 @@ sub shown {
     my ($outcome) = @_;
     my ($name, @rest) = @$outcome;
     return () if $name eq 'elapsed';
-    return undef if $name eq 'timeout' || $name eq 'pending' || $name eq 'no result';
+    return undef if $name eq 'timeout' || $name eq 'pending';
     return _message(@rest) if $name eq 'message';
     return [map { my ($cursor, $type, $body, $event) = @$_; _message($cursor, $type, $body, 0, $event) } @{ $rest[1] }]
       if $name eq 'history';
     return $json->decode($rest[3]) if $name eq 'rows';
-    return decode($rest[1]) if $name eq 'result';
+    return Parkade::Response::loaded($rest[1]) if $name eq 'result';
     return $rest[0];
 }
 
@@ -132,13 +135,32 @@ sub _message {
     );
 }
 
+my %NO_RESULT = (
+    dead      => [500, 'application', 'the job failed; the log says why'],
+    cancelled => [410, 'client',      'the job was cancelled'],
+    missing   => [404, 'client',      'no such job; it may have been deleted'],
+);
+
+sub has_failed { my ($outcome) = @_; return $outcome->[0] =~ /\A(?:failed|refused|no result)\z/ }
+
+# The text, and what the client is told: a status, whose fault it is, and why.
+sub _why {
+    my ($outcome) = @_;
+    my ($name, @rest) = @$outcome;
+    return (@rest[0, 1], 'server', $rest[0]) if $name eq 'refused';
+    return @rest[2, 4, 5, 6] if $name eq 'failed';
+    my $told = $NO_RESULT{ $rest[1] } || [500, 'application', 'the job gave no result'];
+    return (length $rest[2] // '' ? $rest[2] : $told->[2], @$told);
+}
+
+sub failure_text { my ($outcome) = @_; my ($text) = _why($outcome); return $text }
+
 # A wait that failed: the client gets what it would get from the core alone.
 sub given_up {
     my ($exchange, $outcome) = @_;
-    my ($name, @rest) = @$outcome;
-    my ($text, $status, $fault, $detail) = $name eq 'refused' ? (@rest, 'server', $rest[0]) : @rest[2, 4, 5, 6];
+    my ($text, $status, $fault, $detail) = _why($outcome);
     Parkade::Log::record('error', "$exchange->{name}: the wait has failed: $text");
-    return _attempt_failed($exchange, $text) if $exchange->{is_job};
+    return _attempt_failed($exchange, $text) if $exchange->{job};
     my $body = $json->encode({ status => $status, fault => $fault, detail => $detail });
     $exchange->respond($status, ['content-type', 'application/problem+json'], $body);
     return;
@@ -146,9 +168,9 @@ sub given_up {
 
 sub given {
     my ($self, $exchange, $run) = @_;
-    my ($id, $name, $attempt, undef, $arguments) = @$run;
-    local $in_job = 1;
-    $exchange->{is_job} = 1;
+    my ($id, $name, $attempt, $deadline, $arguments, $request_id, $traceparent) = @$run;
+    my @told = ($id, $name, $attempt, $deadline, $request_id, $traceparent);
+    local $job = $exchange->{job} = Parkade::Attempt->new($exchange->{stream}, \@told);
     $exchange->{name} = "job $name, attempt $attempt";
     my $code = Parkade::App::job($name);
     return $exchange->end(F_ERROR, payload('unknown', "there is no job $name")) if !$code;
@@ -164,7 +186,7 @@ sub _result {
         $exchange->park($value->parts(\&Parkade::Response::encoded));
         return;
     }
-    my $encoded = encode($value);
+    my $encoded = Parkade::Response::stored($value);
     die "the result of a job has at most 524,288 bytes\n" if length $encoded > JOB_VALUE_MAX;
     $exchange->end(F_RESULT, payload(bin($encoded)));
     return;
@@ -178,7 +200,7 @@ sub failed {
         $exchange->respond($error->{status}, ['content-type', 'application/problem+json'], $body);
         return;
     }
-    if ($exchange->{is_job}) {
+    if ($exchange->{job}) {
         if (blessed $error && $error->isa('Parkade::Job::Failure')) {
             $exchange->end(F_ERROR, payload($error->{reason}, "$error", $error->{reason} eq 'retry' ? $error->{after} : ()));
             return;
@@ -220,6 +242,10 @@ What L<Parkade::Link> calls.
 =head2 shown($outcome)
 
 What a function gets: nothing after a timer, C<undef> after a timeout.
+
+=head2 has_failed($outcome), failure_text($outcome)
+
+Whether a wait has failed, or the job that it was for has no result; and why.
 
 =head2 answer($exchange, $value, \@headers), given_up($exchange, $outcome)
 

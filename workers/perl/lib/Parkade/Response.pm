@@ -4,8 +4,10 @@ use strict;
 use warnings;
 
 use JSON::PP             ();
-use Parkade::MessagePack qw(bin);
+use Parkade::MessagePack qw(bin decode encode extension);
 use Scalar::Util         qw(blessed);
+
+use constant EXTENSION => 1;    # the type of a response in the result of a job
 
 my $json = JSON::PP->new->utf8->canonical->allow_nonref->allow_blessed->convert_blessed;
 
@@ -46,6 +48,20 @@ sub of {
     }
     die "a handler has returned an object of $kind, which is not an answer\n" if blessed $value && !$value->can('TO_JSON');
     return Parkade::Response->new(200, ['content-type', 'application/json'], $json->encode($value));
+}
+
+# The result of a job, as it is stored and given: a response is one of the protocol's own types.
+sub stored {
+    my ($value) = @_;
+    return encode($value) if !blessed $value || !$value->isa('Parkade::Response');
+    return encode(extension(EXTENSION, encode(encoded($value))));
+}
+
+sub loaded {
+    my ($bytes) = @_;
+    my $value = decode($bytes);
+    return $value if ref $value ne 'Parkade::MessagePack::Extension' || $value->[0] != EXTENSION;
+    return Parkade::Response->new(@{ decode($value->[1]) });
 }
 
 # The code that returns the pieces of a body; nothing for a body that is there.
@@ -114,5 +130,9 @@ The body may be a code reference, which returns the pieces of the body one by on
 What a handler has returned as a response, and as the protocol has it. C<undef> is 204; text is C<text/plain>; a hash, an
 array or a number in one is JSON; an array of status, headers and an array of texts is a response of PSGI; a code reference is
 a body in pieces.
+
+=head2 stored($value), loaded($bytes)
+
+The result of a job as bytes, and back. It is plain data or a response.
 
 =cut

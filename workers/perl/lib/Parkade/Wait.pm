@@ -44,8 +44,8 @@ sub then {
     my ($self, $code, @state) = @_;
     Carp::croak('after a stream nothing follows: it ends when its client leaves') if $self->{wait}[0] eq 'stream';
     # The stream that calls the function does not tell whether it is for a request or for a job.
-    my $in_job = $Parkade::Native::in_job ? 1 : 0;
-    my $state  = eval { encode([$in_job, \@state]) } // Carp::croak("what a function gets after a wait is plain data: $@");
+    my $job   = $Parkade::Native::job;
+    my $state = eval { encode([$job ? $job->carried : undef, \@state]) } // Carp::croak("what a function gets after a wait is plain data: $@");
     Carp::croak('what a function gets after a wait has at most 65,536 bytes') if length $state > STATE_MAX;
     my $name = name_of($code);
     $self->{then} = ['call', $name, bin($state), _is_async($name) ? 'async' : ()];
