@@ -292,6 +292,18 @@ def test_what_holds_on_past_the_grace_is_ended(serve: Serve, code: Code) -> None
     server.still_serves()
 
 
+def test_a_worker_that_stands_still_holds_up_no_reload(serve: Serve, code: Code) -> None:
+    """Twice, as the worker that the first one starts stands still, too."""
+    server = serve(code.file, grace="500ms", workers=1)
+    for version in ("second", "third"):
+        (pid,) = server.worker_pids()
+        os.kill(pid, signal.SIGSTOP)
+        code.write(version)
+        server.reload()
+        assert server.get("/version").text == version
+        server.until(lambda status, pid=pid: pid not in [worker["pid"] for worker in status["workers"]])
+
+
 @pytest.mark.python_only("coroutines")
 def test_coroutines_that_await_are_resumed_in_the_old_worker(serve: Serve) -> None:
     server = serve("coroutines", workers=1)

@@ -292,6 +292,13 @@ def test_the_scope_is_that_of_a_websocket(asgi: Server) -> None:
     )
 
 
+def test_behind_a_proxy_with_tls_the_scheme_is_wss(serve: Serve) -> None:
+    server = serve("sockets_asgi", workers=1, trust="127.0.0.1")
+    told = opened(server, "/scope", "X-Forwarded-Proto: https", "X-Forwarded-For: 192.0.2.7").receive()
+    assert "['websocket', 'wss', '/scope'" in told
+    assert "'192.0.2.7'" in told
+
+
 def test_an_encoded_slash_is_in_the_raw_path(asgi: Server) -> None:
     told = opened(asgi, "/scope/one%2Ftwo").receive()
     assert "'/scope/one/two', b'/scope/one%2Ftwo'" in told

@@ -7,6 +7,7 @@ import os
 import signal
 
 import pytest
+from wsproto.events import Ping
 
 from .conftest import Serve
 from .harness import processes
@@ -104,6 +105,28 @@ def test_a_worker_that_is_killed_closes_its_sockets_with_1012(serve: Serve) -> N
     assert {client.closed()[0] for client in clients} == {1012}
     server.ready(1)
     assert opened(server, "/echo").send("again").receive() == "again"
+
+
+def test_a_busy_application_costs_no_client_its_connection(serve: Serve) -> None:
+    """The core pings, and reads the pongs."""
+    server = serve("sockets_asgi", workers=1, websocket_ping="200ms")
+    gate = server.new_gate()
+    client = opened(server, f"/busy/{gate}").send("begin")
+    for _ in range(5):
+        ping = client.next()
+        assert isinstance(ping, Ping)
+        client.say(ping.response())
+    server.open_gate(gate)
+    assert client.receive() == "busy no longer"
+    assert client.close() == (1000, "")
+
+
+def test_one_client_after_the_other_finds_the_worker_ready(server: Server) -> None:
+    for number in range(20):
+        client = opened(server, "/echo")
+        assert client.send(f"message {number}").receive() == f"message {number}"
+        client.client.close()
+    server.until_zero()
 
 
 # Stops and reloads

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from gates import hold_async
+from gates import hold, hold_async
 
 Message = MutableMapping[str, Any]
 Scope = dict[str, Any]
@@ -99,6 +99,15 @@ async def lazy(scope: Scope, receive: Receive, send: Send, rest: str) -> None:
     while (message := await receive())["type"] == "websocket.receive" and message.get("bytes"):
         count += len(message["bytes"])
     await send({"type": "websocket.send", "text": str(count)})
+
+
+async def busy(scope: Scope, receive: Receive, send: Send, rest: str) -> None:
+    """Blocks its event loop, from the first message on until the gate opens."""
+    await send({"type": "websocket.accept"})
+    await receive()
+    hold(rest)
+    await send({"type": "websocket.send", "text": "busy no longer"})
+    await receive()
 
 
 async def late(scope: Scope, receive: Receive, send: Send, rest: str) -> None:
