@@ -157,6 +157,17 @@ logging.getLogger("shop").warning("the price list is %d days old", 9)
 """
 
 
+@pytest.mark.parametrize("end", ["", "raise RuntimeError('no luck')"], ids=["loads", "does not"])
+def test_a_check_shows_the_last_line_that_the_application_logs(tmp_path: Path, end: str) -> None:
+    """It comes over another pipe than whether the application has loaded."""
+    talks = "import logging\nfor n in range(500): logging.getLogger('shop').warning('line %d', n)\n"
+    (tmp_path / "app.py").write_text(APP + talks + end)
+    told = run("serve", "--check", "--bind", "127.0.0.1:0", tmp_path / "app.py", "--state", tmp_path)
+    assert told.returncode == (1 if end else 0), told.stderr
+    assert "line 499" in told.stderr
+    assert ("no luck" in told.stderr) == bool(end)
+
+
 @pytest.mark.parametrize(
     "command", [["serve", "--check", "--bind", "127.0.0.1:0"], ["routes"]], ids=["check", "routes"]
 )

@@ -181,7 +181,7 @@ MISSING = {
         "\n  | Traceback (most recent call last):\n",
     ],
     "perl": [
-        "ERROR the application does not load: BEGIN failed",
+        "ERROR the application does not load: Can't locate no_such_module.pm in @INC ",
         "\n  | Can't locate no_such_module.pm in @INC ",
     ],
 }

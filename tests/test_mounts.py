@@ -324,6 +324,7 @@ def test_a_worker_that_is_killed_leaves_the_others_serving(start: Start) -> None
     again = server.until(lambda status: mounts(status)["/live"]["state"] == "ready" and live not in pids(status))
     assert shop in pids(again)
     assert server.get("/live/hola/Ana").json()["pid"] != live
+    server.until_logged(r'a worker died: .*mount="?/live')
 
 
 def pids(status: Status) -> list[int]:
@@ -392,6 +393,7 @@ def test_sighup_loads_all_of_them(start: Start, tmp_path: Path) -> None:
     server.reload()
     assert [server.get(path).json()["version"] for path in ("/hola/a", "/live/hola/a")] == [2, 2]
     assert {one["generation"] for one in server.status()["applications"]} == {2}
+    server.until_logged(r'a worker has exited: .*mount="?/live')
 
 
 @pytest.mark.promise(7)
@@ -403,6 +405,9 @@ def test_one_that_does_not_load_keeps_its_old_code(start: Start, tmp_path: Path)
     assert ended.returncode == 1
     assert "the application at /live" in ended.stderr
     assert "no luck" in ended.stderr
+    old = "the new code of the application at /live does not load (above): its old code goes on serving"
+    assert ended.stderr.endswith(f"parkade: {old}; the others are reloaded\n")
+    server.until_logged(r'reload aborted: .*mount="?/live.*why=.*no luck')
     assert server.get("/hola/a").json()["version"] == 2
     assert server.get("/live/hola/a").json()["version"] == 1
     told = mounts(server.status())

@@ -522,6 +522,18 @@ def test_every_kind_of_end_has_its_line(serve: Serve) -> None:
     }
 
 
+@pytest.mark.python_only("an application of ASGI")
+def test_a_client_that_leaves_with_a_complete_response_was_served(serve: Serve) -> None:
+    """Its application has only not said that the body, as long as announced, is complete."""
+    server = serve("raw_asgi", access_log="json")
+    client = server.connect().ask("GET", "/sent-but-not-ended")
+    assert client.answer().text == "body"
+    client.close()
+    told = json.loads(lines(server, 1)[0])
+    assert (told["status"], told["ending"]) == (200, "done")
+    assert server.status()["counts"]["cancelled"].get("client left", 0) == 0
+
+
 def test_a_text_line_tells_the_same(serve: Serve) -> None:
     server = serve("basic", access_log="text")
     server.get("/after/0.05", 'User-Agent: "x')

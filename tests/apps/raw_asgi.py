@@ -248,6 +248,11 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         case ["missing-trailers"]:
             await send({"type": "http.response.start", "status": 200, "headers": TEXT, "trailers": True})
             await piece(send, b"body", more=False)
+        case ["sent-but-not-ended"]:
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+            await piece(send, b"body")
+            while (await receive())["type"] != "http.disconnect":
+                pass
         case ["endless"]:
             await start(send)
             with suppress(OSError):

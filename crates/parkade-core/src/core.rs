@@ -290,6 +290,7 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
     match event {
         Event::Arrived { request, app, destination } => requests.arrive(with, request, app, destination),
         Event::RouteFound { request, destination } => requests.turn(with, request, Happening::Routed(destination)),
+        Event::Served { request } => requests.turn(with, request, Happening::Served),
         Event::Left { request } => requests.turn(with, request, Happening::Cancelled(Reason::ClientLeft)),
         Event::CancelledByOperator { request } => requests.cancel_by_operator(with, request),
         Event::WorkerReady { worker, table, credit, manner, jobs } => {

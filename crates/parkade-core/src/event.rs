@@ -24,6 +24,8 @@ pub enum Event {
     BodyProgressed { request: RequestId },
     /// The client of a request that has not ended has gone.
     Left { request: RequestId },
+    /// The same, and the client has got everything that its response announced: its worker has only not said that this is the end.
+    Served { request: RequestId },
     /// An operator ends a request.
     CancelledByOperator { request: RequestId },
 

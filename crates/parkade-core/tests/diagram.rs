@@ -50,9 +50,10 @@ const STATES: [(&str, State); 29] = [
 ];
 
 const DEADLINE: &str = "deadline";
+const LEFT: &str = "client left";
 
 /// What happens, and how it is called in the diagram.
-const HAPPENINGS: [(&str, &str); 31] = [
+const HAPPENINGS: [(&str, &str); 32] = [
     ("routed:a:/sync", "routed"),
     ("routed:a:/next", "routed to a wait"),
     ("routed:a:/constant", "routed to a constant"),
@@ -78,7 +79,8 @@ const HAPPENINGS: [(&str, &str); 31] = [
     ("over:x", "job ended"),
     ("found:a:missing", "no such job"),
     ("stop:a", "job cancelled"),
-    ("left:a", "client left"),
+    ("left:a", LEFT),
+    ("served:a", "client left with all"),
     ("operator:a", "operator"),
     ("wait:10s", DEADLINE),
     ("exited:1", "worker died"),
@@ -97,6 +99,8 @@ fn diagram() -> String {
             let to = script.state("a").expect("a state is known until the slot is used again");
             // The time that ends a wait is no deadline.
             let name = if name == DEADLINE && from == State::Parked { "time is up" } else { name };
+            // With a response that has not begun, nobody has all of it.
+            let name = if happening == "served:a" && to == State::Cancelled { LEFT } else { name };
             let names = moves.entry((from, to)).or_default();
             if to != from && !names.contains(&name) {
                 names.push(name);

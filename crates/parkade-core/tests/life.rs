@@ -171,6 +171,15 @@ fn early_hints_go_to_the_client_until_its_response_begins() {
 }
 
 #[test]
+fn a_client_that_goes_with_a_complete_response_was_served_though_its_worker_has_not_ended_it() {
+    check("ready:1 arrive:a begin:a served:a", "recall:a:1:ClientLeft done:a");
+    check("ready:1 arrive:a begin:a served:a end:a", "");
+    check("ready:1 arrive:a served:a", "recall:a:1:ClientLeft cancelled:a:ClientLeft");
+    check("arrive:a served:a", "cancelled:a:ClientLeft");
+    check("ready:1 arrive:a park:a:timer:9s:answer served:a", "cancelled:a:ClientLeft");
+}
+
+#[test]
 fn trailers_end_a_response() {
     check("ready:1 arrive:a begin:a end:a:trailers", "end:a:trailers done:a");
     check("ready:1 arrive:a end:a:trailers", "");

@@ -136,6 +136,8 @@ async fn load(mounted: Mounted) -> Result<Told, Error> {
     let (program, needs) = (launch.program.path.display().to_string(), launch.program.needs);
     let mut workers = Upstream::new(vec![launch])?;
     workers.start(WorkerId(1), AppId(0));
+    // What it logs comes over another pipe than how it has loaded: that is read to its end.
+    let mut outcome = None;
     loop {
         workers.flush();
         ready(&mut workers).await?;
@@ -146,19 +148,28 @@ async fn load(mounted: Mounted) -> Result<Told, Error> {
             match event {
                 WorkerEvent::Ready { application, .. } => {
                     workers.kill(WorkerId(1));
-                    return Ok(*application);
+                    outcome = Some(Ok(*application));
                 }
                 WorkerEvent::Logged { worker, record, .. } => {
                     let pid = workers.pid(worker);
                     log::record(&record, &RecordOrigin { worker: worker.0, pid, ..RecordOrigin::default() });
                 }
                 WorkerEvent::Failed { text, .. } => {
-                    eprintln!("{}", text.trim_end());
-                    return Err(Error::ApplicationFailed);
+                    workers.kill(WorkerId(1));
+                    outcome = Some(Err(text));
                 }
                 WorkerEvent::Unstarted { why, .. } => return Err(std::io::Error::other(why).into()),
                 WorkerEvent::Violated { why, .. } => return Err(Error::Worker { why }),
-                WorkerEvent::Exited { how, .. } => return Err(Error::WorkerEnded { how, program, needs }),
+                WorkerEvent::Exited { how, .. } => {
+                    return match outcome {
+                        Some(Ok(application)) => Ok(application),
+                        Some(Err(text)) => {
+                            eprintln!("{}", text.trim_end());
+                            Err(Error::ApplicationFailed)
+                        }
+                        None => Err(Error::WorkerEnded { how, program, needs }),
+                    };
+                }
                 _ => {}
             }
         }

@@ -2,6 +2,17 @@
 
 use parkade_core::{Ending, KillReason, Reason, Refusal, Refused, ReloadOutcome, Role, WaitKind, WorkerState};
 
+/// The line of a load error that says why: the last one of a traceback. Perl begins with the reason, and closes with what it
+/// gave up because of that.
+#[must_use]
+pub fn reason_of_load_error(text: &str) -> &str {
+    const GIVEN_UP: [&str; 4] =
+        ["BEGIN failed--", "BEGIN not safe after errors", "Compilation failed in require", "Execution of "];
+    let last = text.lines().last().unwrap_or_default();
+    let has_given_up = GIVEN_UP.iter().any(|words| last.starts_with(words));
+    if has_given_up { text.lines().next().unwrap_or_default() } else { last }
+}
+
 /// How a request ended.
 #[must_use]
 pub fn ending(ending: Ending) -> &'static str {

@@ -38,6 +38,8 @@ pub enum Happening {
     },
     /// Its wait is over. A message has been told to those whose answer it is.
     Woken(Outcome),
+    /// Its client has gone with a complete response.
+    Served,
     /// Its alarm rang: the deadline, or the end of its wait.
     Due,
     Cancelled(Reason),

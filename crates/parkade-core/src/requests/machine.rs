@@ -5,6 +5,7 @@ use super::life::{Life, Unmoved};
 use super::step::Step;
 use super::{accepted, parked, routed, running};
 use crate::refused::Refused;
+use parkade_model::Reason;
 
 /// Something happened to the request whose life this is.
 pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Life, Unmoved> {
@@ -14,12 +15,14 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
         (Life::Accepted(life), H::Refused(refusal)) => accepted::refuse(step, life, refusal),
         (Life::Accepted(life), H::Due) => accepted::expire(step, life),
         (Life::Accepted(life), H::Cancelled(reason)) => accepted::cancel(step, life, reason),
+        (Life::Accepted(life), H::Served) => accepted::cancel(step, life, Reason::ClientLeft),
 
         (Life::Routed(life), H::Unrouted { table, turn }) => routed::unroute(step, life, table, turn),
         (Life::Routed(life), H::Given(worker)) => routed::give(step, life, worker),
         (Life::Routed(life), H::Refused(refusal)) => routed::refuse(step, life, refusal),
         (Life::Routed(life), H::Due) => routed::expire(step, life),
         (Life::Routed(life), H::Cancelled(reason)) => routed::cancel(step, life, reason),
+        (Life::Routed(life), H::Served) => routed::cancel(step, life, Reason::ClientLeft),
 
         (Life::Running(life), H::Returned) => running::take_back(step, life),
         (Life::Running(life), H::Answered(payload, extent)) => return running::answer(step, life, payload, extent),
@@ -30,6 +33,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
         (Life::Running(life), H::Parked(wait, then, payload)) => running::park(step, life, wait, then, payload),
         (Life::Running(life), H::Due) => running::expire(step, life),
         (Life::Running(life), H::Cancelled(reason)) => running::cancel(step, life, reason),
+        (Life::Running(life), H::Served) => running::end_served(step, life),
 
         (Life::Parked(life), H::Woken(outcome)) => parked::wake(step, life, outcome),
         (Life::Parked(life), H::Guarded { route, concurrent }) => {
@@ -39,6 +43,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
         (Life::Parked(life), H::QueryGivenUp(reason)) => parked::give_query_up(step, life, reason),
         (Life::Parked(life), H::Due) => parked::expire(step, life),
         (Life::Parked(life), H::Cancelled(reason)) => parked::cancel(step, life, reason),
+        (Life::Parked(life), H::Served) => parked::cancel(step, life, Reason::ClientLeft),
 
         (life @ Life::Accepted(_), H::Unrouted { .. } | H::Given(_))
         | (life @ Life::Routed(_), H::Routed(_))
@@ -100,7 +105,8 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::Guarded { .. }
             | H::Woken(_)
             | H::Due
-            | H::Cancelled(_),
+            | H::Cancelled(_)
+            | H::Served,
         ) => return Err(Unmoved { life, refused: Refused::Ended }),
     })
 }

@@ -172,6 +172,19 @@ pub fn cancel(step: &mut Step<'_>, mut life: Running, reason: Reason) -> Life {
     step.cancelled(journey, reason)
 }
 
+/// The client has gone with all that its response announced. The code may have more to do, and is told as by any client that leaves; but the request
+/// was served.
+pub fn end_served(step: &mut Step<'_>, mut life: Running) -> Life {
+    if life.reply != Reply::Begun || step.is_run() {
+        return cancel(step, life, Reason::ClientLeft);
+    }
+    step.requests.resumed.tell(step.cx);
+    abandon(step, &mut life, Reason::ClientLeft);
+    life.work.release(step.waits);
+    let journey = step.ran(life.journey);
+    step.done(journey)
+}
+
 /// Why the request may not wait. After a head, a wait makes no sense. A run has no client that a wait could answer. If a message was not published,
 /// or a job was not stored, only a coroutine can still do something about it.
 fn unparkable(step: &Step<'_>, life: &Running, then: Then) -> Option<Refusal> {

@@ -180,6 +180,7 @@ impl Script {
             }
             ["closed", name] => Event::SocketClosed { request: self.request(name) },
             ["left", name] => Event::Left { request: self.request(name) },
+            ["served", name] => Event::Served { request: self.request(name) },
             ["join", owner, name, kind, of] => {
                 let (owner, member) = (self.request(owner), self.request(name));
                 Event::Joined { owner, member, wait: wait(kind, of), payload: PayloadId(0) }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use parkade_core::{AppId, ChannelName, Cursor, Destination, Errand, Event, MessageId, Publisher, RequestId, Wait};
 
-use crate::model::{Place, Request, Waiting};
+use crate::model::{Answer, Place, Request, Waiting};
 use crate::process::Process;
 use crate::settings::{self, CHANNELS, PATHS};
+use crate::workers::is_chosen;
 use crate::world::World;
 
 impl World {
@@ -63,7 +64,19 @@ impl World {
 
     pub(crate) fn client_leaves(&mut self) {
         if let Some(request) = self.some_request() {
-            self.model.request(request).here = false;
+            let leaving = self.model.request(request);
+            leaving.here = false;
+            let has_all = leaving.answer == Answer::Begun && leaving.run.is_none();
+            if has_all
+                && is_chosen(request)
+                && let Place::Worker(worker) = leaving.place
+            {
+                leaving.answer = Answer::Ended;
+                self.model.seen.insert("served, though its worker has not ended it");
+                self.tell(Event::Served { request });
+                let held = self.model.process(worker).stream(request);
+                return assert!(held.is_none_or(|stream| stream.ghost), "the worker was not told");
+            }
             self.tell(Event::Left { request });
         }
     }

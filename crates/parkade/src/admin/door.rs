@@ -128,8 +128,9 @@ pub struct ReloadId(pub u64);
 pub enum ReloadEnd {
     /// This generation of the code serves.
     Done { generation: u32 },
-    /// The old code goes on serving. `why`: the traceback, if there is one.
-    Aborted { why: String },
+    /// The old code goes on serving. `why`: the traceback, if there is one. `not_reloaded`: where the applications are mounted
+    /// of which that is true, if there are several.
+    Aborted { why: String, not_reloaded: Vec<String> },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -20,6 +20,9 @@ pub struct ReloadView {
     pub generation: Option<u32>,
     /// Why the new code does not serve: the traceback, if there is one.
     pub error: Option<String>,
+    /// Where the applications are mounted whose old code goes on serving, if there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_reloaded: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,14 +65,22 @@ async fn follow(place: &str, query: Option<&str>, door: &AdminDoor) -> Result<Ad
 async fn end(reload: ReloadId, patience: Duration, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
     let many = || fault(StatusCode::SERVICE_UNAVAILABLE, "too many clients are waiting; try again later");
     let _place = door.place_to_wait().ok_or_else(many)?;
-    let view = |state, generation, error| ReloadView { reload: reload.0, state, generation, error };
+    let view = |state, generation, error, not_reloaded| ReloadView {
+        reload: reload.0,
+        state,
+        generation,
+        error,
+        not_reloaded,
+    };
     let (status, view) = match door.reload_end(reload, patience).await {
-        Ok(None) => (StatusCode::ACCEPTED, view(ReloadState::Running, None, None)),
+        Ok(None) => (StatusCode::ACCEPTED, view(ReloadState::Running, None, None, Vec::new())),
         Ok(Some(Some(ReloadEnd::Done { generation }))) => {
-            (StatusCode::OK, view(ReloadState::Done, Some(generation), None))
+            (StatusCode::OK, view(ReloadState::Done, Some(generation), None, Vec::new()))
         }
         // The request itself succeeded: it reports that the code does not load.
-        Ok(Some(Some(ReloadEnd::Aborted { why }))) => (StatusCode::OK, view(ReloadState::Aborted, None, Some(why))),
+        Ok(Some(Some(ReloadEnd::Aborted { why, not_reloaded }))) => {
+            (StatusCode::OK, view(ReloadState::Aborted, None, Some(why), not_reloaded))
+        }
         Ok(Some(None)) => return Err(fault(StatusCode::NOT_FOUND, "no such reload; only the last ones are kept")),
         Err(silent) => return Err(no_answer(silent)),
     };

@@ -103,6 +103,8 @@ pub enum HttpEvent {
     SocketClosed { request: RequestId, code: u16, text: String },
     /// The client of a request without a complete response has left.
     Left { request: RequestId },
+    /// The same, and it has got everything that the head of its response announced.
+    Served { request: RequestId },
     /// A malformed request was answered; it never became a request.
     Refused(RefusedRequest),
 }

@@ -8,6 +8,7 @@ use parkade_model::Refusal;
 
 use crate::http::Head;
 use crate::http::page::{document, escaped};
+use crate::words;
 
 /// The header with which a page asks whether anything has changed; the answer is [`Development::stamp`].
 const ASKING_FIELD: &str = "x-parkade-dev";
@@ -58,11 +59,11 @@ impl Development {
     }
 
     fn error_page(&self, error: &str) -> String {
-        let last = error.lines().last().unwrap_or_default();
+        let reason = words::reason_of_load_error(error);
         let body = format!(
             "<h1>The application does not load</h1>\n<p class=what>{}</p>\n<pre>{}</pre>\n\
              <p>This page loads itself anew as soon as the code has changed.</p>\n<script>{}</script>",
-            escaped(last),
+            escaped(reason),
             escaped(error),
             SCRIPT.replace("STAMP", &self.stamp.to_string()),
         );

@@ -12,6 +12,7 @@ use parkade_model::{AppId, Refusal};
 
 use crate::http::Head;
 use crate::routing::mounts::Mounts;
+use crate::words;
 use development::{DevPage, Development};
 use reloads::Reloads;
 
@@ -84,9 +85,9 @@ impl Loading {
         self.app(app).interface.as_deref()
     }
 
-    /// Why the application did not load last time; the end of a traceback. `None`: it has loaded, or was not tried.
+    /// Why the application did not load last time; one line. `None`: it has loaded, or was not tried.
     pub fn error(&self, app: AppId) -> Option<&str> {
-        self.app(app).error.as_deref().and_then(|error| error.lines().last())
+        self.app(app).error.as_deref().map(words::reason_of_load_error)
     }
 
     /// The application cannot be served next to the others. Its very first worker says so: the operator has to decide. Later
@@ -100,8 +101,8 @@ impl Loading {
 
     /// A reload of this application has ended. `generation`: of its code that serves now.
     pub fn end_reload(&mut self, app: AppId, outcome: ReloadOutcome, generation: u32) {
-        self.reloads.end(outcome, generation);
-        let mount = self.app(app).mount.as_deref();
+        let mount = self.apps[usize::from(app.0)].mount.as_deref();
+        self.reloads.end(mount, outcome, generation);
         match outcome {
             ReloadOutcome::Done => {
                 tracing::info!(
@@ -110,8 +111,9 @@ impl Loading {
                 );
             }
             ReloadOutcome::GivenUp => {
-                // Of a traceback, which has been logged, the last line is the exception.
-                let why = self.reloads.last_error().and_then(|why| why.lines().last());
+                // The end of the whole reload may tell of another application, or is still to come.
+                let of_all = self.reloads.last_error().filter(|_| mount.is_none()).map(words::reason_of_load_error);
+                let why = self.error(app).or(of_all);
                 tracing::error!(mount, why, "reload aborted: the new code failed to start; still serving the old code");
             }
         }

@@ -22,6 +22,8 @@ pub struct Reloads {
     newest: u64,
     running: Option<u64>,
     failure: Option<LoadFailure>,
+    /// Where the applications are mounted that have not loaded, if there are several.
+    not_reloaded: Vec<String>,
     ended: VecDeque<(u64, ReloadEnd)>,
     waiting: Vec<(u64, oneshot::Sender<Option<ReloadEnd>>)>,
 }
@@ -44,6 +46,7 @@ impl Reloads {
             newest: 0,
             running: None,
             failure: None,
+            not_reloaded: Vec::new(),
             ended: VecDeque::new(),
             waiting: Vec::new(),
         }
@@ -77,8 +80,11 @@ impl Reloads {
         }
     }
 
-    /// One application has ended it. It is over when all have.
-    pub fn end(&mut self, outcome: ReloadOutcome, generation: u32) {
+    /// One application, which is mounted there if it is one of several, has ended it. It is over when all have.
+    pub fn end(&mut self, mount: Option<&str>, outcome: ReloadOutcome, generation: u32) {
+        if outcome == ReloadOutcome::GivenUp {
+            self.not_reloaded.extend(mount.map(str::to_owned));
+        }
         self.apps_ended += 1;
         self.worst = self.worst.max(outcome);
         if self.apps_ended >= self.apps_count {
@@ -90,13 +96,13 @@ impl Reloads {
 
     fn end_all(&mut self, outcome: ReloadOutcome, generation: u32) {
         let Some(reload) = self.running.take() else { return };
-        let failure = self.failure.take();
+        let (failure, not_reloaded) = (self.failure.take(), std::mem::take(&mut self.not_reloaded));
         let end = match (outcome, failure) {
             (ReloadOutcome::Done, _) => ReloadEnd::Done { generation },
             (ReloadOutcome::GivenUp, Some(LoadFailure::Said(why) | LoadFailure::Died(why))) => {
-                ReloadEnd::Aborted { why }
+                ReloadEnd::Aborted { why, not_reloaded }
             }
-            (ReloadOutcome::GivenUp, None) => ReloadEnd::Aborted { why: "the log says why".into() },
+            (ReloadOutcome::GivenUp, None) => ReloadEnd::Aborted { why: "the log says why".into(), not_reloaded },
         };
         if self.ended.len() == RELOADS_KEPT_MAX {
             self.ended.pop_front();
@@ -134,7 +140,7 @@ impl Reloads {
     /// Why the last one was aborted, unless it succeeded.
     pub fn last_error(&self) -> Option<&str> {
         match self.ended.back()? {
-            (_, ReloadEnd::Aborted { why }) => Some(why),
+            (_, ReloadEnd::Aborted { why, .. }) => Some(why),
             (_, ReloadEnd::Done { .. }) => None,
         }
     }
@@ -167,10 +173,10 @@ mod tests {
         assert_eq!((first, second, third), (ReloadId(1), ReloadId(2), ReloadId(2)));
         let (tell, mut told) = oneshot::channel();
         reloads.tell_end(second, tell);
-        reloads.end(ReloadOutcome::Done, 2);
+        reloads.end(None, ReloadOutcome::Done, 2);
         assert!(told.try_recv().is_err(), "the second has only begun");
         assert_eq!(end_of(&mut reloads, first), Ok(Some(ReloadEnd::Done { generation: 2 })));
-        reloads.end(ReloadOutcome::Done, 3);
+        reloads.end(None, ReloadOutcome::Done, 3);
         assert_eq!(told.try_recv(), Ok(Some(ReloadEnd::Done { generation: 3 })));
         assert_eq!(reloads.request(), ReloadId(3));
     }
@@ -180,13 +186,14 @@ mod tests {
         let mut reloads = Reloads::new(2);
         let reload = reloads.request();
         reloads.note_error("SyntaxError");
-        reloads.end(ReloadOutcome::GivenUp, 1);
+        reloads.end(Some("/old"), ReloadOutcome::GivenUp, 1);
         assert!(reloads.is_running());
-        reloads.end(ReloadOutcome::Done, 2);
-        assert_eq!(end_of(&mut reloads, reload), Ok(Some(ReloadEnd::Aborted { why: "SyntaxError".into() })));
+        reloads.end(Some("/new"), ReloadOutcome::Done, 2);
+        let ended = ReloadEnd::Aborted { why: "SyntaxError".into(), not_reloaded: vec!["/old".into()] };
+        assert_eq!(end_of(&mut reloads, reload), Ok(Some(ended)));
         let reload = reloads.request();
-        reloads.end(ReloadOutcome::Done, 2);
-        reloads.end(ReloadOutcome::Done, 3);
+        reloads.end(None, ReloadOutcome::Done, 2);
+        reloads.end(None, ReloadOutcome::Done, 3);
         assert_eq!(end_of(&mut reloads, reload), Ok(Some(ReloadEnd::Done { generation: 3 })));
     }
 
@@ -197,10 +204,10 @@ mod tests {
         reloads.note_death("signal 9");
         reloads.note_error("Traceback\nSyntaxError\n");
         reloads.note_death("exit status 1");
-        reloads.end(ReloadOutcome::GivenUp, 1);
+        reloads.end(None, ReloadOutcome::GivenUp, 1);
         let why = "Traceback\nSyntaxError".to_owned();
         assert_eq!(reloads.last_error(), Some(&*why));
-        assert_eq!(end_of(&mut reloads, reload), Ok(Some(ReloadEnd::Aborted { why })));
+        assert_eq!(end_of(&mut reloads, reload), Ok(Some(ReloadEnd::Aborted { why, not_reloaded: Vec::new() })));
     }
 
     #[test]
@@ -210,7 +217,7 @@ mod tests {
         reloads.stop();
         for reload in [first, second] {
             let why = "the server is stopping".into();
-            assert_eq!(end_of(&mut reloads, reload), Ok(Some(ReloadEnd::Aborted { why })));
+            assert_eq!(end_of(&mut reloads, reload), Ok(Some(ReloadEnd::Aborted { why, not_reloaded: Vec::new() })));
         }
     }
 
@@ -221,7 +228,7 @@ mod tests {
         assert_eq!(end_of(&mut reloads, ReloadId(1)), Ok(None));
         for _ in 0..=RELOADS_KEPT_MAX {
             reloads.request();
-            reloads.end(ReloadOutcome::Done, 2);
+            reloads.end(None, ReloadOutcome::Done, 2);
         }
         assert_eq!(end_of(&mut reloads, ReloadId(1)), Ok(None), "only the latest are kept");
         assert!(end_of(&mut reloads, ReloadId(2)).unwrap().is_some());

@@ -12,6 +12,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use super::writer::LineWriter;
 use crate::config::{LogFormat, LogLevel};
+use crate::words;
 
 /// In ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -54,7 +55,7 @@ impl Record {
     /// The application does not load. `text`: its traceback, or one line that says why.
     pub fn of_load_error(text: &str) -> Self {
         let text = text.trim_end();
-        let why = text.lines().last().unwrap_or_default();
+        let why = words::reason_of_load_error(text);
         Self {
             level: RecordLevel::Error,
             message: format!("the application does not load: {why}"),
@@ -232,6 +233,10 @@ mod tests {
         assert_eq!(line, expected);
         let line = text_line("now", &Record::of_load_error("there is no file app.py"), &origin, false);
         assert_eq!(line, "now ERROR the application does not load: there is no file app.py worker=3\n");
+        let perl = "Can't locate A.pm at lib/B.pm line 1.\nBEGIN failed--compilation aborted at lib/B.pm line 1.\n\
+                    Compilation failed in require at app.psgi line 2.\nBEGIN failed--compilation aborted at app.psgi line 2.\n";
+        let message = Record::of_load_error(perl).message;
+        assert_eq!(message, "the application does not load: Can't locate A.pm at lib/B.pm line 1.");
     }
 
     #[test]

@@ -20,23 +20,27 @@ impl Casualties {
         }
     }
 
-    /// Logs the exit of their worker. `announced`: that was to be expected.
-    pub fn log(self, worker: WorkerId, pid: Option<u32>, how: &str, announced: bool) {
+    /// Logs the exit of their worker. `mount`: of its application, if there are several. `announced`: that was to be expected.
+    pub fn log(self, worker: WorkerId, pid: Option<u32>, mount: Option<&str>, how: &str, announced: bool) {
         let (worker, requests) = (worker.0, self.names.join(", "));
         match (announced, self.count) {
             // It was killed, and the log has said why.
-            (true, 0) if how.starts_with("signal ") => tracing::debug!(worker, pid, "a worker has exited: {how}"),
-            (true, 0) => tracing::info!(worker, pid, "a worker has exited: {how}"),
-            (_, 0) => tracing::warn!(worker, pid, "a worker died: {how}; it is being replaced"),
+            (true, 0) if how.starts_with("signal ") => {
+                tracing::debug!(worker, pid, mount, "a worker has exited: {how}");
+            }
+            (true, 0) => tracing::info!(worker, pid, mount, "a worker has exited: {how}"),
+            (_, 0) => tracing::warn!(worker, pid, mount, "a worker died: {how}; it is being replaced"),
             (_, 1) => tracing::warn!(
                 worker,
                 pid,
+                mount,
                 requests,
                 "a worker died: {how}; the request that it was running is answered with 502"
             ),
             (_, count) => tracing::warn!(
                 worker,
                 pid,
+                mount,
                 requests,
                 "a worker died: {how}; {count} requests that it was running are answered with 502"
             ),

@@ -28,6 +28,7 @@ use crate::poll::{NextTurn, Pollable, ready};
 use crate::service_manager::{ServiceManager, ServicePhase};
 use crate::share::Share;
 use crate::statistics::OpenRequests;
+use crate::words;
 
 /// Turns before the rest of the runtime (admin, HTTP/2, signals) gets its turn.
 const TURNS_WITHOUT_YIELD: u32 = 8;
@@ -195,7 +196,7 @@ impl EventLoop {
         self.has_been_ready |= is_ready;
         self.service_manager.tell(phase, server.now, || match (phase, last_error) {
             (ServicePhase::Serving, Some(error)) => {
-                let why = error.lines().last().unwrap_or_default();
+                let why = words::reason_of_load_error(error);
                 format!("Serving the old code: the new code does not load ({why})")
             }
             (ServicePhase::Serving, None) => format!("Serving {}", server.about.addresses.join(", ")),

@@ -93,6 +93,7 @@ impl Server {
                 self.tell(Event::SocketClosed { request });
             }
             HttpEvent::Left { request } => self.tell(Event::Left { request }),
+            HttpEvent::Served { request } => self.tell(Event::Served { request }),
             HttpEvent::Refused(refused) => self.clients.refused(&refused, self.now),
         }
     }
@@ -134,7 +135,11 @@ impl Server {
                 self.tell(Event::WorkerFailed { worker });
             }
             WorkerEvent::Violated { worker, why } => {
-                tracing::error!(worker = worker.0, "a worker violated the protocol and is being replaced: {why}");
+                tracing::error!(
+                    worker = worker.0,
+                    mount = mount_of(self, worker),
+                    "a worker violated the protocol and is being replaced: {why}"
+                );
                 self.loading.note_death(app_of(&self.core, worker), &format!("a worker violated the protocol: {why}"));
                 self.tell(Event::WorkerViolated { worker });
             }
@@ -143,16 +148,12 @@ impl Server {
                 self.tell(Event::WorkerLeft { worker });
             }
             WorkerEvent::Unstarted { worker, why } => {
-                tracing::error!(worker = worker.0, "cannot start a worker; will retry: {why}");
+                let mount = mount_of(self, worker);
+                tracing::error!(worker = worker.0, mount, "cannot start a worker; will retry: {why}");
                 self.loading.note_death(app_of(&self.core, worker), &format!("a worker cannot be started: {why}"));
                 self.tell(Event::WorkerExited { worker });
             }
-            WorkerEvent::Exited { worker, how, announced } => {
-                self.loading.note_death(app_of(&self.core, worker), &format!("a worker has exited: {how}"));
-                self.casualties = Some(Casualties::default());
-                self.tell(Event::WorkerExited { worker });
-                self.casualties.take().unwrap_or_default().log(worker, self.upstream.pid(worker), &how, announced);
-            }
+            WorkerEvent::Exited { worker, how, announced } => worker_exited(self, worker, &how, announced),
             WorkerEvent::Logged { worker, request, record } => self.worker_logged(worker, request, &record),
             WorkerEvent::Response { worker, request, response, more } => {
                 self.worker_answered(worker, request, response, more);
@@ -694,6 +695,21 @@ fn surrounded(
     let destination = if is_preflight { Destination::Preflight } else { destination };
     exchange.added = routes.added(table, &destination, head);
     destination
+}
+
+fn worker_exited(server: &mut Server, worker: WorkerId, how: &str, announced: bool) {
+    // The core forgets whose worker it was.
+    let app = app_of(&server.core, worker);
+    server.loading.note_death(app, &format!("a worker has exited: {how}"));
+    server.casualties = Some(Casualties::default());
+    server.tell(Event::WorkerExited { worker });
+    let (pid, mount) = (server.upstream.pid(worker), server.routes.mounts().name(app));
+    server.casualties.take().unwrap_or_default().log(worker, pid, mount, how, announced);
+}
+
+/// Where the application of the worker is mounted, if there are several.
+fn mount_of(server: &Server, worker: WorkerId) -> Option<&str> {
+    server.routes.mounts().name(app_of(&server.core, worker))
 }
 
 /// Whose code the worker runs.

@@ -34,8 +34,23 @@ pub fn reload(args: &ReloadArgs) -> Result<ExitCode, CommandError> {
     for line in seen.error.as_deref().unwrap_or_default().lines() {
         eprintln!("{}", terminal::visible(line));
     }
-    eprintln!("parkade: the new code does not load (above); the old code goes on serving");
+    eprintln!("{}", terminal::visible(&not_loaded(&seen.not_reloaded)));
     Ok(ExitCode::FAILURE)
+}
+
+/// `mounts`: of the applications of which this is true, if there are several.
+fn not_loaded(mounts: &[String]) -> String {
+    match mounts {
+        [] => "parkade: the new code does not load (above); the old code goes on serving".into(),
+        [mount] => format!(
+            "parkade: the new code of the application at {mount} does not load (above): its old code goes on serving; \
+             the others are reloaded"
+        ),
+        _ => format!(
+            "parkade: the new code of the applications at {} does not load (above): their old code goes on serving",
+            mounts.join(", ")
+        ),
+    }
 }
 
 /// `parkade stop`. Fails if the server still runs after the given time.

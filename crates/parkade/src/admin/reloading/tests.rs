@@ -43,7 +43,7 @@ fn view(state: &str, generation: Option<u32>, error: Option<&str>) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_reload_tells_how_it_ended_or_that_it_goes_on() {
     let done = Some(ReloadEnd::Done { generation: 3 });
-    let aborted = Some(ReloadEnd::Aborted { why: "SyntaxError".into() });
+    let aborted = Some(ReloadEnd::Aborted { why: "SyntaxError".into(), not_reloaded: Vec::new() });
     for line in ["POST /reload", "POST /reload?wait=20", "GET /reload/7", "GET /reload/7?wait=20"] {
         assert_eq!(asked(line, None).await, (202, view("running", None, None)), "{line}");
         assert_eq!(asked(line, done.clone()).await, (200, view("done", Some(3), None)), "{line}");

@@ -89,6 +89,12 @@ impl Connection {
         self.transport.has_unsent()
     }
 
+    /// Whether the client has closed its side in order, and everything that the head of the response announced is sent. A client
+    /// that leaves bytes unread resets the connection.
+    pub fn has_sent_all(&self) -> bool {
+        self.outbound.has_all() && !self.transport.has_unsent() && !self.transport.is_gone()
+    }
+
     /// Whether its last response is being sent, or has just been sent.
     pub fn is_closing(&self) -> bool {
         self.outbound.is_closing()

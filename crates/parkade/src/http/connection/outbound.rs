@@ -95,6 +95,19 @@ impl Outbound {
         }
     }
 
+    /// Whether the body of a streamed answer is as long as its head says: only its end has not been told.
+    pub const fn has_all(&self) -> bool {
+        match self.state {
+            OutboundState::Body { is_head, ending, .. } => {
+                is_head || !ending.has_body() || matches!(ending, BodyFraming::Length(0))
+            }
+            OutboundState::None
+            | OutboundState::Head { .. }
+            | OutboundState::Socket { .. }
+            | OutboundState::Done { .. } => false,
+        }
+    }
+
     /// The same, once a streamed answer has begun.
     pub const fn streamed_request(&self) -> Option<RequestId> {
         match self.state {

@@ -263,8 +263,10 @@ impl Lot {
             }
             ConnectionStep::Left(request) => {
                 outbox.requests.detach(request);
+                let is_served = self.slots.get(slot).is_some_and(Connection::has_sent_all);
                 self.abort(slot);
-                outbox.events.push(HttpEvent::Left { request });
+                let event = if is_served { HttpEvent::Served { request } } else { HttpEvent::Left { request } };
+                outbox.events.push(event);
             }
             ConnectionStep::Close => drop(self.slots.remove(slot)),
             ConnectionStep::Http2 => outbox.handovers.extend(self.hand_over(slot)),
