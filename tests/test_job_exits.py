@@ -12,6 +12,8 @@ from .conftest import Kind, Serve
 from .harness.jobs import Ran, enqueue, enqueue_many, result
 from .harness.until import Stopwatch, until
 
+pytestmark = pytest.mark.also_in_perl
+
 DEATHS = 7
 """After this many the pause is eight seconds, whichever worker it applies to."""
 

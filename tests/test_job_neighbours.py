@@ -18,6 +18,8 @@ from .harness.jobs import Ran, until_state
 from .harness.server import Server
 from .harness.until import BUSY, until
 
+pytestmark = pytest.mark.also_in_perl
+
 DEADLINE, GRACE = 0.5, 1.0
 """Seconds, for the jobs that block their worker, and for `--kill-grace`."""
 
@@ -25,9 +27,13 @@ EARLY = 0.1
 """How many seconds earlier the core may have heard that a job begins than the job records it."""
 
 
+def has_loop(kind: Kind) -> bool:
+    return "CONCURRENT" in kind
+
+
 def good(kind: Kind, count: int) -> list[str]:
     """Names of this many: plain ones and, if there is a loop, coroutines."""
-    return list(islice(cycle(["good", "good_coroutine"] if kind else ["good"]), count))
+    return list(islice(cycle(["good", "good_coroutine"] if has_loop(kind) else ["good"]), count))
 
 
 def good_beside(kind: Kind, death: str, count: int) -> list[str]:
@@ -38,7 +44,7 @@ def good_beside(kind: Kind, death: str, count: int) -> list[str]:
 
 
 def only_with_a_loop(kind: Kind, name: str) -> None:
-    if name.endswith("_coroutine") and not kind:
+    if name.endswith("_coroutine") and not has_loop(kind):
         pytest.skip("a plain worker runs no coroutine")
 
 

@@ -133,8 +133,9 @@ def test_what_the_code_of_a_reload_says_that_is_given_up_is_not_in_force(
     assert (ran.about("fresh"), server.status()["jobs"]["unknown"]) == ([], 0)
 
 
+@pytest.mark.also_in_perl
 @pytest.mark.promise(9)
-@pytest.mark.parametrize("app", ["jobs", "jobs_async"])
+@pytest.mark.parametrize("app", ["jobs", pytest.param("jobs_async", marks=pytest.mark.python_only("coroutines"))])
 def test_a_job_that_takes_longer_than_the_grace_of_a_reload_has_lost_no_attempt(
     serve: Serve, tmp_path: Path, app: str
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_job_that_takes_longer_than_the_grace_of_a_reload_has_lost_no_attempt(
     assert "begin gate 2" not in ran.lines()
 
 
+@pytest.mark.also_in_perl
 @pytest.mark.parametrize("way", ["reload", "stop"])
 def test_a_plain_job_is_told_that_the_grace_is_over(serve: Serve, tmp_path: Path, way: str) -> None:
     server, ran = serve("jobs", folder=tmp_path, grace="1s"), Ran(tmp_path)

@@ -112,7 +112,7 @@ job leave        => sub { my ($line) = @_; POSIX::_exit(3) if noted_first($line)
 job crash        => sub { my ($line) = @_; kill SEGV => $$ if noted_first($line); return $line }, retries => 1;
 job crash_always => sub { my ($line) = @_; noted_first($line); POSIX::_exit(3) }, retries => 1;
 job loop         => sub { my ($line) = @_; if (noted_first($line)) { 1 while 1 } return $line }, retries => 1, deadline => 0.3;
-job oversleep    => sub { my ($line) = @_; sleep 3_600 if noted_first($line); return $line }, retries => 1, deadline => 0.3;
+job oversleep    => sub { my ($line) = @_; if (noted_first($line)) { sleep 3_600 while 1 } return $line }, retries => 1, deadline => 0.3;
 job for_ever     => sub { my ($number) = @_; enqueue for_ever => $number + 1; return };
 job unkeepable   => sub { return \*STDOUT }, retries => 0;
 
