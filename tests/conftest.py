@@ -15,6 +15,7 @@ import pytest
 from .harness import perl
 from .harness.postgres import Postgres
 from .harness.server import APPS, ROOT, Server
+from .harness.websocket import Opener
 
 Serve = Callable[..., Server]
 Application = Callable[..., Path]
@@ -155,6 +156,12 @@ def server(shared: Server) -> Iterator[Server]:
     """The server that the tests of a file share, which is their fixture `shared`. After each test it is at rest."""
     yield shared
     shared.cleared()
+
+
+@pytest.fixture(params=["1.1", "2"], ids=["http1", "http2"])
+def opened(request: pytest.FixtureRequest) -> Opener:
+    """Opens WebSockets over each version of HTTP."""
+    return Opener(request.param)
 
 
 @pytest.fixture(scope="module")

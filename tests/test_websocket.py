@@ -13,7 +13,8 @@ from wsproto.events import CloseConnection, Ping, Pong
 from .conftest import Serve
 from .harness import processes
 from .harness.server import Server
-from .harness.websocket import BINARY, CLOSE, CONTINUED, PING, TEXT, frame, handshake, opened
+from .harness.until import until
+from .harness.websocket import BINARY, CLOSE, CONTINUED, PING, TEXT, Opener, frame, handshake
 
 CLIENTS = 50
 MESSAGE_MAX = 1_048_576
@@ -61,13 +62,13 @@ def native(serve_for_all: Serve) -> Server:
     ["", "hola", "J\u00fcrgen \U0001f600", b"", b"\x00\xff", "x" * 125, "x" * 126, b"y" * 65_535, b"z" * 65_536],
     ids=lambda message: f"{type(message).__name__}-{len(message)}",
 )
-def test_a_message_comes_back(server: Server, message: str | bytes, deflate: bool) -> None:
+def test_a_message_comes_back(server: Server, message: str | bytes, deflate: bool, opened: Opener) -> None:
     client = opened(server, "/echo", deflate=deflate)
     assert client.send(message).receive() == message
     assert client.close()[0] == 1000
 
 
-def test_a_message_may_be_as_long_as_the_limit(server: Server) -> None:
+def test_a_message_may_be_as_long_as_the_limit(server: Server, opened: Opener) -> None:
     client = opened(server, "/echo")
     message = os.urandom(MESSAGE_MAX)
     assert client.send(message).receive() == message
@@ -75,14 +76,14 @@ def test_a_message_may_be_as_long_as_the_limit(server: Server) -> None:
     assert client.send(text).receive() == text
 
 
-def test_what_is_compressed_is_shorter_on_the_wire(server: Server) -> None:
+def test_what_is_compressed_is_shorter_on_the_wire(server: Server, opened: Opener) -> None:
     client = opened(server, "/echo", deflate=True)
     assert "permessage-deflate" in client.opening["sec-websocket-extensions"]
     message = b"again " * 20_000
     assert client.send(message).receive() == message
 
 
-def test_messages_come_back_in_their_order(server: Server) -> None:
+def test_messages_come_back_in_their_order(server: Server, opened: Opener) -> None:
     client = opened(server, "/echo")
     for number in range(500):
         client.send(str(number))
@@ -96,7 +97,7 @@ def test_messages_may_come_with_the_request(server: Server) -> None:
     assert client.exactly(6) == b"\x82\x04bird"
 
 
-def test_fragments_are_one_message_and_pings_may_come_between(server: Server) -> None:
+def test_fragments_are_one_message_and_pings_may_come_between(server: Server, opened: Opener) -> None:
     client = opened(server, "/echo")
     pieces = [frame(TEXT, b"on", final=False), frame(PING, b"?"), frame(CONTINUED, b"", final=False)]
     client.raw(*pieces, frame(CONTINUED, b"e", final=True))
@@ -106,7 +107,7 @@ def test_fragments_are_one_message_and_pings_may_come_between(server: Server) ->
     assert client.receive() == "one"
 
 
-def test_a_character_may_be_divided_between_fragments_and_bytes(server: Server) -> None:
+def test_a_character_may_be_divided_between_fragments_and_bytes(server: Server, opened: Opener) -> None:
     client = opened(server, "/echo")
     data = "\U0001f600".encode()
     for byte in frame(TEXT, data[:1], final=False) + frame(CONTINUED, data[1:3], final=False):
@@ -114,7 +115,7 @@ def test_a_character_may_be_divided_between_fragments_and_bytes(server: Server) 
     assert client.raw(frame(CONTINUED, data[3:])).receive() == "\U0001f600"
 
 
-def test_a_ping_is_answered_and_a_pong_is_not(server: Server) -> None:
+def test_a_ping_is_answered_and_a_pong_is_not(server: Server, opened: Opener) -> None:
     client = opened(server, "/echo")
     client.say(Pong(payload=b"unasked"))
     client.say(Ping(payload=b"x" * 125))
@@ -132,14 +133,14 @@ def test_a_ping_is_answered_and_a_pong_is_not(server: Server) -> None:
     [(1000, ""), (1001, "going"), (3000, "x" * 123), (4999, "\u00e9")],
     ids=lambda value: str(value)[:9],
 )
-def test_a_client_closes_with_a_code_and_gets_it_back(server: Server, code: int, reason: str) -> None:
+def test_a_client_closes_with_a_code_and_gets_it_back(server: Server, code: int, reason: str, opened: Opener) -> None:
     client = opened(server, "/echo")
     assert client.send("a").receive() == "a"
     assert client.close(code, reason)[0] == code
     server.until_zero()
 
 
-def test_the_application_is_told_how_its_client_closed(asgi: Server) -> None:
+def test_the_application_is_told_how_its_client_closed(asgi: Server, opened: Opener) -> None:
     opened(asgi, "/echo").close(4321, "enough")
     asgi.until_logged("disconnected 4321 enough")
     client = opened(asgi, "/echo")
@@ -153,24 +154,26 @@ def test_the_application_is_told_how_its_client_closed(asgi: Server) -> None:
 @pytest.mark.parametrize(
     ("path", "code", "reason"), [("/close/1000", 1000, "because"), ("/close/4000", 4000, "because")]
 )
-def test_the_application_closes_with_a_code_and_a_reason(server: Server, path: str, code: int, reason: str) -> None:
+def test_the_application_closes_with_a_code_and_a_reason(
+    server: Server, path: str, code: int, reason: str, opened: Opener
+) -> None:
     client = opened(server, path)
     assert client.send("go").closed() == (code, reason)
 
 
 @pytest.mark.parametrize(("path", "code"), [("/close/0", 1011), ("/close/1", 1000)])
-def test_an_application_that_fails_or_returns_closes(asgi: Server, path: str, code: int) -> None:
+def test_an_application_that_fails_or_returns_closes(asgi: Server, path: str, code: int, opened: Opener) -> None:
     assert opened(asgi, path).send("go").closed() == (code, "")
     if code == 1011:
         asgi.until_logged("ValueError: in the middle")
 
 
-def test_a_handler_that_fails_closes_with_1011_and_is_logged(native: Server) -> None:
+def test_a_handler_that_fails_closes_with_1011_and_is_logged(native: Server, opened: Opener) -> None:
     assert opened(native, "/fails").send("go").closed() == (1011, "")
     native.until_logged("ValueError: in the middle")
 
 
-def test_a_client_that_does_not_answer_a_close_is_cut_off(serve: Serve) -> None:
+def test_a_client_that_does_not_answer_a_close_is_cut_off(serve: Serve, opened: Opener) -> None:
     server = serve("sockets_asgi", workers=1)
     client = opened(server, "/close/1000")
     client.send("go").closed(answers=False)
@@ -178,7 +181,7 @@ def test_a_client_that_does_not_answer_a_close_is_cut_off(serve: Serve) -> None:
     server.still_serves()
 
 
-def test_what_came_before_a_close_is_read_by_who_is_late(asgi: Server) -> None:
+def test_what_came_before_a_close_is_read_by_who_is_late(asgi: Server, opened: Opener) -> None:
     gate = asgi.new_gate()
     client = opened(asgi, f"/late/{gate}")
     for text in ("one", "two", "three"):
@@ -188,12 +191,12 @@ def test_what_came_before_a_close_is_read_by_who_is_late(asgi: Server) -> None:
     asgi.until_logged(r"(?s)received late one.*received late two.*received late three.*then 1000")
 
 
-def test_an_application_that_sends_after_its_close_gets_an_error(asgi: Server) -> None:
+def test_an_application_that_sends_after_its_close_gets_an_error(asgi: Server, opened: Opener) -> None:
     assert opened(asgi, "/closed").closed() == (1000, "")
     asgi.until_logged(r"after the close: \w+")
 
 
-def test_what_follows_a_close_is_not_read(server: Server) -> None:
+def test_what_follows_a_close_is_not_read(server: Server, opened: Opener) -> None:
     client = opened(server, "/echo")
     client.raw(frame(CLOSE, b"\x03\xe8"), frame(TEXT, b"late"))
     event = client.next()
@@ -229,7 +232,7 @@ FAULTS: dict[str, tuple[int, list[bytes]]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_client_that_breaks_the_rules_is_told_by_the_code(server: Server, fault: str) -> None:
+def test_a_client_that_breaks_the_rules_is_told_by_the_code(server: Server, fault: str, opened: Opener) -> None:
     code, frames = FAULTS[fault]
     client = opened(server, "/echo")
     client.raw(*frames)
@@ -237,13 +240,13 @@ def test_a_client_that_breaks_the_rules_is_told_by_the_code(server: Server, faul
     server.still_serves()
 
 
-def test_a_message_is_refused_before_its_bytes_come(server: Server) -> None:
+def test_a_message_is_refused_before_its_bytes_come(server: Server, opened: Opener) -> None:
     client = opened(server, "/echo")
     client.raw(b"\x82\xff" + (1 << 40).to_bytes(8, "big") + b"mask")
     assert client.closed(answers=False)[0] == 1009
 
 
-def test_a_message_that_is_small_only_while_compressed_is_refused(serve: Serve) -> None:
+def test_a_message_that_is_small_only_while_compressed_is_refused(serve: Serve, opened: Opener) -> None:
     server = serve("sockets_asgi", workers=1)
     client = opened(server, "/echo", deflate=True)
     before = server.resident_bytes
@@ -254,7 +257,7 @@ def test_a_message_that_is_small_only_while_compressed_is_refused(serve: Serve) 
     assert processes.peak_bytes(server.pid) - before < 8 << 20
 
 
-def test_compressed_nonsense_is_1007_or_1002(server: Server) -> None:
+def test_compressed_nonsense_is_1007_or_1002(server: Server, opened: Opener) -> None:
     client = opened(server, "/echo", deflate=True)
     client.raw(frame(TEXT, b"\xff\xff\xff\xff", reserved=4))
     assert client.closed(answers=False)[0] in (1002, 1007)
@@ -267,7 +270,9 @@ def test_compressed_nonsense_is_1007_or_1002(server: Server) -> None:
     ("offered", "wanted", "agreed"),
     [("a, b", "b", "b"), ("a", "", None), ("", "", None)],
 )
-def test_a_sub_protocol_is_agreed_upon(asgi: Server, offered: str, wanted: str, agreed: str | None) -> None:
+def test_a_sub_protocol_is_agreed_upon(
+    asgi: Server, offered: str, wanted: str, agreed: str | None, opened: Opener
+) -> None:
     fields = [f"Sec-WebSocket-Protocol: {offered}"] if offered else []
     opening = opened(asgi, f"/subprotocol/{wanted}", *fields).opening
     assert opening.all("sec-websocket-protocol") == ([agreed] if agreed else [])
@@ -276,7 +281,7 @@ def test_a_sub_protocol_is_agreed_upon(asgi: Server, offered: str, wanted: str, 
     assert "x-request-id" in opening
 
 
-def test_a_native_handler_gets_parameters_and_agrees_on_a_sub_protocol(native: Server) -> None:
+def test_a_native_handler_gets_parameters_and_agrees_on_a_sub_protocol(native: Server, opened: Opener) -> None:
     client = opened(native, "/told/7?name=Ada", "Sec-WebSocket-Protocol: mqtt, chat")
     assert client.opening["sec-websocket-protocol"] == "chat"
     assert client.opening["x-a"] == "1"
@@ -284,27 +289,35 @@ def test_a_native_handler_gets_parameters_and_agrees_on_a_sub_protocol(native: S
     assert client.closed() == (1000, "")
 
 
-def test_the_scope_is_that_of_a_websocket(asgi: Server) -> None:
+def test_the_scope_is_that_of_a_websocket(asgi: Server, opened: Opener) -> None:
     told = opened(asgi, "/scope?a=%20", "Sec-WebSocket-Protocol: a", "Sec-WebSocket-Protocol: b").receive()
     assert told == (
-        "['websocket', 'ws', '/scope', b'/scope', b'a=%20', '1.1', '', ['a', 'b'], '127.0.0.1', False, "
+        f"['websocket', 'ws', '/scope', b'/scope', b'a=%20', '{opened.version}', '', ['a', 'b'], '127.0.0.1', False, "
         "{'websocket.http.response': {}}]"
     )
 
 
-def test_behind_a_proxy_with_tls_the_scheme_is_wss(serve: Serve) -> None:
+def test_behind_a_proxy_with_tls_the_scheme_is_wss(serve: Serve, opened: Opener) -> None:
     server = serve("sockets_asgi", workers=1, trust="127.0.0.1")
     told = opened(server, "/scope", "X-Forwarded-Proto: https", "X-Forwarded-For: 192.0.2.7").receive()
     assert "['websocket', 'wss', '/scope'" in told
     assert "'192.0.2.7'" in told
 
 
-def test_an_encoded_slash_is_in_the_raw_path(asgi: Server) -> None:
+def test_the_access_log_says_101(serve: Serve, opened: Opener) -> None:
+    server = serve("sockets_asgi", workers=1, access_log="json")
+    assert opened(server, "/echo").close()[0] == 1000
+    [line] = until("the line", lambda: server.printed().splitlines())
+    entry = json.loads(line)
+    assert (entry["method"], entry["path"], entry["status"]) == ("GET", "/echo", 101)
+
+
+def test_an_encoded_slash_is_in_the_raw_path(asgi: Server, opened: Opener) -> None:
     told = opened(asgi, "/scope/one%2Ftwo").receive()
     assert "'/scope/one/two', b'/scope/one%2Ftwo'" in told
 
 
-def test_the_state_of_the_lifespan_is_in_the_scope(serve: Serve, tmp_path: Path) -> None:
+def test_the_state_of_the_lifespan_is_in_the_scope(serve: Serve, opened: Opener, tmp_path: Path) -> None:
     (tmp_path / "with_state.py").write_text(WITH_STATE)
     server = serve(f"{tmp_path}/with_state.py:app", workers=1)
     assert [opened(server, "/").receive() for _ in range(2)] == ["shared ['first'] own", "shared ['first', 'next'] own"]

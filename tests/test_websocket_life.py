@@ -14,7 +14,7 @@ from .harness import processes
 from .harness.server import Server
 from .harness.sse import Events
 from .harness.until import until
-from .harness.websocket import BINARY, WebSocket, frame, handshake, opened
+from .harness.websocket import BINARY, Opener, WebSocket, frame, handshake
 
 CLIENTS = 50
 
@@ -38,7 +38,7 @@ def native(serve_for_all: Serve) -> Server:
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
-def test_an_application_is_told_when_its_client_vanishes(serve: Serve, how: str) -> None:
+def test_an_application_is_told_when_its_client_vanishes(serve: Serve, how: str, opened: Opener) -> None:
     server = serve("sockets_asgi", workers=1)
     clients = [opened(server, "/echo") for _ in range(10)]
     for client in clients:
@@ -47,7 +47,9 @@ def test_an_application_is_told_when_its_client_vanishes(serve: Serve, how: str)
     server.still_serves()
 
 
-def test_an_application_that_waits_for_something_else_goes_on_unless_it_asks_to_be_cancelled(serve: Serve) -> None:
+def test_an_application_that_waits_for_something_else_goes_on_unless_it_asks_to_be_cancelled(
+    serve: Serve, opened: Opener
+) -> None:
     server = serve("sockets_asgi", workers=1, deadline="2s")
     opened(server, "/deaf/cancel").client.reset()
     server.until_logged("deaf was cancelled")
@@ -56,7 +58,7 @@ def test_an_application_that_waits_for_something_else_goes_on_unless_it_asks_to_
     server.still_serves()
 
 
-def test_a_native_handler_that_never_receives_ends_with_its_client(serve: Serve) -> None:
+def test_a_native_handler_that_never_receives_ends_with_its_client(serve: Serve, opened: Opener) -> None:
     server = serve("sockets_native", workers=1)
     client = opened(server, "/ticks")
     assert client.receive() == "first"
@@ -69,14 +71,14 @@ def test_a_native_handler_that_never_receives_ends_with_its_client(serve: Serve)
     server.still_serves()
 
 
-def test_a_wait_ends_when_the_client_leaves(asgi: Server) -> None:
+def test_a_wait_ends_when_the_client_leaves(asgi: Server, opened: Opener) -> None:
     client = opened(asgi, "/wait/leaving")
     asgi.until(lambda status: status["waits"]["next"]["count"] == 1)
     client.client.reset()
     asgi.until_zero()
 
 
-def test_a_message_of_a_channel_is_sent(asgi: Server) -> None:
+def test_a_message_of_a_channel_is_sent(asgi: Server, opened: Opener) -> None:
     client = opened(asgi, "/wait/news")
     asgi.until(lambda status: status["waits"]["next"]["count"] == 1)
     asgi.publish("news", b"fresh")
@@ -84,7 +86,7 @@ def test_a_message_of_a_channel_is_sent(asgi: Server) -> None:
     assert client.closed() == (1000, "")
 
 
-def test_what_one_says_in_a_room_is_sent_to_all(native: Server) -> None:
+def test_what_one_says_in_a_room_is_sent_to_all(native: Server, opened: Opener) -> None:
     clients = [opened(native, "/rooms/7") for _ in range(5)]
     assert [client.receive() for client in clients] == ["welcome"] * 5
     for number in range(20):
@@ -97,7 +99,7 @@ def test_what_one_says_in_a_room_is_sent_to_all(native: Server) -> None:
     native.until_zero()
 
 
-def test_a_worker_that_is_killed_closes_its_sockets_with_1012(serve: Serve) -> None:
+def test_a_worker_that_is_killed_closes_its_sockets_with_1012(serve: Serve, opened: Opener) -> None:
     server = serve("sockets_asgi", workers=1)
     clients = [opened(server, "/echo") for _ in range(10)]
     [worker] = server.worker_pids()
@@ -107,7 +109,7 @@ def test_a_worker_that_is_killed_closes_its_sockets_with_1012(serve: Serve) -> N
     assert opened(server, "/echo").send("again").receive() == "again"
 
 
-def test_a_busy_application_costs_no_client_its_connection(serve: Serve) -> None:
+def test_a_busy_application_costs_no_client_its_connection(serve: Serve, opened: Opener) -> None:
     """The core pings, and reads the pongs."""
     server = serve("sockets_asgi", workers=1, websocket_ping="200ms")
     gate = server.new_gate()
@@ -121,7 +123,7 @@ def test_a_busy_application_costs_no_client_its_connection(serve: Serve) -> None
     assert client.close() == (1000, "")
 
 
-def test_one_client_after_the_other_finds_the_worker_ready(server: Server) -> None:
+def test_one_client_after_the_other_finds_the_worker_ready(server: Server, opened: Opener) -> None:
     for number in range(20):
         client = opened(server, "/echo")
         assert client.send(f"message {number}").receive() == f"message {number}"
@@ -132,7 +134,7 @@ def test_one_client_after_the_other_finds_the_worker_ready(server: Server) -> No
 # Stops and reloads
 
 
-def test_a_stop_tells_applications_and_closes_the_others(serve: Serve) -> None:
+def test_a_stop_tells_applications_and_closes_the_others(serve: Serve, opened: Opener) -> None:
     server = serve("sockets_asgi", workers=1, grace="40s")
     told = [opened(server, "/until-shutdown") for _ in range(5)]
     assert {client.receive() for client in told} == {"begun"}
@@ -146,7 +148,7 @@ def test_a_stop_tells_applications_and_closes_the_others(serve: Serve) -> None:
     assert server.ended() == 0
 
 
-def test_sockets_and_streams_during_reloads_and_a_stop(serve: Serve) -> None:
+def test_sockets_and_streams_during_reloads_and_a_stop(serve: Serve, opened: Opener) -> None:
     """Each is told first, and then closed in order. What does not listen stays with the old worker for the grace."""
     server = serve("sockets_asgi", workers=1, grace="30s")
     for _ in range(4):
@@ -173,7 +175,7 @@ def _were_told(sockets: list[WebSocket], streams: list[Events]) -> None:
         assert [event.data for event in stream.rest()] == ["told"]
 
 
-def test_a_socket_that_does_not_listen_goes_on_during_a_reload(serve: Serve) -> None:
+def test_a_socket_that_does_not_listen_goes_on_during_a_reload(serve: Serve, opened: Opener) -> None:
     server = serve("sockets_native", workers=1, grace="30s")
     client = opened(server, "/echo")
     server.signal(signal.SIGHUP)
@@ -187,7 +189,7 @@ def test_a_socket_that_does_not_listen_goes_on_during_a_reload(serve: Serve) -> 
 # Those who are slow
 
 
-def test_an_application_that_sends_without_end_waits_for_its_client(serve: Serve) -> None:
+def test_an_application_that_sends_without_end_waits_for_its_client(serve: Serve, opened: Opener) -> None:
     server = serve("sockets_asgi", workers=1)
     before = server.resident_bytes
     client = opened(server, "/flood", receive_buffer=4096, segment=1460)
@@ -207,13 +209,13 @@ def test_an_application_that_sends_without_end_waits_for_its_client(serve: Serve
     server.still_serves()
 
 
-def test_a_client_that_sends_without_end_waits_for_the_application(serve: Serve) -> None:
+def test_a_client_that_sends_without_end_waits_for_the_application(serve: Serve, opened: Opener) -> None:
     server = serve("sockets_asgi", workers=1)
     client = opened(server, "/lazy/gate")
     server.until_logged("accepted")
     [worker] = server.worker_pids()
     before, of_worker = server.resident_bytes, processes.resident_bytes(worker)
-    _fill(client)
+    assert client.client.fill(frame(BINARY, bytes(10_000)), 0.5), "nobody receives it, and all is taken nevertheless"
     assert server.get("/hola/you").text == "Hola you"
     assert server.resident_bytes - before < 4 << 20
     assert processes.resident_bytes(worker) - of_worker < 4 << 20
@@ -222,19 +224,7 @@ def test_a_client_that_sends_without_end_waits_for_the_application(serve: Serve)
     server.until_zero()
 
 
-def _fill(client: WebSocket) -> None:
-    """Sends until nothing more is taken."""
-    piece = frame(BINARY, bytes(10_000))
-    client.client.socket.settimeout(0.5)
-    for _ in range(10_000):
-        try:
-            client.client.socket.sendall(piece)
-        except TimeoutError:
-            return
-    raise AssertionError("nobody receives it, and 100 MB are taken nevertheless")
-
-
-def test_nothing_is_lost_by_who_is_slow_at_both_ends(serve: Serve) -> None:
+def test_nothing_is_lost_by_who_is_slow_at_both_ends(serve: Serve, opened: Opener) -> None:
     server = serve("sockets_asgi", workers=1)
     client = opened(server, "/push/200x20000", receive_buffer=4096, segment=1460)
     for number in range(200):
@@ -244,7 +234,7 @@ def test_nothing_is_lost_by_who_is_slow_at_both_ends(serve: Serve) -> None:
     assert client.close()[0] == 1000
 
 
-def test_a_large_stream_of_messages_passes_with_flat_memory(serve: Serve) -> None:
+def test_a_large_stream_of_messages_passes_with_flat_memory(serve: Serve, opened: Opener) -> None:
     server = serve("sockets_asgi", workers=1)
     client = opened(server, "/lazy/open")
     server.open_gate("open")
@@ -255,7 +245,7 @@ def test_a_large_stream_of_messages_passes_with_flat_memory(serve: Serve) -> Non
     assert processes.peak_bytes(server.pid) - before < 6 << 20
 
 
-def test_tasks_that_send_and_receive_at_the_same_time(asgi: Server) -> None:
+def test_tasks_that_send_and_receive_at_the_same_time(asgi: Server, opened: Opener) -> None:
     client = opened(asgi, "/both")
     for number in range(200):
         client.send(f"{number}")
@@ -264,7 +254,7 @@ def test_tasks_that_send_and_receive_at_the_same_time(asgi: Server) -> None:
     asgi.until_zero()
 
 
-def test_many_sockets_share_a_worker(server: Server) -> None:
+def test_many_sockets_share_a_worker(server: Server, opened: Opener) -> None:
     clients = [opened(server, "/echo") for _ in range(200)]
     for client in clients:
         client.send("a")
@@ -302,7 +292,7 @@ def site(request: pytest.FixtureRequest, serve_for_all: Serve) -> Server:
 
 
 @pytest.mark.parametrize("message", ["hola", "\U0001f600", "x" * 100_000])
-def test_a_framework_echoes(site: Server, message: str) -> None:
+def test_a_framework_echoes(site: Server, message: str, opened: Opener) -> None:
     client = opened(site, "/socket/echo")
     for _ in range(3):
         assert client.send(message).receive() == f"echo {message}"
@@ -311,7 +301,7 @@ def test_a_framework_echoes(site: Server, message: str) -> None:
     site.until_zero()
 
 
-def test_a_framework_agrees_on_a_sub_protocol_and_closes(site: Server) -> None:
+def test_a_framework_agrees_on_a_sub_protocol_and_closes(site: Server, opened: Opener) -> None:
     client = opened(site, "/socket/chat", "Sec-WebSocket-Protocol: mqtt, chat")
     assert client.opening["sec-websocket-protocol"] == "chat"
     assert json.loads(client.receive()) == {"hello": "you"}
@@ -323,7 +313,7 @@ def test_a_framework_denies(site: Server) -> None:
         assert client.send(handshake("/socket/denied")).answer().status in (401, 403)
 
 
-def test_a_framework_is_told_that_a_client_vanished(site: Server) -> None:
+def test_a_framework_is_told_that_a_client_vanished(site: Server, opened: Opener) -> None:
     count = len(site.log().split("the socket ends")) - 1
     client = opened(site, "/socket/echo")
     assert client.send("a").receive() == "echo a"

@@ -60,7 +60,8 @@ async def deny(scope: Scope, receive: Receive, send: Send, rest: str) -> None:
         raise ValueError("before the handshake")
     if rest == "silent":
         return None
-    await send({"type": "websocket.http.response.start", "status": 401, "headers": [(b"x-why", b"stranger")]})
+    status = 200 if rest == "kindly" else 401
+    await send({"type": "websocket.http.response.start", "status": status, "headers": [(b"x-why", b"stranger")]})
     await send({"type": "websocket.http.response.body", "body": b"not ", "more_body": True})
     await send({"type": "websocket.http.response.body", "body": b"you"})
     return None

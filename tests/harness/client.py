@@ -7,6 +7,7 @@ import select
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,6 +123,16 @@ class Client:
         except (BlockingIOError, ConnectionError):
             return 0
 
+    def fill(self, piece: bytes, seconds: float) -> bool:
+        """Sends until nothing is taken for so many seconds. False if everything is."""
+        self.socket.settimeout(seconds)
+        with suppress(TimeoutError):
+            for _ in range(10_000):
+                self.socket.sendall(piece)
+            return False
+        self.socket.settimeout(SECONDS)
+        return True
+
     def ask(self, method: str, target: str, *fields: str, body: bytes = b"") -> Client:
         """Sends a request without waiting."""
         return self.send(request(method, target, *fields, body=body, host=self.host))
@@ -209,6 +220,13 @@ class Client:
         while piece := self.socket.recv(65_536):
             pieces.append(piece)
         return b"".join(pieces)
+
+    def take(self) -> bytes:
+        """What has come, at least a byte."""
+        if not self._read:
+            self._more()
+        data, self._read = self._read, b""
+        return data
 
     def _more(self) -> None:
         piece = self.socket.recv(65_536)

@@ -23,6 +23,8 @@ class _Stream:
     head: Answer | None = None
     pieces: list[bytes] = field(default_factory=list)
     trailers: list[tuple[str, str]] = field(default_factory=list)
+    unacknowledged: int = 0
+    """Bytes whose window has not been given back."""
     ended: bool = False
     reset: int | None = None
 
@@ -74,7 +76,7 @@ class Http2:
     ) -> int:
         """Sends a request and its body, as far as the window allows; returns the stream. `end`: nothing follows."""
         stream: int = self.connection.get_next_available_stream_id()
-        self.streams[stream] = _Stream()
+        self.expect(stream)
         host = [] if authority is None else [(":authority", authority)]
         head = [(":method", method), (":scheme", "http"), *host, (":path", target), *fields]
         self.connection.send_headers(stream, head, end_stream=end and body is None)
@@ -82,6 +84,10 @@ class Http2:
         if body is not None:
             self.send(stream, body, end)
         return stream
+
+    def expect(self, stream: int) -> None:
+        """A head by hand follows on this stream."""
+        self.streams[stream] = _Stream()
 
     def send(self, stream: int, body: bytes, end: bool = True) -> None:
         """Sends a part of the body, waiting for window if necessary."""
@@ -100,7 +106,15 @@ class Http2:
     def reset(self, stream: int) -> None:
         """Cancels the request."""
         self.connection.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
+        self.acknowledge(stream)
         self.flush()
+
+    def acknowledge(self, number: int) -> None:
+        """Gives back the window of what has come on this stream, with the next flush. Only that of the connection, if
+        the stream has ended."""
+        stream = self.streams[number]
+        self.connection.acknowledge_received_data(stream.unacknowledged, number)
+        stream.unacknowledged = 0
 
     def flush(self) -> None:
         """Writes what is queued."""
@@ -189,14 +203,17 @@ class Http2:
                 self.streams[number].head = Answer("HTTP/2", status, fields, b"")
             case h2.events.DataReceived(stream_id=number, data=data, flow_controlled_length=length):
                 self.streams[number].pieces.append(data)
-                if self.window_is_given_back and length:
-                    self.connection.acknowledge_received_data(length, number)
+                self.streams[number].unacknowledged += length
+                if self.window_is_given_back:
+                    self.acknowledge(number)
             case h2.events.TrailersReceived(stream_id=number, headers=trailers):
                 self.streams[number].trailers = list(trailers)
             case h2.events.StreamEnded(stream_id=number):
                 self.streams[number].ended = True
             case h2.events.StreamReset(stream_id=number, error_code=code):
                 self.streams[number].reset = int(code)
+                # Otherwise the other streams would lack it for ever.
+                self.acknowledge(number)
             case _:
                 pass
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from wsproto.connection import Connection, ConnectionType
@@ -22,7 +23,9 @@ from wsproto.events import (
 from wsproto.extensions import PerMessageDeflate
 
 from .client import Answer, Client
+from .http2 import Http2
 from .server import Server
+from .tunnel import Tunnel
 
 TEXT, BINARY, CONTINUED, CLOSE, PING, PONG = 1, 2, 0, 8, 9, 10
 """Kinds of frames (RFC 6455, section 5.2)."""
@@ -55,19 +58,11 @@ def frame(kind: int, payload: bytes = b"", final: bool = True, masked: bool = Tr
 
 
 class WebSocket:
-    """A WebSocket that was accepted. `opening` is the head of the response."""
+    """A WebSocket that was accepted, by the response that begins with `opening`."""
 
-    def __init__(self, client: Client, target: str, *fields: str, deflate: bool = False) -> None:
+    def __init__(self, client: Client | Tunnel, opening: Answer) -> None:
         self.client = client
-        key = base64.b64encode(os.urandom(16)).decode()
-        offered = ["Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits"] if deflate else []
-        client.send(handshake(target, *offered, *fields, key=key))
-        self.opening: Answer = client.opening()
-        assert self.opening.status == 101, (self.opening, b"".join(client.pieces(self.opening)))
-        assert self.opening["upgrade"].lower() == "websocket"
-        assert self.opening["connection"].lower() == "upgrade"
-        hashed = hashlib.sha1((key + _GUID).encode()).digest()
-        assert self.opening["sec-websocket-accept"] == base64.b64encode(hashed).decode()
+        self.opening = opening
         extensions = []
         if "sec-websocket-extensions" in self.opening:
             agreed = PerMessageDeflate()
@@ -96,10 +91,7 @@ class WebSocket:
         while True:
             for event in self._events:
                 return event
-            if not self.client._read:
-                self.client._more()
-            data, self.client._read = self.client._read, b""
-            self._protocol.receive_data(data)
+            self._protocol.receive_data(self.client.take())
             self._events = iter(list(self._protocol.events()))
 
     def receive(self) -> str | bytes:
@@ -134,6 +126,40 @@ class WebSocket:
         return event.code, event.reason or ""
 
 
-def opened(server: Server, target: str, *fields: str, deflate: bool = False, **options: Any) -> WebSocket:
-    """A WebSocket of the server, over a connection of its own."""
-    return WebSocket(server.connect(**options), target, *fields, deflate=deflate)
+@dataclass(frozen=True)
+class Opener:
+    """Opens WebSockets over this version of HTTP, each over a connection of its own."""
+
+    version: str
+
+    def __call__(self, server: Server, target: str, *fields: str, deflate: bool = False, **options: Any) -> WebSocket:
+        """A WebSocket of the server. `options`: of the connection of HTTP/1.1."""
+        offered = ["Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits"] if deflate else []
+        fields = (*offered, *fields)
+        if self.version == "1.1":
+            return _upgraded(server.connect(**options), target, fields)
+        return tunnelled(server.connect2(), target, *fields)
+
+
+def _upgraded(client: Client, target: str, fields: tuple[str, ...]) -> WebSocket:
+    key = base64.b64encode(os.urandom(16)).decode()
+    opening = client.send(handshake(target, *fields, key=key)).opening()
+    assert opening.status == 101, (opening, b"".join(client.pieces(opening)))
+    assert opening["upgrade"].lower() == "websocket"
+    assert opening["connection"].lower() == "upgrade"
+    hashed = hashlib.sha1((key + _GUID).encode()).digest()
+    assert opening["sec-websocket-accept"] == base64.b64encode(hashed).decode()
+    return WebSocket(client, opening)
+
+
+def tunnelled(connection: Http2, target: str, *fields: str) -> WebSocket:
+    """A WebSocket over a stream of that connection."""
+    client = Tunnel(connection, target, *fields)
+    opening = client.opening()
+    assert opening.status == 200, (opening, client.answer())
+    for name in ("upgrade", "connection", "sec-websocket-accept", "content-length"):
+        assert name not in opening
+    return WebSocket(client, opening)
+
+
+opened = Opener("1.1")

@@ -35,6 +35,8 @@ pub enum RequestFault {
     UnknownExpectation,
     UnknownVersion,
     ConnectUnsupported,
+    /// An extended CONNECT (RFC 8441) for something that is not served here.
+    ConnectProtocol,
     HeadTooLarge,
     TargetTooLong,
     TooManyHeaders,
@@ -104,6 +106,9 @@ impl RequestFault {
             Self::UnknownExpectation => (417, "the only supported expectation is 100-continue"),
             Self::UnknownVersion => (505, "the supported versions are HTTP/1.0, HTTP/1.1 and HTTP/2"),
             Self::ConnectUnsupported => (501, "CONNECT is not supported: this is not a proxy"),
+            Self::ConnectProtocol => {
+                (501, "the only protocol of an extended CONNECT is websocket, and the application has to take it")
+            }
             Self::HeadTooLarge => (431, "the header block is larger than this server allows"),
             Self::TargetTooLong => {
                 (414, "the request target is larger than this server allows for a whole header block")

@@ -42,11 +42,10 @@ mod target;
 mod tick;
 mod web_socket;
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -59,7 +58,7 @@ use self::answer::{BadAnswer, HeaderField, Prepared};
 use self::budget::{Budget, Reservation};
 use self::fault::RequestFault;
 use self::forwarded::{RequestOrigin, TrustedProxies};
-use self::h2::{FromStream, StreamKey};
+use self::h2::StreamTable;
 use self::limits::HttpLimits;
 use self::lot::{Lot, Outbox};
 use self::request_table::{Client, RequestTable};
@@ -135,12 +134,7 @@ pub struct Http {
     addresses: Box<[listen::ListenerAddress]>,
     requests: RequestTable,
     shared: h2::H2Context,
-    inbox: mpsc::UnboundedReceiver<FromStream>,
-    /// Taken from the inbox by `ready`, for `turn`.
-    first: Option<FromStream>,
-    streams: HashMap<StreamKey, RequestId>,
-    /// HTTP/2 clients that were disconnected since the last turn.
-    cut_off: Vec<RequestId>,
+    streams: StreamTable,
     draining: watch::Sender<bool>,
 }
 
@@ -165,10 +159,7 @@ impl Http {
             lot: Lot::new(listeners, setup, budget, Arc::clone(&shared.connection_count), descriptors)?,
             requests: RequestTable::default(),
             shared,
-            inbox,
-            first: None,
-            streams: HashMap::new(),
-            cut_off: Vec::new(),
+            streams: StreamTable::new(inbox),
             draining,
         })
     }
@@ -238,64 +229,8 @@ impl Http {
         for handover in handovers {
             tokio::spawn(h2::serve(handover, self.shared.clone()));
         }
-        for request in std::mem::take(&mut self.cut_off) {
-            self.requests.detach(request);
-            events.push(HttpEvent::Left { request });
-        }
-        let mut left = limits::TURN_EVENTS_MAX;
-        while let Some(said) = self.first.take().or_else(|| self.inbox.try_recv().ok()) {
-            self.hear(said, events);
-            left -= 1;
-            if left == 0 {
-                self.first = self.inbox.try_recv().ok();
-                break;
-            }
-        }
+        self.streams.turn(&mut self.requests, &mut self.lot.sockets(), events);
         Ok(())
-    }
-
-    fn hear(&mut self, said: FromStream, events: &mut Vec<HttpEvent>) {
-        match said {
-            FromStream::Arrived { key, head, body, pieces, origin, answer, cut, share } => {
-                let rest = if pieces.is_some() { BodyRest::Follows } else { BodyRest::Nothing };
-                let exchange = h2::StreamExchange::new(key, head.method() == "HEAD", answer, cut, pieces);
-                let request = self.requests.insert(Some(Client::Http2(Box::new(exchange))));
-                self.streams.insert(key, request);
-                events.push(HttpEvent::Arrived { request, head, body, rest, origin, share });
-            }
-            FromStream::Taken { key, bytes } => {
-                if let Some(request) = self.streams.get(&key) {
-                    if let Some(Client::Http2(exchange)) = self.requests.client(*request) {
-                        exchange.taken(bytes, self.lot.now());
-                    }
-                    events.push(HttpEvent::Taken { request: *request, bytes });
-                }
-            }
-            FromStream::Piece { key, bytes, rest } => {
-                if let Some(request) = self.streams.get(&key) {
-                    events.push(HttpEvent::Piece { request: *request, bytes, rest });
-                }
-            }
-            FromStream::Failed { key, fault } => {
-                if let Some(request) = self.streams.get(&key).copied()
-                    && let Some(Client::Http2(exchange)) = self.requests.client(request)
-                {
-                    exchange.fail(fault, &self.shared.setup.limits);
-                    self.requests.detach(request);
-                    events.push(HttpEvent::Left { request });
-                }
-            }
-            FromStream::Refused(refused) => events.push(HttpEvent::Refused(refused)),
-            FromStream::Left { key } => {
-                // It is known already that a stream was reset here.
-                if let Some(request) = self.streams.remove(&key)
-                    && self.requests.client(request).is_some()
-                {
-                    self.requests.detach(request);
-                    events.push(HttpEvent::Left { request });
-                }
-            }
-        }
     }
 
     /// A piece of the body of this request is wanted: its application reads. A client that waits for `100 Continue` is
@@ -375,35 +310,58 @@ impl Http {
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         request_id: &[u8],
     ) -> Result<(), BadAnswer> {
-        self.on_http1(request, |connection, context| connection.open_socket(fields, request_id, context))
-            .unwrap_or(Ok(()))
+        let Some(client) = self.requests.client(request) else { return Ok(()) };
+        match client {
+            Client::Http1(slot) => self
+                .lot
+                .act(*slot, |connection, context| connection.open_socket(fields, request_id, context))
+                .unwrap_or(Ok(())),
+            Client::Http2(exchange) => {
+                if exchange.open_socket(fields, self.lot.own_fields(request_id), self.lot.now())? {
+                    self.streams.open_socket(exchange.key(), request);
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Sends a message to the client of a WebSocket. Returns how much its worker may send in its place, if
     /// the client is there; `Taken` reports the others.
     pub fn message(&mut self, request: RequestId, is_text: bool, bytes: &Bytes) -> Option<usize> {
-        self.on_http1(request, |connection, context| connection.message(is_text, bytes, context))
+        match self.requests.client(request)? {
+            Client::Http1(slot) => {
+                self.lot.act(*slot, |connection, context| connection.message(is_text, bytes, context))
+            }
+            Client::Http2(exchange) => {
+                exchange.message(is_text, bytes, &mut self.lot.sockets());
+                Some(0)
+            }
+        }
     }
 
     /// Tells the client of a WebSocket that it is closed: it gets nothing more.
     pub fn close_socket(&mut self, request: RequestId, code: u16, text: String) {
-        self.on_http1(request, |connection, context| connection.close_socket(code, text, context.now));
+        let Some(client) = self.requests.client(request) else { return };
+        match client {
+            Client::Http1(slot) => {
+                self.lot.act(*slot, |connection, context| connection.close_socket(code, text, context.now));
+            }
+            Client::Http2(exchange) => exchange.close_socket(code, text, self.lot.now()),
+        }
         self.requests.detach(request);
     }
 
     /// The worker of a WebSocket has room for so many bytes more of its client.
     pub fn grant_socket(&mut self, request: RequestId, bytes: u32) {
-        self.on_http1(request, |connection, _| connection.grant_socket(bytes));
-    }
-
-    fn on_http1<R>(
-        &mut self,
-        request: RequestId,
-        act: impl FnOnce(&mut connection::Connection, &mut connection::ConnectionContext) -> R,
-    ) -> Option<R> {
-        match self.requests.client(request)? {
-            Client::Http1(slot) => self.lot.act(*slot, act),
-            Client::Http2(_) => None,
+        let Some(client) = self.requests.client(request) else { return };
+        match client {
+            Client::Http1(slot) => {
+                self.lot.act(*slot, |connection, _| connection.grant_socket(bytes));
+            }
+            Client::Http2(exchange) => {
+                exchange.grant_socket(bytes);
+                self.streams.look_again(request);
+            }
         }
     }
 
@@ -427,7 +385,7 @@ impl Http {
             }
             Client::Http2(exchange) => {
                 if !exchange.event(plain, self.lot.now()) {
-                    self.cut_off.push(request);
+                    self.streams.cut_off(request);
                 }
             }
         }
@@ -478,13 +436,14 @@ impl Http {
     /// The request is over: its id may be reused.
     pub fn forget(&mut self, request: RequestId) {
         if let Some(Client::Http2(exchange)) = self.requests.remove(request) {
-            self.streams.remove(&exchange.key());
+            self.streams.forget(exchange.key());
         }
     }
 
     /// Ends connections and requests that have taken too long, in the turns that follow. To be called every [`SWEEP_INTERVAL`].
     pub fn sweep(&mut self) {
         self.lot.sweep();
+        self.streams.sweep();
     }
 
     /// Accepts no new connection, closes idle ones, and lets every response announce that its connection closes.
@@ -496,14 +455,10 @@ impl Http {
 
 impl Pollable for Http {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.first.is_some() || !self.cut_off.is_empty() {
-            return Poll::Ready(Ok(()));
-        }
         if let Poll::Ready(ready) = self.lot.poll_ready(cx) {
             return Poll::Ready(ready);
         }
-        self.first = ready!(self.inbox.poll_recv(cx));
-        Poll::Ready(Ok(()))
+        self.streams.poll_ready(cx).map(Ok)
     }
 }
 

@@ -38,7 +38,7 @@ impl SocketTerms {
     /// What this request may become, if it asks for a WebSocket.
     pub fn offer(&self, head: &Head) -> Result<Option<Box<SocketOffer>>, RequestFault> {
         // Most requests ask for nothing.
-        if !head.asks_upgrade || head.version != Version::Http11 || !self.are_taken.load(Ordering::Relaxed) {
+        if !head.asks_upgrade || head.version != Version::Http11 || !self.are_taken() {
             return Ok(None);
         }
         let upgrade = UpgradeRequest::read(head.fields());
@@ -46,14 +46,26 @@ impl SocketTerms {
             return Ok(None);
         }
         let accept = upgrade.accept().map_err(fault)?;
-        self.agreed(head, &upgrade, accept).map(Some)
+        self.agreed(head, &upgrade, Some(accept)).map(Some)
+    }
+
+    /// The same for a stream of HTTP/2 whose method is an extended CONNECT for WebSocket (RFC 8441, section 5).
+    pub fn offer_on_stream(&self, head: &Head) -> Result<Box<SocketOffer>, RequestFault> {
+        let upgrade = UpgradeRequest::read(head.fields());
+        upgrade.check_version().map_err(fault)?;
+        self.agreed(head, &upgrade, None)
+    }
+
+    /// Whether the application that serves takes any.
+    pub fn are_taken(&self) -> bool {
+        self.are_taken.load(Ordering::Relaxed)
     }
 
     fn agreed(
         &self,
         head: &Head,
         upgrade: &UpgradeRequest<'_>,
-        accept: String,
+        accept: Option<String>,
     ) -> Result<Box<SocketOffer>, RequestFault> {
         if !self.origins.permit(head.field("origin"), head.field("host")) {
             return Err(RequestFault::ForeignOrigin);
@@ -107,7 +119,7 @@ mod tests {
     #[test]
     fn a_request_for_a_websocket_is_one_only_for_an_application_that_takes_them() {
         let taken = offer(&taking(&[]), RIGHT).unwrap().unwrap();
-        assert_eq!((taken.accept.as_str(), taken.compression), ("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", None));
+        assert_eq!((taken.accept.as_deref(), taken.compression), (Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), None));
         assert!(offer(&SocketTerms::default(), RIGHT).unwrap().is_none());
         let fields = "Sec-WebSocket-Extensions: permessage-deflate";
         assert!(offer(&taking(&[]), &format!("{RIGHT}\r\n{fields}")).unwrap().unwrap().compression.is_some());

@@ -8,8 +8,10 @@ use parkade_websocket::{
 };
 use parkade_wire::MessageWindow;
 
-use super::limits::{SOCKET_COMPRESSED_BYTES_MIN, SOCKET_PONG_BACKLOG_BYTES_MAX, SocketLimits};
+use super::HttpEvent;
+use super::limits::{HttpLimits, SOCKET_COMPRESSED_BYTES_MIN, SOCKET_PONG_BACKLOG_BYTES_MAX, SocketLimits};
 use super::tick::Tick;
+use parkade_model::RequestId;
 
 /// A close frame without a code, as applications are told of it (RFC 6455, section 7.1.5).
 const NO_CODE: u16 = 1005;
@@ -34,6 +36,22 @@ pub struct ClientInput {
     pub said: Vec<ClientSaid>,
     /// What is to be written to the client.
     pub replies: Vec<u8>,
+}
+
+/// What came of them, when its messages have been reported.
+#[derive(Debug)]
+pub struct HeardClient {
+    /// What is to be written to the client.
+    pub replies: Vec<u8>,
+    /// Nothing follows what is written now.
+    pub has_closed: bool,
+}
+
+/// What all WebSockets share while something is done with one.
+pub struct SocketContext<'a> {
+    pub compressors: &'a mut Compressors,
+    pub limits: &'a HttpLimits,
+    pub now: Tick,
 }
 
 /// A compressor and its counterpart: those of one socket, or those of all whose messages do not refer to earlier ones.
@@ -124,8 +142,34 @@ impl WebSocket {
         if self.reads() { self.unread.take() } else { None }
     }
 
-    /// Takes bytes of the client, in order. What there is no room for is kept: `unsent` bytes wait for the client.
-    pub fn receive(
+    /// Takes bytes of the client of that request, in order, and reports what they say. What there is no room for is
+    /// kept: `unsent` bytes wait for the client.
+    pub fn hear(
+        &mut self,
+        request: RequestId,
+        bytes: &mut [u8],
+        unsent: usize,
+        context: &mut SocketContext<'_>,
+        events: &mut Vec<HttpEvent>,
+    ) -> HeardClient {
+        let SocketContext { compressors, limits, now } = context;
+        let ClientInput { said, replies } = self.receive(bytes, compressors, &limits.sockets, unsent, *now);
+        let mut has_closed = false;
+        for said in said {
+            match said {
+                ClientSaid::Message { is_text, bytes } => events.push(HttpEvent::Message { request, is_text, bytes }),
+                ClientSaid::Closed { code, text } => {
+                    // Its worker may be waiting for room.
+                    events.push(HttpEvent::Taken { request, bytes: self.settle() });
+                    events.push(HttpEvent::SocketClosed { request, code, text });
+                    has_closed = true;
+                }
+            }
+        }
+        HeardClient { replies, has_closed }
+    }
+
+    fn receive(
         &mut self,
         bytes: &mut [u8],
         shared: &mut Compressors,

@@ -5,7 +5,7 @@ use crate::http::answer::DateLine;
 use crate::http::budget::Budget;
 use crate::http::limits::READ_BYTES_MAX;
 use crate::http::tick::Tick;
-use crate::http::web_socket::Compressors;
+use crate::http::web_socket::{Compressors, SocketContext};
 use crate::http::{HttpEvent, RefusedRequest, Setup};
 
 pub struct ConnectionContext {
@@ -41,5 +41,11 @@ impl ConnectionContext {
             heard: Vec::new(),
             compressors: Compressors::default(),
         }
+    }
+
+    /// What WebSockets share, and where what they hear is put.
+    pub fn sockets(&mut self) -> (SocketContext<'_>, &mut Vec<HttpEvent>) {
+        let Self { setup, now, compressors, heard, .. } = self;
+        (SocketContext { compressors, limits: &setup.limits, now: *now }, heard)
     }
 }

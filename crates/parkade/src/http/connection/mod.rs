@@ -29,14 +29,13 @@ use self::outbound::Outbound;
 pub use self::outbound::StreamedContent;
 pub use self::readiness::{FarEnd, SocketReadiness};
 use self::transport::ClientTransport;
-use super::HttpEvent;
 use super::answer::{BadAnswer, HeaderField, Prepared};
 use super::budget::Reservation;
 use super::fault::RequestFault;
 use super::head::Head;
 use super::socket::{ClientSocket, Endpoints, Filled};
 use super::tick::Tick;
-use super::web_socket::{ClientSaid, PulseCheck, close_frame};
+use super::web_socket::{PulseCheck, close_frame};
 use crate::body_rest::BodyRest;
 use parkade_model::RequestId;
 
@@ -310,25 +309,13 @@ impl Connection {
     /// Takes bytes of the client of a WebSocket. If it has closed, the connection is only to be closed.
     fn hear_socket(&mut self, bytes: &mut [u8], context: &mut ConnectionContext) {
         let Some((request, socket)) = self.outbound.socket() else { return };
-        let ConnectionContext { compressors, heard, now, setup, .. } = context;
-        let unsent = self.transport.unsent_bytes();
-        let received = socket.receive(bytes, compressors, &setup.limits.sockets, unsent, *now);
-        if !received.replies.is_empty() {
-            self.transport.write(&received.replies, *now);
+        let (mut shared, events) = context.sockets();
+        let heard = socket.hear(request, bytes, self.transport.unsent_bytes(), &mut shared, events);
+        if !heard.replies.is_empty() {
+            self.transport.write(&heard.replies, context.now);
         }
-        for said in received.said {
-            match said {
-                ClientSaid::Message { is_text, bytes } => heard.push(HttpEvent::Message { request, is_text, bytes }),
-                ClientSaid::Closed { code, text } => {
-                    // Its worker may be waiting for room.
-                    if let Some((request, socket)) = self.outbound.socket() {
-                        heard.push(HttpEvent::Taken { request, bytes: socket.settle() });
-                    }
-                    heard.push(HttpEvent::SocketClosed { request, code, text });
-                    self.outbound.end_socket(&mut self.transport, *now);
-                    return;
-                }
-            }
+        if heard.has_closed {
+            self.outbound.end_socket(&mut self.transport, context.now);
         }
     }
 

@@ -8,7 +8,7 @@ use super::transport::ClientTransport;
 use crate::http::RefusedRequest;
 use crate::http::answer::{self, BadAnswer, BodyFraming, HeaderField, OwnFields, Persistence, Prepared};
 use crate::http::fault::RequestFault;
-use crate::http::handshake::SocketOffer;
+use crate::http::handshake::{SocketOffer, is_of_the_handshake};
 use crate::http::head::{Head, Version};
 use crate::http::limits::{COPIED_BODY_BYTES_MAX, HEARTBEAT_INTERVAL};
 use crate::http::problem::Representation;
@@ -319,7 +319,7 @@ impl Outbound {
         answer::write_head(out, SWITCHING_PROTOCOLS, others, BodyFraming::Bodiless, Persistence::Keep, added);
         out.truncate(out.len() - b"\r\n".len());
         out.extend_from_slice(b"upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: ");
-        out.extend_from_slice(offer.accept.as_bytes());
+        out.extend_from_slice(offer.accept.unwrap_or_default().as_bytes());
         if let Some(extensions) = offer.compression.map(Compression::field) {
             out.extend_from_slice(b"\r\nsec-websocket-extensions: ");
             out.extend_from_slice(extensions.as_bytes());
@@ -476,9 +476,4 @@ impl Outbound {
             CloseMode::Keep | CloseMode::AfterAnswer => true,
         }
     }
-}
-
-/// Fields that only the server can know.
-fn is_of_the_handshake(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b"sec-websocket-accept") || name.eq_ignore_ascii_case(b"sec-websocket-extensions")
 }

@@ -5,12 +5,18 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderName, H
 use tokio::sync::{mpsc, oneshot};
 
 use super::StreamKey;
+use super::piece_queue::{BodyPiece, PieceQueue};
+use super::stream_socket::{OpenSocket, StreamSocket};
+use super::tunnel::TunnelEnds;
 use crate::http::StreamedContent;
 use crate::http::answer::{self, BadAnswer, HeaderField, OwnFields, Prepared, REQUEST_ID};
 use crate::http::fault::RequestFault;
-use crate::http::limits::{COPIED_BODY_BYTES_MAX, HttpLimits, is_too_far_behind};
+use crate::http::handshake::is_of_the_handshake;
+use crate::http::head::Head;
+use crate::http::limits::{COPIED_BODY_BYTES_MAX, HttpLimits};
 use crate::http::problem::Representation;
 use crate::http::tick::Tick;
+use crate::http::web_socket::{SocketContext, WebSocket, close_frame};
 
 #[derive(Debug)]
 pub struct StreamAnswer {
@@ -25,15 +31,14 @@ pub enum StreamBody {
     /// For `HEAD`: the length that a body would have.
     Announced(u64),
     Pieces(mpsc::UnboundedReceiver<BodyPiece>, StreamedContent),
+    /// Nothing, but the stream is a WebSocket from now on.
+    Socket(TunnelEnds),
 }
 
-/// A part of a body that is sent in pieces.
-#[derive(Debug)]
-pub enum BodyPiece {
-    Bytes(Bytes),
-    /// The last one.
-    Trailers(Box<HeaderMap>),
-}
+/// The status that accepts a WebSocket (RFC 8441, section 5).
+const ACCEPTED: u16 = 200;
+/// A response with success that is none.
+const DENIED: u16 = 403;
 
 /// The server's end of a stream.
 #[derive(Debug)]
@@ -43,37 +48,35 @@ pub struct StreamExchange {
     /// Whether a body is sent: not for HEAD, nor with a status that has none.
     has_body: bool,
     answer: Option<oneshot::Sender<StreamAnswer>>,
-    pieces: Option<mpsc::UnboundedSender<BodyPiece>>,
-    waiting_bytes: usize,
+    queue: PieceQueue,
     /// Bytes of a streamed response that were announced and have not arrived.
     left: Option<u64>,
-    /// When the client last read some of the waiting bytes.
-    since: Tick,
     /// Ends the stream's task, with everything that waits in it.
     cut: Option<oneshot::Sender<()>>,
     /// Asks for the next piece of the request's body.
     wanted: Option<mpsc::UnboundedSender<()>>,
+    socket: StreamSocket,
 }
 
 impl StreamExchange {
     pub fn new(
         key: StreamKey,
-        is_head: bool,
+        head: &Head,
         answer: oneshot::Sender<StreamAnswer>,
         cut: oneshot::Sender<()>,
         wanted: Option<mpsc::UnboundedSender<()>>,
     ) -> Self {
+        let is_head = head.method() == "HEAD";
         Self {
             key,
             is_head,
             has_body: !is_head,
             answer: Some(answer),
-            pieces: None,
-            waiting_bytes: 0,
+            queue: PieceQueue::default(),
             left: None,
-            since: Tick::default(),
             cut: Some(cut),
             wanted,
+            socket: head.socket.clone().map_or(StreamSocket::None, StreamSocket::Offered),
         }
     }
 
@@ -149,8 +152,7 @@ impl StreamExchange {
     ) -> Result<(), BadAnswer> {
         let announced = answer::check(status, fields.clone())?;
         let mut fields = header_map(fields, own);
-        let (pieces, receiver) = mpsc::unbounded_channel();
-        self.pieces = Some(pieces);
+        let receiver = self.queue.open();
         self.has_body &= !answer::is_bodiless(status);
         self.left = announced.filter(|_| self.has_body);
         if let Some(length) = announced.filter(|_| !answer::is_bodiless(status)) {
@@ -160,10 +162,72 @@ impl StreamExchange {
         Ok(())
     }
 
-    fn send_answer(&mut self, answer: StreamAnswer) {
+    fn send_answer(&mut self, mut answer: StreamAnswer) {
+        // Success would be the acceptance of the WebSocket that was asked for.
+        if let StreamSocket::Offered(_) = std::mem::replace(&mut self.socket, StreamSocket::None)
+            && (200..300).contains(&answer.status)
+        {
+            answer.status = DENIED;
+        }
+        self.send_head(answer);
+    }
+
+    fn send_head(&mut self, answer: StreamAnswer) {
         if let Some(sender) = self.answer.take() {
             // The stream may just have been reset: then `Left` is on its way.
             let _ = sender.send(answer);
+        }
+    }
+
+    /// Accepts the WebSocket that its client asks for. Whether it asks for one. Nothing is sent if the fields violate
+    /// HTTP.
+    pub fn open_socket<'a>(
+        &mut self,
+        fields: impl Iterator<Item = HeaderField<'a>> + Clone,
+        own: OwnFields<'_>,
+        now: Tick,
+    ) -> Result<bool, BadAnswer> {
+        let StreamSocket::Offered(offer) = &self.socket else { return Ok(false) };
+        let compression = offer.compression;
+        answer::check(ACCEPTED, fields.clone())?;
+        let mut fields = header_map(fields.filter(|(name, _)| !is_of_the_handshake(name)), own);
+        if let Some(terms) = compression {
+            fields.insert("sec-websocket-extensions", HeaderValue::from_static(terms.field()));
+        }
+        let (asking, wished) = mpsc::unbounded_channel();
+        self.socket = StreamSocket::Open(OpenSocket::new(WebSocket::new(compression, now), asking));
+        let body = StreamBody::Socket(TunnelEnds { frames: self.queue.open(), wished });
+        self.send_head(StreamAnswer { status: ACCEPTED, fields, body });
+        Ok(true)
+    }
+
+    /// The WebSocket, and what waits for its client.
+    pub fn socket(&mut self) -> Option<(&mut OpenSocket, &mut PieceQueue)> {
+        match &mut self.socket {
+            StreamSocket::Open(open) => Some((open, &mut self.queue)),
+            StreamSocket::None | StreamSocket::Offered(_) => None,
+        }
+    }
+
+    /// Sends a message to the client of the WebSocket.
+    pub fn message(&mut self, is_text: bool, bytes: &Bytes, context: &mut SocketContext<'_>) {
+        if let Some((open, queue)) = self.socket() {
+            queue.send(open.socket().frame(is_text, bytes, context.compressors), context.now);
+        }
+    }
+
+    /// Tells the client of the WebSocket that it is closed. Nothing follows.
+    pub fn close_socket(&mut self, code: u16, text: String, now: Tick) {
+        if let Some((_, queue)) = self.socket() {
+            queue.send(close_frame(code, text), now);
+            queue.close();
+        }
+    }
+
+    /// The worker of the WebSocket has room for so many bytes more of its client.
+    pub fn grant_socket(&mut self, bytes: u32) {
+        if let Some((open, _)) = self.socket() {
+            open.socket().grant(bytes);
         }
     }
 
@@ -179,7 +243,7 @@ impl StreamExchange {
     /// An event. False if the client has let too many pile up: then it is disconnected.
     pub fn event(&mut self, bytes: &Bytes, now: Tick) -> bool {
         self.send(bytes, now);
-        let is_cut_off = is_too_far_behind(self.waiting_bytes, now.since(self.since));
+        let is_cut_off = self.queue.is_too_long(now);
         if is_cut_off {
             self.abort();
         }
@@ -187,21 +251,19 @@ impl StreamExchange {
     }
 
     fn send(&mut self, bytes: &Bytes, now: Tick) {
-        if bytes.is_empty() || !self.has_body {
-            return;
-        }
-        if self.waiting_bytes == 0 {
-            self.since = now;
-        }
-        self.waiting_bytes += bytes.len();
-        if let Some(pieces) = &self.pieces {
-            let _ = pieces.send(BodyPiece::Bytes(bytes.clone()));
+        if self.has_body {
+            self.queue.send(bytes.clone(), now);
         }
     }
 
-    pub fn taken(&mut self, bytes: usize, now: Tick) {
-        self.since = now;
-        self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
+    /// The client has taken so many bytes. Returns how many the worker may send in their place.
+    pub fn taken(&mut self, bytes: usize, now: Tick) -> usize {
+        self.queue.taken(bytes, now);
+        match self.socket() {
+            Some((open, queue)) if queue.waiting_bytes() == 0 => open.socket().settle(),
+            Some(_) => 0,
+            None => bytes,
+        }
     }
 
     /// The response is complete, with trailers. False if it is shorter than announced: then it is reset.
@@ -210,10 +272,11 @@ impl StreamExchange {
             self.abort();
             return false;
         }
-        let pieces = self.pieces.take();
         let mut trailers = trailers.peekable();
-        if let (Some(pieces), true, Some(_)) = (pieces, self.has_body, trailers.peek()) {
-            let _ = pieces.send(BodyPiece::Trailers(Box::new(fields_of(trailers))));
+        if self.has_body && trailers.peek().is_some() {
+            self.queue.close_with(fields_of(trailers));
+        } else {
+            self.queue.close();
         }
         true
     }
@@ -224,7 +287,7 @@ impl StreamExchange {
         if let Some(cut) = self.cut.take() {
             let _ = cut.send(());
         }
-        self.pieces = None;
+        self.queue.close();
         self.answer = None;
     }
 }

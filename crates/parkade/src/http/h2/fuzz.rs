@@ -5,20 +5,27 @@
 //! to fit, so that this tests our use of h2 more than h2 itself.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::piece_queue::BodyPiece;
+use super::tunnel::TunnelEnds;
 use super::*;
 use crate::http::StreamedContent;
 use crate::http::forwarded::{ForwardedFields, TrustedProxies};
 use crate::http::fuzz::fuzzing::fuzz;
 use crate::http::limits::HttpLimits;
+use crate::http::socket_offer::SocketTerms;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// `GET /` of the host h on stream 1; everything except the host comes from HPACK's static table.
 const ASKED: &[u8] = b"\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x41\x01h";
+/// The head of an extended CONNECT for WebSocket, as a frame of the corpus.
+const SOCKET_ASKED: &[u8] = b"\x01\x00\x00\x3d\x42\x07CONNECT\x86\x84\x41\x01h\x40\x09:protocol\x09websocket\
+    \x40\x15sec-websocket-version\x0213";
 /// Frames that are sent unchanged have this bit in their kind.
 const RAW: u8 = 0x80;
 const IDLE: Duration = Duration::from_secs(60);
@@ -29,13 +36,19 @@ const STAY_MAX: Duration = Duration::from_secs(90);
 /// What the server holds for unanswered requests.
 type Held = HashMap<StreamKey, (usize, super::Reservation, oneshot::Sender<StreamAnswer>, oneshot::Sender<()>)>;
 
+/// The server's ends of WebSockets.
+type Sockets = HashMap<StreamKey, (mpsc::UnboundedSender<BodyPiece>, mpsc::UnboundedSender<()>)>;
+
 #[test]
 fn fuzz_http2() {
-    let words: [&[u8]; 22] = [
+    let words: [&[u8]; 25] = [
         b"\x01\x01\x00\x06\x82\x86\x84\x41\x01h",
         b"\x01\x00\x00\x06\x83\x86\x84\x41\x01h",
         b"\x01\x01\x00\x09\x82\x86\x04\x02/a\x41\x01h",
         b"\x01\x01\x00\x0a\x82\x86\x04\x03/ab\x41\x01h",
+        SOCKET_ASKED,
+        b"\x00\x00\x01\x06\x81\x80\0\0\0\0",
+        b"\x00\x01\x01\x08\x88\x82\0\0\0\0\x03\xe8",
         b"\x00\x00\x01\x01x",
         b"\x00\x01\x01\x00",
         b"\x03\x00\x01\x04\0\0\0\x08",
@@ -152,7 +165,7 @@ fn shared(inbox: mpsc::UnboundedSender<FromStream>, draining: watch::Receiver<bo
             limits,
             trust,
             streamed: crate::http::StreamedBodies::default(),
-            sockets: crate::http::socket_offer::SocketTerms::default(),
+            sockets: SocketTerms { are_taken: Arc::new(AtomicBool::new(true)), ..SocketTerms::default() },
         }),
         inbox,
         next_key: Arc::default(),
@@ -189,7 +202,7 @@ async fn ask(shared: &mut H2Context) -> u8 {
 
 /// A server that answers some requests at once, some in pieces, some never, and aborts some.
 async fn answer_all(mut heard: mpsc::UnboundedReceiver<FromStream>, budget: Budget) {
-    let mut held = Held::new();
+    let (mut held, mut sockets) = (Held::new(), Sockets::new());
     while let Some(said) = heard.recv().await {
         match said {
             FromStream::Arrived { key, head, body, answer, cut, share, .. } => {
@@ -198,13 +211,21 @@ async fn answer_all(mut heard: mpsc::UnboundedReceiver<FromStream>, budget: Budg
                 held.insert(key, (bytes, share, answer, cut));
                 let all: usize = held.values().map(|(bytes, ..)| bytes).sum();
                 assert!(all <= budget.held_bytes(), "{all} are held, {} counted", budget.held_bytes());
-                answer_one(key, head.path().len(), &mut held);
+                if head.socket.is_some() {
+                    accept_one(key, &mut held, &mut sockets);
+                } else {
+                    answer_one(key, head.path().len(), &mut held);
+                }
             }
-            FromStream::Left { key } => drop(held.remove(&key)),
-            FromStream::Taken { .. }
-            | FromStream::Refused(_)
-            | FromStream::Piece { .. }
-            | FromStream::Failed { .. } => {}
+            FromStream::Left { key } => drop((held.remove(&key), sockets.remove(&key))),
+            FromStream::Piece { key, bytes, .. } => {
+                if bytes.len() % 8 == 0 {
+                    sockets.remove(&key);
+                } else if let Some((frames, wishes)) = sockets.get(&key) {
+                    let _ = (frames.send(BodyPiece::Bytes(bytes)), wishes.send(()));
+                }
+            }
+            FromStream::Taken { .. } | FromStream::Refused(_) | FromStream::Failed { .. } => {}
         }
     }
 }
@@ -214,6 +235,16 @@ fn keeps_the_rules(head: &Head, body: &[u8]) {
     let hosts = head.fields().filter(|(name, _)| *name == "host").count();
     assert!(hosts <= 1 && head.fields().filter(|(name, _)| *name == "cookie").count() <= 1);
     assert!(head.fields().count() <= 101 && head.held_bytes() < 16 * 1024 && body.len() <= 1_000);
+}
+
+/// Accepts a WebSocket, sends something, and returns what its client sends until that ends, or is of a certain length.
+fn accept_one(key: StreamKey, held: &mut Held, sockets: &mut Sockets) {
+    let Some((_, _, answer, _)) = held.remove(&key) else { return };
+    let ((frames, of_client), (asking, wished)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+    let _ = (frames.send(BodyPiece::Bytes(vec![b'x'; 40_000].into())), asking.send(()));
+    let body = StreamBody::Socket(TunnelEnds { frames: of_client, wished });
+    let _ = answer.send(StreamAnswer { status: 200, fields: hyper::HeaderMap::new(), body });
+    sockets.insert(key, (frames, asking));
 }
 
 fn answer_one(key: StreamKey, way: usize, held: &mut Held) {
@@ -226,7 +257,7 @@ fn answer_one(key: StreamKey, way: usize, held: &mut Held) {
         3 => {
             let (pieces, receiver) = mpsc::unbounded_channel();
             for byte in *b"xy" {
-                let _ = pieces.send(exchange::BodyPiece::Bytes(vec![byte; 40_000].into()));
+                let _ = pieces.send(BodyPiece::Bytes(vec![byte; 40_000].into()));
             }
             StreamBody::Pieces(receiver, if way % 8 == 3 { StreamedContent::Body } else { StreamedContent::Events })
         }

@@ -1,4 +1,14 @@
 //! HTTP/2 in clear text, by hyper: each connection is a task, each stream a request like any other.
+//!
+//! | question | where |
+//! |---|---|
+//! | one connection; one stream of it, up to its response | here |
+//! | a request; the rest of its body | `request`, `incoming` |
+//! | a response on its way to the client; how long it may take | `outgoing`, `write_timeout` |
+//! | a stream that has become a WebSocket: its bytes; its messages | `tunnel`, `stream_socket` |
+//! | what the server does with a stream, and hears of it | `exchange`, `stream_table` |
+//! | what waits for the client of a stream | `piece_queue` |
+//! | how many streams there are, and when a connection has none | `streams`, `idle` |
 
 mod exchange;
 #[cfg(test)]
@@ -7,8 +17,12 @@ mod handover;
 mod idle;
 mod incoming;
 mod outgoing;
+mod piece_queue;
 mod request;
+mod stream_socket;
+mod stream_table;
 mod streams;
+mod tunnel;
 mod write_timeout;
 
 use std::convert::Infallible;
@@ -31,7 +45,9 @@ use self::exchange::{StreamAnswer, StreamBody};
 pub use self::handover::Handover;
 use self::idle::{IdleAction, IdleTimeout};
 use self::outgoing::{Guard, Outgoing, Pieces};
+pub use self::stream_table::StreamTable;
 use self::streams::Streams;
+use self::tunnel::Tunnel;
 use self::write_timeout::WriteTimeout;
 use super::answer;
 use super::budget::{Budget, Reservation};
@@ -83,7 +99,7 @@ pub enum FromStream {
     Refused(RefusedRequest),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamKey(u64);
 
 /// What all HTTP/2 connections share.
@@ -165,6 +181,9 @@ where
         .initial_stream_window_size(H2_RECEIVE_BYTES_MAX)
         .keep_alive_interval(limits.idle_time)
         .keep_alive_timeout(Duration::from_secs(20));
+    if shared.setup.sockets.are_taken() {
+        builder.enable_connect_protocol();
+    }
     let io = TokioIo::new(WriteTimeout::new(io, limits.write_stall));
     let for_streams = shared.clone();
     let heads = Budget::new(H2_HEADS_BYTES_MAX);
@@ -190,12 +209,14 @@ where
 }
 
 async fn stream(
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
     endpoints: Endpoints,
     heads: Budget,
     shared: H2Context,
 ) -> Result<Response<Outgoing>, Infallible> {
     let mut share = shared.budget.share();
+    // Only of a CONNECT; otherwise this is nothing.
+    let upgrade = hyper::upgrade::on(&mut request);
     let (head, body, rest) = match request::receive(request, &shared.setup, &heads, &mut share).await {
         Ok(received) => received,
         Err((fault, head)) => {
@@ -240,6 +261,13 @@ async fn stream(
             Outgoing::Whole(Bytes::new())
         }
         StreamBody::Pieces(pieces, purpose) => Outgoing::Pieces(Pieces::new(pieces, purpose, guard)),
+        StreamBody::Socket(ends) => {
+            // What has reset this stream ends the tunnel, which then resets what remains of the stream.
+            let watched = write_timeout::inherit();
+            let tunnel = Tunnel::new(guard, write_timeout::end_by());
+            tokio::spawn(watched.watch(tunnel.pass(upgrade, ends), shared.setup.limits.write_stall));
+            Outgoing::Whole(Bytes::new())
+        }
     };
     Ok(response)
 }
@@ -255,6 +283,9 @@ fn refused(fault: RequestFault, head: Option<&Head>, limits: &HttpLimits) -> Res
     response.headers_mut().insert("vary", HeaderValue::from_static("Accept"));
     if problem.status == 503 {
         response.headers_mut().insert("retry-after", HeaderValue::from_static("1"));
+    }
+    if fault == RequestFault::SocketVersion {
+        response.headers_mut().insert("sec-websocket-version", HeaderValue::from_static("13"));
     }
     response
 }

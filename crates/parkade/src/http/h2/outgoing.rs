@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use super::exchange::BodyPiece;
+use super::piece_queue::BodyPiece;
 use super::{FromStream, StreamKey, write_timeout};
 use crate::http::StreamedContent;
 use crate::http::limits::{H2_CUT_BYTES_MAX, H2_LAST_BYTES_MAX};

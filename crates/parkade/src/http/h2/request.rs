@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::Request;
 use hyper::body::{Body as _, Incoming};
+use hyper::ext::Protocol;
 use hyper::header::{COOKIE, HeaderValue};
+use hyper::{Method, Request};
 use tokio::time::Instant;
 
 use super::incoming::IncomingRest;
@@ -26,9 +27,16 @@ pub async fn receive(
     share: &mut Reservation,
 ) -> Result<(Head, Bytes, Option<IncomingRest>), (RequestFault, Option<Head>)> {
     let (parts, incoming) = request.into_parts();
-    let head = head(&parts, setup).map_err(|fault| (fault, None))?;
+    let mut head = head(&parts, setup).map_err(|fault| (fault, None))?;
+    let is_socket = parts.method == Method::CONNECT;
     // Dropped before the body arrives, which may take long: only counted memory is kept.
     drop(parts);
+    if is_socket {
+        match setup.sockets.offer_on_stream(&head) {
+            Ok(offer) => head.socket = Some(offer),
+            Err(fault) => return Err((fault, Some(head))),
+        }
+    }
     match body(&head, incoming, setup, heads, share).await {
         Ok((body, rest)) => Ok((head, body, rest)),
         Err(fault) => Err((fault, Some(head))),
@@ -100,7 +108,7 @@ fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, Requ
     // HTTP/2 may send a cookie field in crumbs (RFC 9113, section 8.2.3).
     let crumbs: Vec<&[u8]> = parts.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
     let cookie = crumbs.join(&b"; "[..]);
-    let mut builder = HeadBuilder::new(parts.method.as_str(), target, authority)?;
+    let mut builder = HeadBuilder::new(method(parts, setup)?, target, authority)?;
     if let (None, Some(authority)) = (host, authority) {
         builder.field("host", authority.as_bytes());
     }
@@ -111,6 +119,15 @@ fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, Requ
         builder.field(COOKIE.as_str(), &cookie);
     }
     Ok(builder.finish())
+}
+
+/// A stream that is to become a WebSocket is a request with GET, as in HTTP/1.1 (RFC 8441, section 5).
+fn method<'a>(parts: &'a hyper::http::request::Parts, setup: &Setup) -> Result<&'a str, RequestFault> {
+    match parts.extensions.get::<Protocol>().map(Protocol::as_str) {
+        None => Ok(parts.method.as_str()),
+        Some("websocket") if setup.sockets.are_taken() => Ok("GET"),
+        Some(_) => Err(RequestFault::ConnectProtocol),
+    }
 }
 
 /// How large the body may be.

@@ -21,8 +21,9 @@ tokio::task_local! {
     static WATCHED: WatchedStream;
 }
 
+/// How much its client has read, and what resets it.
 #[derive(Debug, Default)]
-struct WatchedStream {
+pub struct WatchedStream {
     /// Since when there has been something for its client to read.
     offered: Cell<Option<Offered>>,
     /// Returns when it is to be reset.
@@ -43,6 +44,41 @@ impl WatchedStream {
             Poll::Pending => false,
         }
     }
+
+    /// Runs a stream to its end, or for as long as its client keeps reading its response. Dropping it resets the
+    /// stream.
+    pub async fn watch(self, stream: impl Future<Output = ()>, stall: Duration) {
+        let watched = async {
+            let mut stream = pin!(stream);
+            let mut timer = Timer::default();
+            poll_fn(|context| {
+                let is_cut = |context: &mut Context<'_>| WATCHED.with(|watched| watched.is_cut(context));
+                if is_cut(context) {
+                    return Poll::Ready(false);
+                }
+                if stream.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(true);
+                }
+                // Polled again, to be woken by a sender that has just been created.
+                if is_cut(context) {
+                    return Poll::Ready(false);
+                }
+                let due = WATCHED.with(|watched| watched.offered.get()).map(|offered| offered.progress.due(stall));
+                timer.poll(due, context).map(|()| false)
+            })
+            .await
+        };
+        if !WATCHED.scope(self, watched).await {
+            tracing::debug!("resetting an HTTP/2 stream: its client does not read");
+        }
+    }
+}
+
+/// What resets the stream whose task this is resets, from now on, what is watched with the result: a stream that becomes
+/// a WebSocket goes on in other tasks. Outside of a stream's task this is nothing.
+pub fn inherit() -> WatchedStream {
+    let cut = WATCHED.try_with(|watched| watched.cut.take()).unwrap_or_default();
+    WatchedStream { offered: Cell::new(None), cut: RefCell::new(cut) }
 }
 
 /// How much a client has read of what waits for it.
@@ -104,33 +140,6 @@ pub fn end_by() -> oneshot::Sender<()> {
     let (sender, receiver) = oneshot::channel();
     let _ = WATCHED.try_with(|watched| watched.cut.replace(Some(receiver)));
     sender
-}
-
-/// Runs a stream to its end, or for as long as its client keeps reading its response. Dropping it resets the stream.
-pub async fn watch(stream: impl Future<Output = ()>, stall: Duration) {
-    let watched = async {
-        let mut stream = pin!(stream);
-        let mut timer = Timer::default();
-        poll_fn(|context| {
-            let is_cut = |context: &mut Context<'_>| WATCHED.with(|watched| watched.is_cut(context));
-            if is_cut(context) {
-                return Poll::Ready(false);
-            }
-            if stream.as_mut().poll(context).is_ready() {
-                return Poll::Ready(true);
-            }
-            // Polled again, to be woken by a sender that has just been created.
-            if is_cut(context) {
-                return Poll::Ready(false);
-            }
-            let due = WATCHED.with(|watched| watched.offered.get()).map(|offered| offered.progress.due(stall));
-            timer.poll(due, context).map(|()| false)
-        })
-        .await
-    };
-    if !WATCHED.scope(WatchedStream::default(), watched).await {
-        tracing::debug!("resetting an HTTP/2 stream: its client does not read");
-    }
 }
 
 /// Wakes its task at a moment that is postponed again and again: the timer is moved only when it fires.
@@ -217,7 +226,7 @@ mod tests {
             }
             is_whole = true;
         };
-        watch(stream, STALL).await;
+        WatchedStream::default().watch(stream, STALL).await;
         (began.elapsed().as_secs(), is_whole)
     }
 
@@ -246,7 +255,7 @@ mod tests {
             }
             is_whole = true;
         };
-        watch(stream, STALL).await;
+        WatchedStream::default().watch(stream, STALL).await;
         assert!(is_whole);
     }
 
@@ -259,7 +268,7 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(3_600)).await;
             is_whole = true;
         };
-        watch(stream, STALL).await;
+        WatchedStream::default().watch(stream, STALL).await;
         assert!(is_whole);
     }
 
@@ -280,7 +289,7 @@ mod tests {
                     cut.send(()).unwrap();
                 }
             };
-            tokio::join!(watch(stream, STALL), outside);
+            tokio::join!(WatchedStream::default().watch(stream, STALL), outside);
             ends.push(began.elapsed().as_secs());
         }
         assert_eq!(ends, [1, 10]);

@@ -26,6 +26,7 @@ use super::limits::{LEAVING_TIME, TURN_EVENTS_MAX, TURN_TIME};
 use super::listen::HttpListener;
 use super::request_table::{Client, RequestTable};
 use super::tick::Tick;
+use super::web_socket::SocketContext;
 use super::{HttpEvent, Setup};
 use crate::body_rest::BodyRest;
 use crate::descriptors::DescriptorBudget;
@@ -97,6 +98,11 @@ impl Lot {
     /// What a response to the request of that id says of the server's own.
     pub fn own_fields<'a>(&'a self, request_id: &'a [u8]) -> OwnFields<'a> {
         OwnFields { date: self.date(), request_id }
+    }
+
+    /// What WebSockets share.
+    pub fn sockets(&mut self) -> SocketContext<'_> {
+        self.slots.context.sockets().0
     }
 
     pub fn now(&self) -> Tick {
