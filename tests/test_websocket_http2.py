@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import h2.errors
@@ -12,6 +13,7 @@ from .conftest import Serve
 from .harness.http2 import Http2
 from .harness.server import Server
 from .harness.tunnel import Tunnel
+from .harness.until import until
 from .harness.websocket import BINARY, TEXT, WebSocket, frame, tunnelled
 
 
@@ -120,6 +122,15 @@ def test_an_application_denies_by_a_response(asgi: Server, path: str, status: in
 @pytest.mark.parametrize(("path", "status"), [("/told/7", 422), ("/nowhere", 404), ("/hola/x", 403)])
 def test_a_native_application_answers_what_it_does_not_accept(native: Server, path: str, status: int) -> None:
     assert Tunnel(native.connect2(), path).answer().status == status
+
+
+@pytest.mark.parametrize(("app", "path"), [("sockets_asgi", "/deny/kindly"), ("sockets_native", "/hola/x")])
+def test_the_access_log_has_the_status_of_a_denial_that_its_client_got(serve: Serve, app: str, path: str) -> None:
+    server = serve(app, workers=1, access_log="json")
+    assert Tunnel(server.connect2(), path).answer().status == 403
+    [line] = until("the line", lambda: server.printed().splitlines())
+    entry = json.loads(line)
+    assert (entry["path"], entry["status"], entry["protocol"]) == (path, 403, "HTTP/2")
 
 
 def test_messages_may_come_before_it_is_accepted(server: Server) -> None:

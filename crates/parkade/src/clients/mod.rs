@@ -396,7 +396,7 @@ impl Clients {
                 self.response(*request).answer(prepared.status, fields, &prepared.body);
                 continue;
             }
-            exchange.note_answer(Some(prepared.status), prepared.body.len());
+            exchange.note_answer(Some(self.http.sent_status(*request, prepared.status)), prepared.body.len());
             let mut buffer = IdText::default();
             let id = self.ids.bytes(*request, exchange.given_id(), &mut buffer);
             self.http.answer_prepared(*request, prepared, id);

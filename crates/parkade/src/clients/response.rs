@@ -44,7 +44,7 @@ impl<'c> ClientResponse<'c> {
     pub fn answer<'a>(&mut self, status: u16, fields: impl Iterator<Item = HeaderField<'a>> + Clone, body: &Bytes) {
         let Some(exchange) = self.exchanges.of(self.request) else { return };
         let status = exchange.added.as_ref().map_or(status, |added| added.status(status));
-        exchange.note_answer(Some(status), body.len());
+        exchange.note_answer(Some(self.http.sent_status(self.request, status)), body.len());
         let mut buffer = IdText::default();
         let id = self.ids.bytes(self.request, exchange.given_id(), &mut buffer);
         sent(match &exchange.added {
@@ -67,7 +67,7 @@ impl<'c> ClientResponse<'c> {
             (StreamedContent::Body, Some(added)) => added.status(status),
             (StreamedContent::Body | StreamedContent::Events, _) => status,
         };
-        exchange.note_answer(Some(status), bytes);
+        exchange.note_answer(Some(self.http.sent_status(self.request, status)), bytes);
         let mut buffer = IdText::default();
         let id = self.ids.bytes(self.request, exchange.given_id(), &mut buffer);
         sent(match &exchange.added {

@@ -254,6 +254,14 @@ impl Http {
         })
     }
 
+    /// The status that the client of this request gets if that of its response is `status`.
+    pub fn sent_status(&mut self, request: RequestId, status: u16) -> u16 {
+        match self.requests.client(request) {
+            Some(Client::Http2(exchange)) => exchange.sent_status(status),
+            Some(Client::Http1(_)) | None => status,
+        }
+    }
+
     /// Answers a request with a complete response. Nothing is sent if it violates HTTP.
     pub fn answer<'a>(
         &mut self,

@@ -162,13 +162,17 @@ impl StreamExchange {
         Ok(())
     }
 
-    fn send_answer(&mut self, mut answer: StreamAnswer) {
-        // Success would be the acceptance of the WebSocket that was asked for.
-        if let StreamSocket::Offered(_) = std::mem::replace(&mut self.socket, StreamSocket::None)
-            && (200..300).contains(&answer.status)
-        {
-            answer.status = DENIED;
+    /// The status that the client gets: success would be the acceptance of the WebSocket that it asks for.
+    pub const fn sent_status(&self, status: u16) -> u16 {
+        match (&self.socket, status) {
+            (StreamSocket::Offered(_), 200..300) => DENIED,
+            _ => status,
         }
+    }
+
+    fn send_answer(&mut self, mut answer: StreamAnswer) {
+        answer.status = self.sent_status(answer.status);
+        self.socket = StreamSocket::None;
         self.send_head(answer);
     }
 
