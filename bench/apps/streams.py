@@ -1,6 +1,6 @@
-"""Event streams and WebSockets that are told what is published on one channel, and an echo."""
+"""Event streams, and WebSockets with and without a coroutine, that are told what one channel publishes; an echo."""
 
-from parkade import App, WebSocket, channel
+from parkade import App, Wait, WebSocket, channel
 
 app = App()
 bench = channel("bench")
@@ -15,6 +15,15 @@ async def told(socket: WebSocket) -> None:
     while (message := await bench.next(since=since)) is not None:
         since = message.cursor
         await socket.send(message)
+
+
+@app.websocket("/held")
+def held() -> Wait:
+    return bench.socket(heard)
+
+
+def heard(message: str) -> None:
+    """Nobody says anything."""
 
 
 @app.websocket("/echo")

@@ -18,8 +18,9 @@ SOCKET_RATIO_MAX = 1.1
 STARLETTE_RATIO_MIN = 5.0
 IDLE_BYTES_MAX = 256
 
-EVENTS, SOCKETS = (
-    replace(catalogue.parkade("streams", label=label), waiting=waits) for label in ("event streams", "WebSockets")
+EVENTS, SOCKETS, COROUTINES = (
+    replace(catalogue.parkade("streams", label=label), waiting=waits)
+    for label in ("event streams", "WebSockets", "WebSockets with coroutines")
 )
 STARLETTE_EVENTS, STARLETTE_SOCKETS = (
     replace(
@@ -30,13 +31,15 @@ STARLETTE_EVENTS, STARLETTE_SOCKETS = (
     )
     for label in ("event streams", "WebSockets")
 )
-OVER_SOCKETS = (SOCKETS.name, STARLETTE_SOCKETS.name)
+PATHS = {SOCKETS.name: "/held", COROUTINES.name: "/socket", STARLETTE_SOCKETS.name: "/socket"}
+"""Of those that are WebSockets."""
 
 
 def run(settings: Settings) -> Outcome:
-    one = alternate(settings, [EVENTS, SOCKETS, STARLETTE_EVENTS, STARLETTE_SOCKETS], partial(_told, 1))
+    told = [EVENTS, SOCKETS, COROUTINES, STARLETTE_EVENTS, STARLETTE_SOCKETS]
+    one = alternate(settings, told, partial(_told, 1))
     many = alternate(settings, [EVENTS, STARLETTE_EVENTS], partial(_told, MESSAGES))
-    idle = alternate(settings, [SOCKETS, STARLETTE_SOCKETS], _idle)
+    idle = alternate(settings, [SOCKETS, COROUTINES, STARLETTE_SOCKETS], _idle)
     ratio, rate = (
         one.ratio(SOCKETS.name, EVENTS.name, "last_ms"),
         many.ratio(EVENTS.name, STARLETTE_EVENTS.name, "per_second"),
@@ -49,7 +52,7 @@ def run(settings: Settings) -> Outcome:
             parkade=number(one.median(SOCKETS.name, "last_ms"), " ms", 1),
             peer=", ".join(
                 f"{peer.name} {number(one.median(peer.name, 'last_ms'), ' ms', 1)}"
-                for peer in (EVENTS, STARLETTE_SOCKETS, STARLETTE_EVENTS)
+                for peer in (EVENTS, COROUTINES, STARLETTE_SOCKETS, STARLETTE_EVENTS)
             ),
             ratio=times(ratio),
             met=both(met(ratio, at_most=SOCKET_RATIO_MAX), met(one.worst(SOCKETS.name, "failed"), at_most=0)),
@@ -58,7 +61,9 @@ def run(settings: Settings) -> Outcome:
             work=f"memory for each of {COUNT:,}: a WebSocket that waits for messages",
             target=f"≤ {IDLE_BYTES_MAX} bytes",
             parkade=number(bytes_each),
-            peer=f"{STARLETTE_SOCKETS.name} {number(idle.median(STARLETTE_SOCKETS.name, 'pss_bytes'))}",
+            peer=", ".join(
+                f"{peer.name} {number(idle.median(peer.name, 'pss_bytes'))}" for peer in (COROUTINES, STARLETTE_SOCKETS)
+            ),
             met=met(bytes_each, at_most=IDLE_BYTES_MAX),
         ),
         Row(
@@ -76,8 +81,8 @@ def run(settings: Settings) -> Outcome:
 
 def _told(messages: int, server: Server) -> Sample:
     """A small crowd warms up. CPU is that of sending, without the opening of the connections."""
-    websocket = server.recipe.name in OVER_SOCKETS
-    path = "/socket" if websocket else "/events"
+    websocket = server.recipe.name in PATHS
+    path = PATHS.get(server.recipe.name, "/events")
     load.listen(server, path, 500, 1, websocket)
     with load.waiting(server, path, COUNT, *load.listening(messages, websocket)) as publish:
         before = server.cpu_seconds()
@@ -92,4 +97,4 @@ def _told(messages: int, server: Server) -> Sample:
 
 
 def _idle(server: Server) -> Sample:
-    return parked_memory.slope(server, "/socket", COUNT, "websocket")
+    return parked_memory.slope(server, PATHS[server.recipe.name], COUNT, "websocket")

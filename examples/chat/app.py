@@ -1,14 +1,12 @@
-"""A chat: what anybody says in a room is sent to everybody in it, over WebSockets."""
+"""A chat: what anybody says in a room is sent to everybody in it, over WebSockets that no code holds."""
 
-import asyncio
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from parkade import App, File, WebSocket, WebSocketClosed, channel
+from parkade import BEGINNING, App, File, Wait, channel
 
 app = App()
 app.channel("rooms/*", count=100, age=3_600)  # an hour of talk for those who come late
@@ -28,28 +26,11 @@ class Text(msgspec.Struct):
 
 
 @app.websocket("/rooms/{room}")
-async def chat(socket: WebSocket, room: str, name: Name) -> None:
-    listener = asyncio.create_task(forward(socket, room))
-    try:
-        async for message in socket:
-            try:
-                said = msgspec.json.decode(message, type=Text)
-            except msgspec.MsgspecError:
-                await socket.close(4000, "send {text}, at most 1,000 characters")
-                return
-            channel(f"rooms/{room}").publish(Said(name, said.text))
-    finally:
-        listener.cancel()
+def chat(room: str, name: Name) -> Wait:
+    """The core sends what was said lately, and then everything that is said, until the WebSocket is closed."""
+    return channel(f"rooms/{room}").socket(on_message=said, since=BEGINNING, room=room, name=name)
 
 
-async def forward(socket: WebSocket, room: str) -> None:
-    """Sends what was said lately, and then everything that is said, until the WebSocket is closed."""
-    said = channel(f"rooms/{room}")
-    history = await said.history()
-    since = history.cursor
-    with suppress(WebSocketClosed):
-        for earlier in history:
-            await socket.send(earlier)
-        while (message := await said.next(since=since)) is not None:
-            since = message.cursor
-            await socket.send(message)
+def said(message: Text, room: str, name: str) -> None:
+    """Any worker publishes what a visitor says."""
+    channel(f"rooms/{room}").publish(Said(name, message.text))

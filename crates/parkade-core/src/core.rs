@@ -14,7 +14,7 @@ use crate::moment::Moment;
 use crate::report::counts::Counts;
 use crate::report::reporting;
 use crate::report::status::{LivesStatus, QueryStatus, RequestStatus, Status};
-use crate::requests::{self, Components, Happening, Requests, State, branching, runs, supervision, waking};
+use crate::requests::{self, Components, Happening, Requests, State, branching, hearing, runs, supervision, waking};
 use crate::waits::Waits;
 use parkade_model::{
     AppId, ChannelName, Cursor, DeclaredJobs, GroupEnd, JobId, QueryId, QueueId, Reason, Refusal, RequestId, Role,
@@ -292,6 +292,7 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         Event::RouteFound { request, destination } => requests.turn(with, request, Happening::Routed(destination)),
         Event::Served { request } => requests.turn(with, request, Happening::Served),
         Event::Left { request } => requests.turn(with, request, Happening::Cancelled(Reason::ClientLeft)),
+        Event::Said { socket, call } => hearing::begin(requests, with, socket, call),
         Event::CancelledByOperator { request } => requests.cancel_by_operator(with, request),
         Event::WorkerReady { worker, table, credit, manner, jobs } => {
             if let Some((app, table)) = with.fleet.worker_ready(with.cx, worker, table, credit, manner, jobs) {
@@ -369,11 +370,7 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
                 requests.turn(with, request, Happening::Guarded { route, concurrent });
             }
         }
-        Event::JobCancelled { job } => {
-            if let Some(run) = with.jobs.run_of(job) {
-                requests.turn(with, run, Happening::Cancelled(Reason::Operator));
-            }
-        }
+        Event::JobCancelled { job } => runs::cancel(requests, with, job),
         Event::Published { channel, message, bytes, by } => {
             waking::publish(requests, with, &channel, (message, bytes), by);
         }

@@ -73,9 +73,13 @@ pub enum HttpEffect {
     /// Begin a stream of server-sent events: the head, the gap if `gap` tells one, nothing else. When its client loses it, it comes back at some
     /// time of `reconnect_spread`.
     OpenStream { request: RequestId, cursor: Cursor, gap: bool, reconnect_spread: Duration },
-    /// One more message on all these streams.
+    /// The request becomes a WebSocket that waits on a channel. Messages that its client has missed follow.
+    HoldSocket { request: RequestId },
+    /// What the client of this WebSocket has said is dealt with: the next message may come.
+    ReadSocket { request: RequestId },
+    /// One more message on all these streams and WebSockets.
     Feed { message: MessageId, cursor: Cursor, requests: Vec<RequestId> },
-    /// Tell these streams that messages were lost: the gap, with the channel's new cursor.
+    /// Tell these streams that messages were lost: the gap, with the channel's new cursor. A WebSocket is told nothing.
     FeedGap { cursor: Cursor, requests: Vec<RequestId> },
     /// Begin an answer whose rows follow as they come.
     BeginRows { request: RequestId, query: QueryId },
@@ -285,6 +289,10 @@ pub enum Outcome {
     },
     /// Several waits are over, or the first of them: those of this request. [`Core::group`](crate::Core::group) says what has come of each.
     Group {
+        request: RequestId,
+    },
+    /// The client of a WebSocket has said something: the message that is kept with this call.
+    Said {
         request: RequestId,
     },
     /// Its coroutine no longer wants it.

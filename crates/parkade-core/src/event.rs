@@ -26,6 +26,8 @@ pub enum Event {
     Left { request: RequestId },
     /// The same, and the client has got everything that its response announced: its worker has only not said that this is the end.
     Served { request: RequestId },
+    /// The client of a WebSocket that waits on a channel has said something. The server keeps that under the id of the call.
+    Said { socket: RequestId, call: RequestId },
     /// An operator ends a request.
     CancelledByOperator { request: RequestId },
 

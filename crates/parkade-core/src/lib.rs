@@ -12,6 +12,7 @@
 //! | where a request goes | `routes` |
 //! | every kind of wait: how it begins, goes on, expires, is cancelled, drained | `waits` |
 //! | what is waited for, each with its own state | `channels`, `queries`, `jobs` |
+//! | what clients of WebSockets say, one message at a time | `sockets` |
 //! | bounds and choices | `limits`, `config` |
 //! | what every decision may use: the time, the effects | `context` |
 //! | alarms; events that change nothing | `bell`, `refused` |
@@ -39,6 +40,7 @@ mod refused;
 mod report;
 mod requests;
 mod routes;
+mod sockets;
 mod structures;
 mod waits;
 mod woken;

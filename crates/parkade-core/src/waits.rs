@@ -18,6 +18,7 @@ use crate::moment::Moment;
 use crate::queries::{GivenUp, NewQuery, Queries, QueryBegan, Waiter, WaiterOutcome};
 use crate::report::status::{WaitKind, WaitTarget};
 use crate::requests::Patience;
+use crate::sockets::CallsOfSockets;
 use crate::woken::Woken;
 use parkade_model::{
     ChannelName, Cursor, HistoryId, JobCaller, JobId, JobLookup, MessageId, QueryId, QueryWait, Reason, Refusal,
@@ -33,6 +34,7 @@ pub struct Waits {
     pub barrier: Barrier,
     pub branches: Branches,
     pub groups: Groups,
+    pub sockets: CallsOfSockets,
 }
 
 /// What a parked request waits for, and where it stands.
@@ -41,6 +43,7 @@ pub enum Watch {
     Timer,
     Next(Subscription),
     Stream(Subscription),
+    Socket(Subscription),
     Query(Waiter),
     /// Until the store has what the request has enqueued.
     Stored,
@@ -129,6 +132,7 @@ impl Watch {
             Self::Timer
             | Self::Next(_)
             | Self::Stream(_)
+            | Self::Socket(_)
             | Self::Query(_)
             | Self::Job
             | Self::File { .. }
@@ -143,6 +147,7 @@ impl Watch {
             Self::Timer => WaitKind::Timer,
             Self::Next(_) => WaitKind::Next,
             Self::Stream(_) => WaitKind::Stream,
+            Self::Socket(_) => WaitKind::Socket,
             Self::Query(_) => WaitKind::Query,
             Self::Stored | Self::Job => WaitKind::Job,
             Self::File { .. } => WaitKind::File,
@@ -160,6 +165,22 @@ pub fn brings_something(wait: &Wait, then: Then) -> bool {
     }
 }
 
+/// Whether its outcome is more than one message, or nothing that a client of a WebSocket can be sent.
+pub fn is_more_than_a_message(wait: &Wait) -> bool {
+    match wait {
+        Wait::Stream { .. } | Wait::Socket { .. } | Wait::Visit { .. } | Wait::File | Wait::Access { .. } => true,
+        Wait::Timer { .. }
+        | Wait::Next { .. }
+        | Wait::History { .. }
+        | Wait::Published { .. }
+        | Wait::Query(_)
+        | Wait::Stored
+        | Wait::Branches
+        | Wait::Group(_)
+        | Wait::Job { .. } => false,
+    }
+}
+
 /// Whether the client gets the outcome itself, without a function being called.
 pub fn is_failure(outcome: Outcome) -> bool {
     match outcome {
@@ -174,6 +195,7 @@ pub fn is_failure(outcome: Outcome) -> bool {
         | Outcome::Job { .. }
         | Outcome::File { .. }
         | Outcome::Group { .. }
+        | Outcome::Said { .. }
         | Outcome::Unparked => false,
     }
 }
@@ -189,8 +211,12 @@ pub fn answer(request: RequestId, outcome: Outcome) -> WaitAnswer {
         Outcome::Queried { query, late, .. } => WaitAnswer::Query(query, late),
         Outcome::Refused { refusal } => WaitAnswer::Refused(refusal),
         Outcome::Stored => WaitAnswer::Held,
-        // A group always has a function.
-        Outcome::Message { .. } | Outcome::File { .. } | Outcome::Group { .. } | Outcome::Unparked => WaitAnswer::Sent,
+        // A group always has a function, and so has a message of a client.
+        Outcome::Message { .. }
+        | Outcome::File { .. }
+        | Outcome::Group { .. }
+        | Outcome::Said { .. }
+        | Outcome::Unparked => WaitAnswer::Sent,
     }
 }
 
@@ -203,6 +229,7 @@ impl Waits {
             barrier: Barrier::default(),
             branches: Branches::default(),
             groups: Groups::default(),
+            sockets: CallsOfSockets::default(),
         }
     }
 
@@ -216,6 +243,7 @@ impl Waits {
             Wait::Timer { after } => Begun::Waits(Watch::Timer, Some(cx.now + after)),
             Wait::Next { channel, timeout, since } => self.next(cx, new, &channel, timeout, since),
             Wait::Stream { channel, since } => self.stream(cx, new, &channel, since),
+            Wait::Socket { channel, since } => self.socket(cx, new, &channel, since),
             Wait::History { channel, count } => Begun::Over(match self.channels.history(cx, &channel, count) {
                 Ok(history) => Outcome::History { history },
                 Err(ChannelsFull) => Outcome::Refused { refusal: Refusal::ChannelsFull },
@@ -294,9 +322,21 @@ impl Waits {
         }
     }
 
+    fn socket(&mut self, cx: &mut Context, new: NewWait, channel: &ChannelName, since: Option<Cursor>) -> Begun {
+        if !matches!(new.then, Then::Call { .. }) {
+            return refused(Refusal::BadAnswer);
+        }
+        match self.channels.socket(cx, new.request, channel, since) {
+            Err(ChannelsFull) => refused(Refusal::ChannelsFull),
+            Ok(subscription) if new.is_open => Begun::Waits(Watch::Socket(subscription), None),
+            Ok(subscription) => Begun::Cancelled(Watch::Socket(subscription), Reason::Stopping),
+        }
+    }
+
     fn query(&mut self, cx: &mut Context, new: NewWait, wait: &QueryWait, source: StatementSource) -> Begun {
-        match self.queries.begin(cx, NewQuery { request: new.request, owner: new.owner, then: new.then, source }, wait)
-        {
+        let NewWait { request, owner, then, .. } = new;
+        let is_message = self.sockets.is_call(request);
+        match self.queries.begin(cx, NewQuery { request, owner, then, source, is_message }, wait) {
             Err(refusal) => refused(refusal),
             Ok(QueryBegan::Kept(query)) => Begun::Over(Outcome::Queried { query, completed: true, late: None }),
             Ok(QueryBegan::Waits(waiter)) => {
@@ -310,7 +350,9 @@ impl Waits {
     pub fn content_began(&self, cx: &mut Context, (request, then): (RequestId, Then), watch: Watch) -> Watch {
         match watch {
             Watch::File { .. } => Watch::File { has_begun: true },
-            Watch::Query(waiter) if then == Then::Answer => Watch::Query(self.queries.begin_rows(cx, request, waiter)),
+            Watch::Query(waiter) if then == Then::Answer && !self.sockets.is_call(request) => {
+                Watch::Query(self.queries.begin_rows(cx, request, waiter))
+            }
             watch => watch,
         }
     }
@@ -356,6 +398,10 @@ impl Waits {
                 cx.effects.push(Effect::Http(end));
                 Continuation::Sent
             }
+            (Watch::Socket(_), _) => {
+                cx.effects.push(Effect::Http(HttpEffect::CloseSocket { request, refusal: Refusal::Stopping }));
+                Continuation::Sent
+            }
             (Watch::Stored, Outcome::Stored) if then == Then::Await => Continuation::Outcome(self.stored(request)),
             (
                 Watch::Timer
@@ -377,7 +423,7 @@ impl Waits {
     pub fn expire(&mut self, cx: &mut Context, request: RequestId, watch: Watch) -> WaitChange {
         match watch {
             Watch::Timer => WaitChange::Over(Outcome::Elapsed),
-            Watch::Next(subscription) | Watch::Stream(subscription) => {
+            Watch::Next(subscription) | Watch::Stream(subscription) | Watch::Socket(subscription) => {
                 WaitChange::Over(self.channels.timed_out(subscription))
             }
             Watch::Query(waiter) => query_given_up(self.queries.expire(cx, waiter), cx.now, Reason::Deadline),
@@ -395,6 +441,7 @@ impl Waits {
             Watch::Timer
             | Watch::Next(_)
             | Watch::Stream(_)
+            | Watch::Socket(_)
             | Watch::Stored
             | Watch::Job
             | Watch::File { .. }
@@ -435,6 +482,12 @@ impl Waits {
                 }
                 None
             }
+            Watch::Socket(_) => {
+                if let Some(refusal) = refusal {
+                    cx.effects.push(Effect::Http(HttpEffect::CloseSocket { request, refusal }));
+                }
+                None
+            }
         }
     }
 
@@ -442,7 +495,7 @@ impl Waits {
     pub fn target(&self, request: RequestId, watch: Watch) -> Option<WaitTarget> {
         match watch {
             Watch::Timer | Watch::Stored | Watch::File { .. } | Watch::Branches | Watch::Group => None,
-            Watch::Next(subscription) | Watch::Stream(subscription) => {
+            Watch::Next(subscription) | Watch::Stream(subscription) | Watch::Socket(subscription) => {
                 Some(WaitTarget::Channel(self.channels.name_of(subscription).clone()))
             }
             Watch::Query(waiter) => Some(WaitTarget::Query(self.queries.awaited_by(waiter))),
@@ -456,7 +509,9 @@ impl Waits {
             Watch::Timer | Watch::Stored | Watch::Branches | Watch::Group => {}
             Watch::Job => self.jobs.leave(request),
             Watch::Next(subscription) => self.channels.leave_next(cx.now, subscription),
-            Watch::Stream(subscription) => self.channels.leave_stream(cx.now, subscription),
+            Watch::Stream(subscription) | Watch::Socket(subscription) => {
+                self.channels.leave_stream(cx.now, subscription);
+            }
             Watch::Query(waiter) => self.queries.leave(cx, waiter),
             Watch::File { .. } => cx.effects.push(Effect::File(FileEffect::Stop { request })),
         }
@@ -466,8 +521,9 @@ impl Waits {
     /// how it stands. Timers run on, and so do queries and the store, for a while.
     pub fn drain(&mut self) -> Vec<(RequestId, Drained)> {
         let over = |Woken { request, outcome }| (request, Drained::Over(outcome));
-        let streams =
-            self.channels.end_streams().into_iter().map(|request| (request, Drained::Cancelled(Reason::Stopping)));
+        // What the client of a WebSocket has said is dealt with first.
+        let ended = self.channels.end_streams().into_iter().filter(|request| !self.sockets.has_call(*request));
+        let streams = ended.map(|request| (request, Drained::Cancelled(Reason::Stopping)));
         let nexts = self.channels.drained().into_iter().map(over);
         nexts.chain(streams).chain(self.jobs.drain().into_iter().map(over)).collect()
     }
@@ -568,6 +624,7 @@ fn needed_by(outcome: Outcome) -> Option<Needed> {
         | Outcome::Published { .. }
         | Outcome::Stored
         | Outcome::File { .. }
+        | Outcome::Said { .. }
         | Outcome::Unparked
         | Outcome::Refused { .. } => None,
     }

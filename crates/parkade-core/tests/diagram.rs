@@ -17,7 +17,7 @@ const BEGIN: &str = "<!-- life:begin -->\n";
 const END: &str = "<!-- life:end -->";
 
 /// Ways to bring a request about in each state. The worker is left without credit where it would take the request at once.
-const STATES: [(&str, State); 29] = [
+const STATES: [(&str, State); 31] = [
     ("deaf arrive:a ready:1:sync:0", State::Accepted),
     ("ready:1:sync:0 deaf arrive:a", State::Routed),
     ("ready:1:sync:1 deaf arrive:a", State::Running),
@@ -30,6 +30,8 @@ const STATES: [(&str, State); 29] = [
     ("ready:1:sync:1 deaf arrive:a park:a:next:bids:answer credit:1:-1", State::Parked),
     ("ready:1:sync:1 deaf arrive:a park:a:next:bids:call credit:1:-1", State::Parked),
     ("ready:1:sync:1 deaf arrive:a park:a:stream:bids:answer credit:1:-1", State::Parked),
+    ("ready:1:sync:1 deaf arrive:a park:a:socket:bids:call credit:1:-1", State::Parked),
+    ("ready:1:sync:2 arrive:x park:x:socket:bids:call credit:1:-2 deaf said:x:a", State::Routed),
     ("ready:1:sync:1 deaf arrive:a park:a:query:alone:answer credit:1:-1", State::Parked),
     ("ready:1:sync:1 deaf arrive:a park:a:query:alone:answer began:a credit:1:-1", State::Parked),
     ("ready:1:sync:1 deaf arrive:a park:a:query:alone:answer cancelquery:a credit:1:-1", State::Parked),
@@ -63,6 +65,7 @@ const HAPPENINGS: [(&str, &str); 32] = [
     ("answer:a", "answered"),
     ("end:a", "answer ended"),
     ("error:a", "errored"),
+    ("closed:a", "WebSocket closed"),
     ("park:a:timer:9s:answer", "parked"),
     ("publish:bids", "message"),
     ("began:a", "rows began"),
@@ -112,7 +115,7 @@ fn diagram() -> String {
 
 fn written(moves: &BTreeMap<(State, State), Vec<&str>>) -> String {
     let mut text =
-        String::from("```mermaid\nstateDiagram-v2\n    [*] --> Accepted: arrived\n    [*] --> Routed: claimed\n");
+        String::from("```mermaid\nstateDiagram-v2\n    [*] --> Accepted: arrived\n    [*] --> Routed: claimed, said\n");
     for ((from, to), names) in moves.iter().filter(|((from, to), _)| from != to) {
         writeln!(text, "    {from:?} --> {to:?}: {}", names.join(", ")).unwrap();
     }

@@ -21,6 +21,11 @@ pub enum Wait {
         channel: ChannelName,
         since: Option<Cursor>,
     },
+    /// A WebSocket gets every message of the channel, and each message of its client is a call.
+    Socket {
+        channel: ChannelName,
+        since: Option<Cursor>,
+    },
     /// Not until anything: what the channel holds, at most so many messages.
     History {
         channel: ChannelName,

@@ -32,6 +32,8 @@ pub enum WaitOutcome<'a> {
     ///
     /// [`outcomes`]: crate::encode::outcomes
     Group { first: Option<u64>, body: Option<Cow<'a, [u8]>> },
+    /// The client of a WebSocket has said this. At most `INLINE_BODY_BYTES_MAX`; `None` when it follows.
+    Said { is_text: bool, body: Option<Cow<'a, [u8]>> },
     /// The worker has withdrawn its `PARK`.
     Unparked,
     /// The wait was refused, or what it waited for is impossible. `status` is 400 to 599.
@@ -87,10 +89,15 @@ pub enum QueryEffect {
 pub struct EncodedColumns(Bytes);
 
 impl WaitOutcome<'_> {
-    /// Rows whose text follows in `DATA`, or such outcomes: their `RESUME` has `MORE`, and names one stream.
+    /// Rows or a message whose bytes follow in `DATA`, or such outcomes: their `RESUME` has `MORE`, and names one stream.
     #[must_use]
     pub const fn body_follows(&self) -> bool {
-        matches!(self, WaitOutcome::Rows { body: None, .. } | WaitOutcome::Group { body: None, .. })
+        matches!(
+            self,
+            WaitOutcome::Rows { body: None, .. }
+                | WaitOutcome::Group { body: None, .. }
+                | WaitOutcome::Said { body: None, .. }
+        )
     }
 }
 

@@ -228,6 +228,8 @@ impl Stream {
     fn close(&self) -> Result<StreamProgress, Violation> {
         match self.phase {
             StreamState::Socket { .. } => Ok(StreamProgress::Closed),
+            // The client of a WebSocket may have said what the function was called for.
+            StreamState::Given | StreamState::Held if self.opener == Opener::Call => Ok(StreamProgress::Closed),
             StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Close)),
             StreamState::Given | StreamState::Held | StreamState::Replying { .. } => {
                 Err(Violation { why: "only on a WebSocket", ..self.refused(ProtocolRule::Stream, Kind::Close) })

@@ -25,6 +25,11 @@ pub enum WaitRequest {
         channel: ChannelName,
         since: Option<Cursor>,
     },
+    /// The same for a WebSocket, until that is closed. What its client says is given to the function. Only with one.
+    Socket {
+        channel: ChannelName,
+        since: Option<Cursor>,
+    },
     /// Not until anything: what the channel holds, at most so many messages.
     History {
         channel: ChannelName,

@@ -110,6 +110,7 @@ pub fn wait(kind: WaitKind) -> &'static str {
         WaitKind::Timer => "timer",
         WaitKind::Next => "next",
         WaitKind::Stream => "stream",
+        WaitKind::Socket => "socket",
         WaitKind::Query => "query",
         WaitKind::Job => "job",
         WaitKind::File => "file",

@@ -19,6 +19,8 @@ mod rules;
 mod snapshots;
 mod table;
 
+use std::time::Duration;
+
 use crate::config::Config;
 use crate::context::Context;
 use crate::effect::{Effect, HttpEffect, Outcome, ServerEffect};
@@ -133,6 +135,33 @@ impl Channels {
         name: &ChannelName,
         since: Option<Cursor>,
     ) -> Result<Subscription, ChannelsFull> {
+        self.subscribe(cx, request, name, since, |cursor, gap, reconnect_spread| HttpEffect::OpenStream {
+            request,
+            cursor,
+            gap,
+            reconnect_spread,
+        })
+    }
+
+    /// The same for a WebSocket.
+    pub fn socket(
+        &mut self,
+        cx: &mut Context,
+        request: RequestId,
+        name: &ChannelName,
+        since: Option<Cursor>,
+    ) -> Result<Subscription, ChannelsFull> {
+        self.subscribe(cx, request, name, since, |_, _, _| HttpEffect::HoldSocket { request })
+    }
+
+    fn subscribe(
+        &mut self,
+        cx: &mut Context,
+        request: RequestId,
+        name: &ChannelName,
+        since: Option<Cursor>,
+        opened: impl FnOnce(Cursor, bool, Duration) -> HttpEffect,
+    ) -> Result<Subscription, ChannelsFull> {
         let id = self.table.open(cx.now, name)?;
         let channel = self.table.channel_mut(id);
         let start = channel.start(since);
@@ -140,8 +169,7 @@ impl Channels {
         let cursor = Cursor { epoch: channel.epoch, sequence: start.sequence };
         self.open_streams.open();
         let reconnect_spread = self.open_streams.reconnect_spread();
-        let opened = HttpEffect::OpenStream { request, cursor, gap: start.gap, reconnect_spread };
-        cx.effects.push(Effect::Http(opened));
+        cx.effects.push(Effect::Http(opened(cursor, start.gap, reconnect_spread)));
         cx.counts.gaps += u64::from(start.gap);
         for (cursor, message) in channel.behind(start.sequence) {
             cx.counts.delivered += 1;

@@ -64,6 +64,8 @@ pub struct NewQuery {
     pub then: Then,
     /// Where its statement is found.
     pub source: StatementSource,
+    /// Its rows are one message on a WebSocket, so they are needed whole.
+    pub is_message: bool,
 }
 
 /// How a wait for a database begins.
@@ -154,7 +156,7 @@ impl Queries {
     }
 
     fn start(&mut self, cx: &mut Context, new: NewQuery, wait: &QueryWait) -> Waiter {
-        let NewQuery { request, owner, then, source } = new;
+        let NewQuery { request, owner, then, source, is_message } = new;
         let open = self.leases.of(owner);
         let (lease, database) = match (wait.work, open) {
             (QueryWork::Begin, _) => (Some(self.leases.begin(owner, wait.database)), wait.database),
@@ -165,7 +167,7 @@ impl Queries {
         let query = self.ids.mint();
         let asked = (query, request, owner);
         let waiter = self.executions.begin(cx.now, asked, (database, work, lease), wait.shared.as_ref());
-        let collect = then != Then::Answer || wait.shared.is_some();
+        let collect = then != Then::Answer || is_message || wait.shared.is_some();
         cx.counts.queries += 1;
         if lease.is_some() {
             self.leases.note_statement(owner, query);

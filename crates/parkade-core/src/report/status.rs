@@ -73,6 +73,8 @@ pub enum WaitKind {
     Timer,
     Next,
     Stream,
+    /// A WebSocket that gets the messages of a channel.
+    Socket,
     Query,
     /// For a job to end, or for jobs to be stored.
     Job,
@@ -83,8 +85,8 @@ pub enum WaitKind {
 }
 
 impl WaitKind {
-    pub const ALL: [Self; 7] =
-        [Self::Timer, Self::Next, Self::Stream, Self::Query, Self::Job, Self::File, Self::Several];
+    pub const ALL: [Self; 8] =
+        [Self::Timer, Self::Next, Self::Stream, Self::Socket, Self::Query, Self::Job, Self::File, Self::Several];
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

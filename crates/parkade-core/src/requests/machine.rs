@@ -41,6 +41,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
         }
         (Life::Parked(life), H::ContentBegan) => parked::begin_content(step, life),
         (Life::Parked(life), H::QueryGivenUp(reason)) => parked::give_query_up(step, life, reason),
+        (Life::Parked(life), H::SocketClosed(by_server)) => return parked::close_socket(step, life, by_server),
         (Life::Parked(life), H::Due) => parked::expire(step, life),
         (Life::Parked(life), H::Cancelled(reason)) => parked::cancel(step, life, reason),
         (Life::Parked(life), H::Served) => parked::cancel(step, life, Reason::ClientLeft),
@@ -81,7 +82,6 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::Returned
             | H::Answered(..)
             | H::AnswerEnded(_)
-            | H::SocketClosed(_)
             | H::JobReturned
             | H::Errored(_)
             | H::Parked(..),

@@ -16,6 +16,7 @@
 //! | what waits for a worker, and who is next | `queue`, `dispatch` |
 //! | coroutines that go on | `resumed` |
 //! | several waits of one coroutine | `branching`, `branch_end` |
+//! | what clients of WebSockets say | `hearing` |
 //! | a frame that comes too late: its worker no longer holds the request | `Requests::frame` |
 //! | what waits, workers and jobs mean for requests | `waking`, `supervision`, `runs` |
 //! | what can be seen | `status` |
@@ -26,6 +27,7 @@ mod branch_end;
 pub mod branching;
 mod dispatch;
 mod happening;
+pub mod hearing;
 mod journey;
 mod life;
 mod lives;
@@ -277,7 +279,9 @@ impl Requests {
 
     /// Cancels all requests that have not ended. Returns whether there were any.
     pub fn cancel_all(&mut self, with: &mut Components<'_>, reason: Reason) -> bool {
-        let left = self.lives.iter().map(|(request, _)| request).collect();
+        // What clients of WebSockets have said ends with those.
+        let is_call = |request: &RequestId| with.waits.sockets.is_call(*request);
+        let left = self.lives.iter().map(|(request, _)| request).filter(|request| !is_call(request)).collect();
         self.cancel_each(with, left, reason)
     }
 

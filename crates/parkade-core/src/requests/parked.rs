@@ -1,15 +1,16 @@
 //! A request that waits, from the beginning of its wait to the end. What it waits for is known to [`waits`](crate::waits) alone.
 
 use super::journey::Journey;
-use super::life::{Life, Parked, Sequel, State};
+use super::life::{Life, Parked, Sequel, State, Unmoved};
 use super::queue::Turn;
 use super::sequel::{ends_query_alone, follow};
 use super::step::{Step, refusal_of};
 use super::work::Work;
 use super::{admission, branch_end, routed};
-use crate::effect::{Effect, Outcome, StatementSource, WorkerEffect};
+use crate::effect::{Effect, HttpEffect, Outcome, StatementSource, WorkerEffect};
 use crate::fleet::QueueLine;
 use crate::queries::fate_unknown;
+use crate::refused::Refused;
 use crate::routes::RouteId;
 use crate::waits::{Begun, Continuation, NewWait, WaitChange, Watch};
 use parkade_model::{Reason, Refusal, Wait};
@@ -108,6 +109,20 @@ pub fn expire(step: &mut Step<'_>, mut life: Parked) -> Life {
 pub fn give_query_up(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
     let change = step.waits.give_up(step.cx, life.watch, reason);
     apply(step, life, change)
+}
+
+/// Its WebSocket is closed: by its client, or by the server, for this reason.
+pub fn close_socket(step: &mut Step<'_>, life: Parked, by_server: Option<Refusal>) -> Result<Life, Unmoved> {
+    if !matches!(life.watch, Watch::Socket(_)) {
+        return Err(Unmoved { life: Life::Parked(life), refused: Refused::OutOfTurn });
+    }
+    let request = step.request;
+    step.waits.leave(step.cx, request, life.watch);
+    if let Some(refusal) = by_server {
+        step.cx.effects.push(Effect::Http(HttpEffect::CloseSocket { request, refusal }));
+    }
+    let journey = step.waited(life.journey);
+    Ok(step.done(journey))
 }
 
 /// Ends the wait, and with it the request.

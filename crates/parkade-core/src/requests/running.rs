@@ -38,6 +38,9 @@ pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, extent: Ex
         step.jobs.run_refused(request, Refusal::BadAnswer);
         return Ok(if whole { finish(step, life) } else { Life::Running(Running { reply, ..life }) });
     }
+    if extent == Extent::Socket && step.waits.sockets.is_call(request) {
+        return Ok(refuse_begun(step, life, Refusal::BadAnswer));
+    }
     match step.waits.fault_of(request) {
         unkept if whole && (unkept.is_some() || step.waits.barrier.is_pending(request)) => {
             return Ok(hold_answer(step, life, Some(payload)));
@@ -134,7 +137,7 @@ pub fn give_up(step: &mut Step<'_>, life: Running, error: WorkerError) -> Life {
 /// `PARK`.
 pub fn park(step: &mut Step<'_>, life: Running, wait: Wait, then: Then, payload: PayloadId) -> Life {
     let request = step.request;
-    if let Some(refusal) = unparkable(step, &life, then) {
+    if let Some(refusal) = unparkable(step, &life, &wait, then) {
         break_off(step, &life, refusal);
         return finish(step, life);
     }
@@ -185,11 +188,13 @@ pub fn end_served(step: &mut Step<'_>, mut life: Running) -> Life {
     step.done(journey)
 }
 
-/// Why the request may not wait. After a head, a wait makes no sense. A run has no client that a wait could answer. If a message was not published,
+/// Why the request may not wait. After a head, a wait makes no sense. A run has no client that a wait could answer, and a WebSocket is answered with
+/// one message. If a message was not published,
 /// or a job was not stored, only a coroutine can still do something about it.
-fn unparkable(step: &Step<'_>, life: &Running, then: Then) -> Option<Refusal> {
+fn unparkable(step: &Step<'_>, life: &Running, wait: &Wait, then: Then) -> Option<Refusal> {
+    let is_no_message = step.waits.sockets.is_call(step.request) && waits::is_more_than_a_message(wait);
     let unkept = step.waits.fault_of(step.request).filter(|_| then != Then::Await);
-    let is_senseless = life.reply != Reply::Awaited || then == Then::Answer && step.is_run();
+    let is_senseless = life.reply != Reply::Awaited || then == Then::Answer && step.is_run() || is_no_message;
     if is_senseless { Some(Refusal::BadAnswer) } else { unkept }
 }
 
@@ -219,7 +224,8 @@ fn refuse_begun(step: &mut Step<'_>, mut life: Running, refusal: Refusal) -> Lif
 /// The client gets an error if nothing was sent, and a broken connection otherwise. One with a WebSocket is told.
 fn break_off(step: &mut Step<'_>, life: &Running, refusal: Refusal) {
     match life.reply {
-        Reply::Begun | Reply::Ended if !step.is_run() => {
+        // What a client of a WebSocket has said is answered with one message: none of it has gone out.
+        Reply::Begun | Reply::Ended if step.has_client() => {
             step.cx.effects.push(Effect::Http(HttpEffect::Abort { request: step.request }));
         }
         Reply::Socket => {

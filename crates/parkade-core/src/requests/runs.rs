@@ -11,7 +11,7 @@ use crate::effect::{Effect, ServerEffect};
 use crate::jobs::{Decided, LeftOut, Run};
 use crate::limits::{CLAIM_PAUSE, CLAIMED_IN_VAIN, JOB_RESCUES_MAX};
 use crate::moment::Moment;
-use parkade_model::{AppId, ClaimedJob, Ending, Failure, JobPolicy, QueueId, Reason, Verdict};
+use parkade_model::{AppId, ClaimedJob, Ending, Failure, JobId, JobPolicy, QueueId, Reason, Verdict};
 
 /// There may be jobs at that moment, if not before. A server that stops expects none.
 pub fn expect(with: &mut Components<'_>, due: Moment) {
@@ -140,6 +140,13 @@ pub fn carry_out(requests: &mut Requests, with: &mut Components<'_>, decided: De
     for (request, will_end) in decided.clients {
         let woken = with.waits.jobs.cancel_decided(with.cx, request, will_end);
         requests.wake(with, woken);
+    }
+}
+
+/// Another server has been asked to end the job.
+pub fn cancel(requests: &mut Requests, with: &mut Components<'_>, job: JobId) {
+    if let Some(run) = with.jobs.run_of(job) {
+        requests.turn(with, run, Happening::Cancelled(Reason::Operator));
     }
 }
 

@@ -51,7 +51,7 @@ pub fn ends_query_alone(step: &Step<'_>, reason: Reason) -> bool {
     reason == Reason::Operator && step.is_run()
 }
 
-fn call(step: &mut Step<'_>, mut journey: Journey, concurrent: bool, outcome: Outcome) -> Life {
+pub fn call(step: &mut Step<'_>, mut journey: Journey, concurrent: bool, outcome: Outcome) -> Life {
     step.waits.hold(outcome);
     // The time of a run begins with its code.
     if !step.is_run() {

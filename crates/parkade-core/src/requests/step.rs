@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::effect::{Effect, HttpEffect, ServerEffect, Spell};
 use crate::fleet::Fleet;
 use crate::jobs::Jobs;
+use crate::sockets::EndedCall;
 use crate::structures::chain::Place;
 use crate::waits::Waits;
 use parkade_model::{AppId, Ending, Reason, Refusal, RequestId, WorkerId};
@@ -28,6 +29,11 @@ impl Step<'_> {
     /// Whether no client has sent it: it is a run of a job.
     pub fn is_run(&self) -> bool {
         self.jobs.is_run(self.request)
+    }
+
+    /// Whether it is a request of a client: no run of a job, and nothing that was said on a WebSocket.
+    pub fn has_client(&self) -> bool {
+        !self.is_run() && !self.waits.sockets.is_call(self.request)
     }
 
     /// Its application.
@@ -50,10 +56,13 @@ impl Step<'_> {
         self.requests.release(self.cx, self.jobs, self.fleet, worker, place);
     }
 
-    /// The client is told. A run of a job has none, so this is how it failed.
+    /// The client is told. A run of a job has none, so this is how it failed; that of a WebSocket is told when the call has ended.
     pub fn refuse(&mut self, refusal: Refusal) {
         if self.is_run() {
             return self.jobs.run_refused(self.request, refusal);
+        }
+        if self.waits.sockets.fail(self.request, refusal) {
+            return;
         }
         self.cx.counts.refused.add(refusal);
         self.cx.effects.push(Effect::Http(HttpEffect::Refuse { request: self.request, refusal }));
@@ -105,7 +114,7 @@ impl Step<'_> {
     }
 
     pub fn done(&mut self, journey: Journey) -> Life {
-        if !self.is_run() {
+        if self.has_client() {
             self.cx.counts.answered += 1;
         }
         self.forget(journey, Ending::Done);
@@ -113,7 +122,7 @@ impl Step<'_> {
     }
 
     pub fn cancelled(&mut self, journey: Journey, reason: Reason) -> Life {
-        if !self.is_run() {
+        if self.has_client() {
             self.cx.counts.cancelled.add(reason);
         }
         self.forget(journey, Ending::Cancelled(reason));
@@ -143,11 +152,26 @@ impl Step<'_> {
         }
     }
 
+    /// What the client of a WebSocket has said is dealt with. The next message may come, unless this one had no answer, or the server stops.
+    fn answer_socket(&mut self, EndedCall { socket, failure }: EndedCall) {
+        match failure {
+            Some(refusal) => self.turn_other(socket, Happening::SocketClosed(Some(refusal))),
+            None if self.fleet.is_open() => {
+                self.cx.effects.push(Effect::Http(HttpEffect::ReadSocket { request: socket }));
+            }
+            None => self.turn_other(socket, Happening::Cancelled(Reason::Stopping)),
+        }
+    }
+
     fn forget(&mut self, journey: Journey, ending: Ending) {
         let request = self.request;
         let times = journey.end(self.cx);
         let why = if let Ending::Cancelled(reason) = ending { reason } else { Reason::ClientLeft };
         self.end_branches(why);
+        if let Some(call) = self.waits.sockets.take(request) {
+            self.turn_other(call, Happening::Cancelled(why));
+        }
+        let ended_call = self.waits.sockets.end(request);
         self.waits.forget(self.cx, request);
         if self.jobs.end_run(self.cx, request, ending) {
             self.fleet.note_completed_run(self.requests.lives.app(request));
@@ -156,6 +180,9 @@ impl Step<'_> {
         self.fleet.note_end();
         self.cx.effects.push(Effect::Server(ServerEffect::Forget { request, ending, times }));
         self.release_unheard();
+        if let Some(ended) = ended_call {
+            self.answer_socket(ended);
+        }
     }
 }
 

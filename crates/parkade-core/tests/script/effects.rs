@@ -24,6 +24,8 @@ impl Script {
 
     fn written_of_answers(&self, effect: &Effect) -> String {
         match effect {
+            Effect::Http(HttpEffect::HoldSocket { request }) => format!("hold:{}", self.name(*request)),
+            Effect::Http(HttpEffect::ReadSocket { request }) => format!("read:{}", self.name(*request)),
             Effect::Http(HttpEffect::EarlyHints { request, .. }) => format!("hint:{}", self.name(*request)),
             Effect::Http(HttpEffect::End { request, trailers }) => {
                 format!("end:{}{}", self.name(*request), if trailers.is_some() { ":trailers" } else { "" })
@@ -39,6 +41,7 @@ impl Script {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one short line for each effect")]
     pub(super) fn written(&self, effect: &Effect) -> String {
         let gapped = |gap: bool| if gap { ":gap" } else { "" };
         match effect {
@@ -54,6 +57,7 @@ impl Script {
             Effect::Http(HttpEffect::Relay { request, whole: false, .. }) => format!("begin:{}", self.name(*request)),
             Effect::Http(HttpEffect::Abort { request }) => format!("abort:{}", self.name(*request)),
             Effect::Http(Of::EarlyHints { .. } | Of::End { .. } | Of::OpenSocket { .. } | Of::CloseSocket { .. })
+            | Effect::Http(Of::HoldSocket { .. } | Of::ReadSocket { .. })
             | Effect::Worker(WorkerEffect::CloseSocket { .. }) => self.written_of_answers(effect),
             Effect::Http(HttpEffect::Keep { request, .. }) => format!("keep:{}", self.name(*request)),
             Effect::Http(HttpEffect::Release { request }) => format!("release:{}", self.name(*request)),
@@ -196,6 +200,7 @@ impl Script {
                 let each = outcomes.into_iter().map(|(place, outcome)| format!("{place}={}", self.outcome(outcome)));
                 format!("[{}]", each.collect::<Vec<_>>().join(","))
             }
+            Outcome::Said { request } => format!("said@{}", self.name(request)),
             Outcome::Unparked => "unparked".into(),
             Outcome::Refused { refusal } => format!("{refusal:?}"),
         }

@@ -178,6 +178,10 @@ impl Script {
             ["measured", worker, bytes] => {
                 Event::Measured { worker: id(worker), resident_bytes: bytes.parse().unwrap() }
             }
+            ["said", socket, call] => {
+                let (socket, call) = (self.request(socket), self.request(call));
+                Event::Said { socket, call }
+            }
             ["closed", name] => Event::SocketClosed { request: self.request(name) },
             ["left", name] => Event::Left { request: self.request(name) },
             ["served", name] => Event::Served { request: self.request(name) },

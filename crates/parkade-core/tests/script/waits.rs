@@ -57,6 +57,7 @@ pub(super) fn wait(kind: &str, of: &str) -> Wait {
     let (channel, since) = (ChannelName::parse(name).unwrap(), since.map(|since| since.parse::<Cursor>().unwrap()));
     match kind {
         "next" => Wait::Next { channel, timeout: Some(Duration::from_secs(5)), since },
+        "socket" => Wait::Socket { channel, since },
         _ => Wait::Stream { channel, since },
     }
 }

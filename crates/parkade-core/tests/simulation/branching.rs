@@ -24,7 +24,8 @@ impl World {
         let branch = self.slot();
         self.model.now = self.now;
         let mut begun = Request::new(self.model.requests[&owner].app, "/branch", self.now);
-        (begun.owner, begun.deadline) = (Some(owner), self.model.requests[&owner].deadline);
+        let waiting = &self.model.requests[&owner];
+        (begun.owner, begun.deadline) = (Some(owner), waiting.deadline.or(waiting.patience));
         self.model.requests.insert(branch, begun);
         let asked = self.model.ask(branch, &wait);
         let waiting = Waiting::new(wait.clone(), Then::Await, Some(worker), self.now, asked);

@@ -227,9 +227,11 @@ impl World {
         (!whole.is_empty()).then(|| *self.one_of(&whole))
     }
 
-    /// All that are no branches.
+    /// All that are no branches, and no calls of WebSockets.
     fn whole_requests(&self) -> Vec<RequestId> {
-        self.model.requests.iter().filter(|(_, request)| request.owner.is_none()).map(|(id, _)| *id).collect()
+        let whole =
+            self.model.requests.iter().filter(|(_, request)| request.owner.is_none() && request.call_of.is_none());
+        whole.map(|(id, _)| *id).collect()
     }
 
     pub(crate) fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {

@@ -110,7 +110,9 @@ impl Model {
         let request = self.request(id);
         assert!(request.here && request.answer == Answer::Begun, "fed out of turn");
         let Place::Waiting(waiting) = &mut request.place else { panic!("fed elsewhere") };
-        let last = waiting.fed.expect("the stream is open");
+        let is_socket = matches!(waiting.wait, Wait::Socket { .. });
+        let first = Cursor { sequence: cursor.sequence - 1, ..cursor };
+        let last = waiting.fed.or(is_socket.then_some(first)).expect("the stream is open");
         assert_eq!((cursor.epoch, cursor.sequence), (last.epoch, last.sequence + 1), "a hole in a stream");
         waiting.fed = Some(cursor);
         self.delivered.insert((id, message));
@@ -128,8 +130,14 @@ impl Model {
         if self.request(id).owner.is_some() {
             return if self.members.contains(&id) { self.forget_member(id, ending) } else { self.forget_branch(id) };
         }
+        self.forget_held_socket(id);
+        if self.request(id).call_of.is_some() {
+            self.forget_call(id, ending);
+        }
         let request = self.request(id);
         match ending {
+            // Its client is that of its WebSocket.
+            _ if request.call_of.is_some() => {}
             _ if request.run.is_some() => {
                 let verdict = request.run.as_ref().and_then(|run| run.verdict);
                 assert!(verdict.is_some(), "forgotten without a verdict");
@@ -166,6 +174,12 @@ impl Model {
             assert!(self.messages.contains(&message), "called with a dropped message");
         }
         self.returned(id);
+        if let Outcome::Said { request } = outcome {
+            assert!(request == id && self.request(id).call_of.is_some(), "called for another client");
+            self.request(id).called = Some(outcome);
+            self.seen.insert("called for a client");
+            return self.give(id, worker);
+        }
         self.wake(id);
         let request = self.request(id);
         let woken = request.woken.clone().expect("called without a wait");
@@ -330,7 +344,8 @@ impl Model {
         if let Some(stream) = process.stream(id) {
             stream.deadline_at = None;
         }
-        self.request(id).deadline = None;
+        let request = self.request(id);
+        request.patience = request.deadline.take();
     }
 
     pub(crate) fn cancel(&mut self, id: RequestId, worker: WorkerId, reason: Reason) {
@@ -391,6 +406,7 @@ fn check_outcome(waiting: &Waiting, outcome: Outcome, now: Moment, drains: bool)
         Outcome::Message { cursor, gap, .. } => check_next(waiting, cursor, gap),
         Outcome::Queried { query, .. } => assert_eq!(waiting.asked.query, Some(query), "told of another query"),
         Outcome::Unparked => assert!(waiting.given_up, "nobody gave it up"),
+        Outcome::Said { .. } => panic!("nothing was said"),
         Outcome::Group { .. } => assert!(matches!(waiting.wait, Wait::Group(_)), "several outcomes of one wait"),
         Outcome::History { .. }
         | Outcome::Published { .. }

@@ -15,6 +15,7 @@ mod files;
 mod following;
 mod grouping;
 mod hangs;
+mod held_sockets;
 mod histories;
 mod job_promises;
 mod jobs;
@@ -117,7 +118,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 182] = [
+const EXPECTED: [&str; 190] = [
     "an application without workers for its jobs",
     "NotFound",
     "branch",
@@ -196,6 +197,14 @@ const EXPECTED: [&str; 182] = [
     "socket closed by its worker",
     "socket closed by a reload",
     "socket closed by a stop",
+    "socket held",
+    "said",
+    "said out of turn",
+    "called for a client",
+    "a call cancelled with its client",
+    "held socket closed",
+    "held socket closed as a worker died",
+    "held socket closed by a stop",
     "history",
     "empty history",
     "cursor of a message",

@@ -10,6 +10,7 @@ use parkade_core::{
 
 use crate::commits::Commits;
 use crate::files::Files;
+use crate::held_sockets::HeldSockets;
 use crate::histories::Histories;
 use crate::jobs::{Enqueued, Jobs, Run};
 use crate::pressure::Load;
@@ -70,6 +71,7 @@ pub struct Model {
     /// The message that was refused last.
     pub not_published: Option<MessageId>,
     pub routes: Vec<(RequestId, parkade_core::TableId)>,
+    pub held: HeldSockets,
 }
 
 #[derive(Debug)]
@@ -108,6 +110,8 @@ pub struct Request {
     pub visit: Option<Visit>,
     /// It is a branch of that one.
     pub owner: Option<RequestId>,
+    /// The client of that WebSocket has said something.
+    pub call_of: Option<RequestId>,
 }
 
 #[derive(Debug, Clone)]
@@ -167,7 +171,7 @@ impl Waiting {
             | Wait::Visit { .. }
             | Wait::File
             | Wait::Access { .. } => None,
-            Wait::Next { channel, .. } | Wait::Stream { channel, .. } => Some(channel),
+            Wait::Next { channel, .. } | Wait::Stream { channel, .. } | Wait::Socket { channel, .. } => Some(channel),
         }
     }
 
@@ -176,6 +180,7 @@ impl Waiting {
             Wait::Timer { after } => Some(self.since + *after),
             Wait::Next { timeout, .. } => timeout.map(|timeout| self.since + timeout),
             Wait::Stream { .. }
+            | Wait::Socket { .. }
             | Wait::History { .. }
             | Wait::Published { .. }
             | Wait::Branches
@@ -218,6 +223,7 @@ impl Request {
             enqueued: BTreeMap::new(),
             visit: None,
             owner: None,
+            call_of: None,
         }
     }
 
@@ -277,6 +283,8 @@ impl Model {
                 self.open_socket(*request);
             }
             HttpEffect::CloseSocket { request, refusal } => self.close_socket(*request, *refusal),
+            HttpEffect::HoldSocket { request } => self.hold_socket(*request),
+            HttpEffect::ReadSocket { request } => self.read_socket(*request),
             HttpEffect::EarlyHints { request, payload } => {
                 self.has_come(*payload);
                 let hinted = self.request(*request);

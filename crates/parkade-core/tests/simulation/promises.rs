@@ -129,7 +129,9 @@ fn waiting(world: &World) -> Vec<(RequestId, MessageId, Then)> {
     let Some((channel, message)) = &world.model.publishing else { return Vec::new() };
     let on_it = world.model.requests.iter().filter_map(|(id, request)| {
         let waiting = request.waiting().filter(|waiting| waiting.channel() == Some(channel))?;
-        Some((*id, *message, waiting.then))
+        // One of a WebSocket gets it itself.
+        let is_socket = matches!(waiting.wait, Wait::Socket { .. });
+        Some((*id, *message, if is_socket { Then::Answer } else { waiting.then }))
     });
     on_it.collect()
 }
@@ -287,7 +289,9 @@ fn nobody_waits_on_a_channel_unknown(world: &World, status: &Status) {
             | Wait::File
             | Wait::Access { .. } => {}
             Wait::Next { channel, .. } => told.entry(channel.as_str()).or_default().0 += 1,
-            Wait::Stream { channel, .. } => told.entry(channel.as_str()).or_default().1 += 1,
+            Wait::Stream { channel, .. } | Wait::Socket { channel, .. } => {
+                told.entry(channel.as_str()).or_default().1 += 1
+            }
         }
     }
     let watched = |channel: &&ChannelStatus| channel.waiters + channel.streams > 0;

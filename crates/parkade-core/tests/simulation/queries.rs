@@ -193,10 +193,11 @@ impl Model {
         // What it is begun for may be a branch.
         let id = self.branching.filter(|branch| self.owner_of(*branch) == owner).unwrap_or(owner);
         let is_over = lease.is_some_and(|lease| self.is_ending_with_jobs(lease));
+        let is_message = self.request(id).call_of.is_some();
         let Place::Waiting(waiting) = &mut self.request(id).place else { panic!("a query for nobody") };
         let Wait::Query(wait) = waiting.wait.clone() else { panic!("a query that was not asked for") };
         assert_eq!(waiting.asked.query.replace(query), None, "two executions for one key, or one request");
-        assert_eq!(collect, waiting.then != Then::Answer || wait.shared.is_some());
+        assert_eq!(collect, waiting.then != Then::Answer || wait.shared.is_some() || is_message);
         let databases = &mut self.databases;
         if matches!(wait.work, QueryWork::Alone | QueryWork::Begin) {
             assert!(!databases.is_closed(now), "begun when their grace was over");

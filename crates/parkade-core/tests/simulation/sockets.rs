@@ -45,7 +45,8 @@ impl World {
 
     /// The client says that it closes. What its worker says meanwhile is for nobody.
     pub(crate) fn a_client_closes(&mut self) {
-        let open = self.model.open_sockets();
+        let (mut open, held) = (self.model.open_sockets(), self.model.held_sockets());
+        open.extend(&held);
         if open.is_empty() {
             return self.time_passes();
         }
@@ -53,7 +54,9 @@ impl World {
         self.model.now = self.now;
         let closing = self.model.request(request);
         (closing.here, closing.answer) = (false, Answer::Ended);
-        self.model.outlive(request);
+        if !held.contains(&request) {
+            self.model.outlive(request);
+        }
         self.model.seen.insert("socket closed by its client");
         self.tell(Event::SocketClosed { request });
     }
@@ -90,6 +93,9 @@ impl Model {
 
     /// The client is told that the server closes it.
     pub(crate) fn close_socket(&mut self, id: RequestId, refusal: Refusal) {
+        if self.close_held_socket(id, refusal) {
+            return;
+        }
         self.note_death_of(id);
         if self.closing == Some(id) {
             // Something that its worker did for it is lost.

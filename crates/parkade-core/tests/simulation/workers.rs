@@ -338,7 +338,18 @@ impl World {
     }
 
     pub(crate) fn parks(&mut self, process: &Process, stream: Stream) {
-        let (worker, request, wait) = (process.id, stream.request, self.wait_of(stream.request));
+        if self.leaves_a_socket(stream) {
+            let wait = Wait::Socket { channel: self.channel(), since: self.cursor() };
+            let then = Then::Call { concurrent: self.random.below(2) == 0 };
+            return self.parks_for(process, stream, wait, then);
+        }
+        let (request, wait) = (stream.request, self.wait_of(stream.request));
+        let is_call = self.model.requests.get(&request).is_some_and(|request| request.call_of.is_some());
+        let wait = match wait {
+            // A WebSocket gets one message.
+            Wait::Stream { .. } if is_call => Wait::Timer { after: Duration::from_millis(self.random.below(3000)) },
+            wait => wait,
+        };
         let is_branched = !stream.ghost && self.model.is_branched(request);
         let stream_wait = matches!(wait, Wait::Stream { .. });
         let open = self.model.databases.lease_of(request).is_some();
@@ -356,9 +367,13 @@ impl World {
         if self.has_branches && matches!(then, Then::Call { .. }) && self.random.below(2) == 0 {
             return self.parks_for_several(process, stream, then);
         }
-        let sends_file = self.has_files && then == Then::Answer && !self.model.is_run(request);
+        let sends_file = self.has_files && then == Then::Answer && !self.model.is_run(request) && !is_call;
         let wait = if sends_file && self.random.below(2) == 0 { Wait::File } else { wait };
-        let now = self.now;
+        self.parks_for(process, stream, wait, then);
+    }
+
+    fn parks_for(&mut self, process: &Process, stream: Stream, wait: Wait, then: Then) {
+        let (worker, request, now) = (process.id, stream.request, self.now);
         self.model.close(now, worker, request);
         if !stream.ghost {
             self.model.now = now;

@@ -115,6 +115,9 @@ impl World {
         if self.has_sockets && self.random.below(16) == 0 {
             return self.a_client_closes();
         }
+        if self.has_sockets && self.random.below(8) == 0 {
+            return self.a_client_speaks();
+        }
         match self.random.below(1000) {
             0..70 if self.jobs_are_deadly => self.the_store_acts(),
             0..250 => self.arrive(),
@@ -249,6 +252,7 @@ impl World {
         self.model.jobs.put_off = put_off.map(|(app, left)| (app, self.now + left)).collect();
         crate::query_promises::sync(self);
         promises::check(self, &before);
+        self.check_held_sockets();
         self.model.count_ghosts();
         self.model.dying = None;
         self.model.publishing = None;

@@ -28,6 +28,12 @@ pub(super) fn write(out: &mut BytesMut, outcome: &WaitOutcome) {
             optional(out, *first, unsigned);
             optional(out, body.as_deref(), binary);
         }
+        WaitOutcome::Said { is_text, body } => {
+            array(out, 3);
+            text(out, "said");
+            boolean(out, *is_text);
+            optional(out, body.as_deref(), binary);
+        }
         WaitOutcome::Timeout { cursor } => { array(out, 2); text(out, "timeout"); text(out, cursor); }
         WaitOutcome::Refused { text: why, status } => {
             array(out, 3);
@@ -105,7 +111,7 @@ pub(super) fn length(outcome: &WaitOutcome) -> usize {
         WaitOutcome::Elapsed | WaitOutcome::Unparked | WaitOutcome::Pending { .. } => 0,
         WaitOutcome::Timeout { cursor } | WaitOutcome::Published { cursor } => cursor.len(),
         WaitOutcome::Refused { text, .. } => text.len(),
-        WaitOutcome::Group { body, .. } => body.as_deref().map_or(0, <[u8]>::len),
+        WaitOutcome::Group { body, .. } | WaitOutcome::Said { body, .. } => body.as_deref().map_or(0, <[u8]>::len),
         WaitOutcome::Message { cursor, content_type, body, event, .. } => {
             cursor.len() + content_type.len() + body.len() + event.as_deref().map_or(0, str::len)
         }
@@ -147,6 +153,7 @@ pub(super) fn read(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadF
         "message" => whole.array(5, |reader| message(reader, |_| Ok(None))),
         "history" => whole.array(3, history),
         "outcomes" => whole.array(3, group),
+        "said" => whole.array(3, said),
         "published" => {
             whole.array(2, |reader| behind_name(reader).map(|cursor| WaitOutcome::Published { cursor: cursor.into() }))
         }
@@ -230,6 +237,12 @@ fn group(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
     reader.skip(1)?;
     let first = reader.optional(|reader| reader.unsigned("a place is an integer that is not negative"))?;
     Ok(WaitOutcome::Group { first, body: body(reader)? })
+}
+
+fn said(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
+    reader.skip(1)?;
+    let is_text = reader.boolean("text is a boolean")?;
+    Ok(WaitOutcome::Said { is_text, body: body(reader)? })
 }
 
 fn failed(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {

@@ -77,6 +77,9 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
             | ThenRequest::Await
             | ThenRequest::Branch { .. },
         ) => Err(PayloadFault::payload("a stream has only answer nil")),
+        (WaitRequest::Socket { .. }, ThenRequest::Answer { .. } | ThenRequest::Await | ThenRequest::Branch { .. }) => {
+            Err(PayloadFault::payload("what a client says is given to a function"))
+        }
         (WaitRequest::Query(_), ThenRequest::Answer { response: Some(_), .. }) => {
             Err(PayloadFault::payload("a query's answer is nil"))
         }
@@ -123,6 +126,7 @@ pub(super) fn wait_then(wait: WaitRequest, then: ThenRequest) -> Result<(WaitReq
             | WaitRequest::History { .. }
             | WaitRequest::Published { .. }
             | WaitRequest::Stream { .. }
+            | WaitRequest::Socket { .. }
             | WaitRequest::Query(_)
             | WaitRequest::Begin(_)
             | WaitRequest::Commit
@@ -152,7 +156,8 @@ pub(super) fn wait(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     let known = match name {
         "timer" => timer(&mut whole),
         "next" => next(&mut whole),
-        "stream" => stream(&mut whole),
+        "stream" => stream(&mut whole).map(|(channel, since)| WaitRequest::Stream { channel, since }),
+        "socket" => stream(&mut whole).map(|(channel, since)| WaitRequest::Socket { channel, since }),
         "history" => history(&mut whole),
         "published" => published(&mut whole),
         "query" => query(&mut whole),
@@ -215,6 +220,7 @@ fn member(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
         }
         WaitRequest::Unaccepted { why, .. } => Err(PayloadFault::payload(why)),
         WaitRequest::Stream { .. }
+        | WaitRequest::Socket { .. }
         | WaitRequest::Begin(_)
         | WaitRequest::Commit
         | WaitRequest::Rollback
@@ -248,7 +254,8 @@ fn next(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     })
 }
 
-fn stream(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
+/// `[name, channel, options]`
+fn stream(reader: &mut Reader) -> Result<(ChannelName, Option<Cursor>), PayloadFault> {
     reader.array(3, |reader| {
         reader.skip(1)?;
         let channel = channel(reader)?;
@@ -257,7 +264,7 @@ fn stream(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
             "since" => reader.optional(cursor).map(|value| since = value.flatten()).map(|()| true),
             _ => Ok(false),
         })?;
-        Ok(WaitRequest::Stream { channel, since })
+        Ok((channel, since))
     })
 }
 

@@ -218,6 +218,9 @@ fn wait(wait: &WaitRequest) -> Value {
         WaitRequest::Stream { channel, since } => {
             json!(["stream", channel.as_str(), map(&[("since", cursor(*since))])])
         }
+        WaitRequest::Socket { channel, since } => {
+            json!(["socket", channel.as_str(), map(&[("since", cursor(*since))])])
+        }
         WaitRequest::History { channel, count } => {
             json!(["history", channel.as_str(), map(&[("count", json!(count))])])
         }
@@ -328,6 +331,7 @@ fn outcome(outcome: &WaitOutcome) -> Value {
             let held = messages.iter().map(|held| json!([held.cursor, held.content_type, hex(&held.body), held.event]));
             json!(["history", cursor, held.collect::<Vec<_>>()])
         }
+        WaitOutcome::Said { is_text, body } => json!(["said", is_text, body.as_deref().map(hex)]),
         WaitOutcome::Published { cursor } => json!(["published", cursor]),
         WaitOutcome::Timeout { cursor } => json!(["timeout", cursor]),
         WaitOutcome::Refused { text, status } => json!(["refused", text, status]),

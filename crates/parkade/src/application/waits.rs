@@ -44,6 +44,7 @@ pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, WaitResou
         WaitRequest::Timer { after } => Ok(alone(Wait::Timer { after })),
         WaitRequest::Next { channel, timeout, since } => Ok(alone(Wait::Next { channel, timeout, since })),
         WaitRequest::Stream { channel, since } => Ok(alone(Wait::Stream { channel, since })),
+        WaitRequest::Socket { channel, since } => Ok(alone(Wait::Socket { channel, since })),
         WaitRequest::History { channel, count } => Ok(alone(Wait::History { channel, count })),
         WaitRequest::Published { number } => Ok(alone(Wait::Published { number })),
         WaitRequest::Query(query) => Ok(works(queries::query(*query, databases))),
@@ -91,7 +92,7 @@ pub fn in_words(wait: &WaitRequest) -> String {
     match wait {
         WaitRequest::Timer { after } => format!("{} pass", seconds::in_words(after.as_secs_f64())),
         WaitRequest::Next { channel, timeout, .. } => format!("next message of {channel}{}", at_most(timeout)),
-        WaitRequest::Stream { channel, .. } => format!("messages of {channel}"),
+        WaitRequest::Stream { channel, .. } | WaitRequest::Socket { channel, .. } => format!("messages of {channel}"),
         WaitRequest::History { channel, .. } => format!("history of {channel}"),
         WaitRequest::Query(query) => statement(query),
         WaitRequest::Result { timeout, .. } => format!("end of a job{}", at_most(timeout)),
@@ -129,6 +130,7 @@ pub fn with_cursor(wait: Wait, cursor: impl FnOnce() -> Option<Cursor>) -> Wait 
         Wait::Next { channel, timeout, since } => Wait::Next { channel, timeout, since: position(since, cursor()) },
         Wait::Stream { channel, since } => Wait::Stream { channel, since: position(since, cursor()) },
         Wait::Timer { .. }
+        | Wait::Socket { .. }
         | Wait::History { .. }
         | Wait::Published { .. }
         | Wait::Query(_)
@@ -161,6 +163,7 @@ pub fn preferred(wait: Wait, patience: impl FnOnce() -> Option<f64>) -> (Wait, O
         }
         Wait::Timer { .. }
         | Wait::Stream { .. }
+        | Wait::Socket { .. }
         | Wait::History { .. }
         | Wait::Published { .. }
         | Wait::Query(_)
@@ -209,9 +212,9 @@ pub fn wire_outcome<'a>(
         Outcome::Refused { refusal: Refusal::NoTransaction } => Some(no_transaction()),
         Outcome::Refused { refusal: Refusal::TransactionBusy } => Some(transaction_busy()),
         Outcome::Job { job: id, standing } => Some(job(id, standing)),
-        // A coroutine awaits the first, and each request gets its own outcome; the second is told to nobody, and the
-        // third is put together by `group_outcome`.
-        Outcome::Stored | Outcome::File { .. } | Outcome::Group { .. } => None,
+        // A coroutine awaits the first, and each request gets its own outcome; the second is told to nobody, the third is
+        // put together by `group_outcome`, and what a client has said is kept with the call.
+        Outcome::Stored | Outcome::File { .. } | Outcome::Group { .. } | Outcome::Said { .. } => None,
         Outcome::Elapsed => Some(WaitOutcome::Elapsed),
         Outcome::Unparked => Some(WaitOutcome::Unparked),
         Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),

@@ -273,6 +273,11 @@ impl Exchange {
         self.route_number == RouteNumber::JOB
     }
 
+    /// What is kept for a call of this WebSocket.
+    pub fn of_call(&self) -> Self {
+        Self { route_number: self.route_number, ..Self::default() }
+    }
+
     /// The cursor that its client came back with.
     pub fn cursor(&self) -> Option<Cursor> {
         self.arrival.as_ref().map_or_else(|| self.wishes.as_ref()?.cursor, |arrival| arrival.cursor())

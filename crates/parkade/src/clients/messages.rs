@@ -11,6 +11,7 @@ use parkade_wire::WaitOutcome;
 
 use super::histories::{HeldHistories, HeldHistory, HeldMessage};
 use super::publishing::RefusedMessages;
+use crate::http::SocketMessage;
 use crate::http::answer::{BadAnswer, Prepared};
 
 /// The cost of a message in a history in addition to its bytes: its entry, its map node, its content type.
@@ -32,11 +33,12 @@ pub struct NewMessage<'a> {
     pub event: Option<EventName>,
 }
 
-/// A message as a server-sent event: as a chunk of HTTP/1.1, and plain.
+/// A message as a server-sent event: as a chunk of HTTP/1.1, and plain; and for WebSockets, which get nothing but messages.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub chunked: Bytes,
     pub plain: Bytes,
+    pub message: Option<Rc<SocketMessage>>,
 }
 
 impl<'a> NewMessage<'a> {
@@ -125,10 +127,11 @@ impl Messages {
     /// The message as a server-sent event.
     pub fn event(&mut self, id: MessageId, cursor: Cursor) -> Option<Event> {
         let message = self.held.get_mut(&id)?;
-        let Message { body, name, event, .. } = message;
-        let new = || match name {
-            None => Event::new(&format!("id: {cursor}\n"), Some(body)),
-            Some(name) => Event::new(&format!("id: {cursor}\nevent: {}\n", name.as_str()), Some(body)),
+        let Message { content_type, body, name, event } = message;
+        let new = || {
+            let name = name.as_ref().map_or_else(String::new, |name| format!("event: {}\n", name.as_str()));
+            let message = Rc::new(SocketMessage::new(content_type, body.clone()));
+            Event { message: Some(message), ..Event::new(&format!("id: {cursor}\n{name}"), Some(body)) }
         };
         Some(event.get_or_insert_with(new).clone())
     }
@@ -147,6 +150,16 @@ impl Messages {
 }
 
 impl Event {
+    /// How much is sent, about.
+    pub fn bytes(&self) -> usize {
+        self.message.as_ref().map_or(self.plain.len(), |message| message.len())
+    }
+
+    /// What only one WebSocket gets.
+    pub fn said(message: SocketMessage) -> Self {
+        Self { chunked: Bytes::new(), plain: Bytes::new(), message: Some(Rc::new(message)) }
+    }
+
     /// An event that reports lost messages. Its cursor is where the client continues when it comes back.
     pub fn gap(cursor: Cursor) -> Self {
         let told = format!("{{\"cursor\":\"{cursor}\"}}");
@@ -169,7 +182,7 @@ impl Event {
         let mut chunked = format!("{:x}\r\n", plain.len()).into_bytes();
         chunked.extend_from_slice(&plain);
         chunked.extend_from_slice(b"\r\n");
-        Self { chunked: chunked.into(), plain: plain.into() }
+        Self { chunked: chunked.into(), plain: plain.into(), message: None }
     }
 }
 

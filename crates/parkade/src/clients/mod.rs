@@ -9,6 +9,7 @@
 //! | its response; header fields that are added to it | `response`, `added` |
 //! | status and text of each refusal of the core | `refusal` |
 //! | messages as bytes: long polls and event streams; histories | `messages`, `histories` |
+//! | what clients of WebSockets say, and what they get for it | `socket_calls` |
 //! | checks before a message is published | `publishing` |
 //! | responses to thousands of clients, a part in each turn | `put_off` |
 //! | the access log, and sums of ended requests | `request_log` |
@@ -26,10 +27,13 @@ mod refusal;
 mod request_id;
 mod request_log;
 mod response;
+mod socket_calls;
 
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
+
+use bytes::Bytes;
 
 use parkade_core::{Effect, HttpEffect, Moment, RouteId, ServerEffect, Times};
 use parkade_model::{Correlation, Cursor, Ending, MessageId, RequestId, RequestIdText, Then};
@@ -50,6 +54,7 @@ use recent::{Ended, RecentlyEnded};
 use request_id::RequestIds;
 use request_log::RequestLog;
 use response::{ClientResponse, sent};
+use socket_calls::{CallAnswer, SocketCall, SocketCalls};
 
 pub use messages::{Messages, NewMessage};
 pub use refusal::{closing, explain, is_about_a_query};
@@ -63,6 +68,8 @@ pub struct Clients {
     pub http: Http,
     /// What is kept for their requests.
     pub exchanges: Exchanges,
+    /// What is being dealt with that clients of WebSockets have said.
+    pub calls: SocketCalls,
     put_off: PutOff,
     text: ClientText,
     added: AddedSets,
@@ -87,6 +94,7 @@ impl Clients {
         Self {
             http,
             exchanges: Exchanges::default(),
+            calls: SocketCalls::default(),
             put_off: PutOff::default(),
             text: ClientText::default(),
             added: AddedSets::default(),
@@ -106,13 +114,27 @@ impl Clients {
 
     /// The response to a request that has not ended.
     pub fn response(&mut self, request: RequestId) -> ClientResponse<'_> {
-        ClientResponse::new(request, &mut self.http, &mut self.exchanges, &self.ids)
+        ClientResponse::new(request, &mut self.http, &mut self.exchanges, &mut self.calls, &self.ids)
     }
 
     /// A request has arrived.
     pub fn arrived(&mut self, request: RequestId, route_number: RouteNumber, arrival: Arrival) {
         let note = self.log.is_on().then(|| Box::new(arrival.note()));
         self.exchanges.insert(request, Exchange::new(arrival, note, route_number));
+    }
+
+    /// Whether the request may become a WebSocket: its client asks for one, and its route has them.
+    pub fn offers_socket(&mut self, request: RequestId) -> bool {
+        self.http.offers_socket(request)
+    }
+
+    /// The client of a WebSocket that waits on a channel has said something. Returns the id of the call.
+    pub fn said(&mut self, socket: RequestId, is_text: bool, bytes: Bytes) -> Option<RequestId> {
+        let exchange = self.exchanges.peek(socket)?.of_call();
+        let call = self.http.insert_clientless();
+        self.exchanges.insert(call, exchange);
+        self.calls.begin(call, socket, is_text, bytes);
+        Some(call)
     }
 
     /// The request that a worker is about to get, and the addresses of its connection.
@@ -333,11 +355,25 @@ impl Clients {
     pub fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
         self.http.forget(request);
         let Some(exchange) = self.exchanges.remove(request) else { return };
-        if !exchange.is_run() {
+        if let Some(call) = self.calls.end(request) {
+            self.tell(call);
+        } else if !exchange.is_run() {
             self.log.ended((request, &exchange), &self.ids, ending, times);
         }
         let given_id = exchange.correlation().and_then(|correlation| correlation.request_id.clone());
         self.recently_ended.note(Ended { request, route: exchange.route_number, given_id });
+    }
+
+    /// A WebSocket gets what the function has returned for what its client has said.
+    fn tell(&mut self, SocketCall { socket, answer, .. }: SocketCall) {
+        match answer {
+            CallAnswer::Nothing | CallAnswer::Begun { .. } => {}
+            CallAnswer::Message(message) if self.exchanges.has_put_off(socket) => {
+                self.put_off_for(What::Event(StreamEvent::said(message)), vec![socket]);
+            }
+            CallAnswer::Message(message) => self.feed_to(&StreamEvent::said(message), &[socket]),
+            CallAnswer::Close { code, text } => self.http.close_held(socket, code, text),
+        }
     }
 
     /// The route of a request that has not ended, or has just ended: method and pattern.
@@ -391,7 +427,7 @@ impl Clients {
     fn deliver_to(&mut self, prepared: &Rc<Prepared>, requests: &[RequestId]) {
         for request in requests {
             let Some(exchange) = self.exchanges.of(*request) else { continue };
-            if exchange.added.is_some() {
+            if exchange.added.is_some() || self.calls.contains(*request) {
                 let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..]));
                 self.response(*request).answer(prepared.status, fields, &prepared.body);
                 continue;
@@ -406,9 +442,9 @@ impl Clients {
     fn feed_to(&mut self, event: &StreamEvent, requests: &[RequestId]) {
         for request in requests {
             if let Some(exchange) = self.exchanges.of(*request) {
-                exchange.note_answer(None, event.plain.len());
+                exchange.note_answer(None, event.bytes());
             }
-            self.http.event(*request, &event.chunked, &event.plain);
+            self.http.event(*request, &event.chunked, &event.plain, event.message.as_deref());
         }
     }
 

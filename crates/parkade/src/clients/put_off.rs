@@ -143,7 +143,7 @@ impl What {
     fn bytes(&self) -> usize {
         match self {
             Self::Answer(prepared) => prepared.body.len(),
-            Self::Event(event) => event.plain.len(),
+            Self::Event(event) => event.bytes(),
         }
     }
 }
@@ -189,6 +189,8 @@ fn audience_of_answer(effect: &HttpEffect) -> Audience<'_> {
         | HttpEffect::Abort { .. }
         | HttpEffect::OpenSocket { .. }
         | HttpEffect::CloseSocket { .. }
+        | HttpEffect::HoldSocket { .. }
+        | HttpEffect::ReadSocket { .. }
         | HttpEffect::Keep { .. }
         | HttpEffect::OpenStream { .. }
         | HttpEffect::BeginRows { .. } => Audience::Now,

@@ -7,17 +7,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_core::limits::RETRY_AFTER_MAX;
 use parkade_model::{Cursor, Refusal, RequestId};
-use parkade_wire::{Headers, MessageWindow, Response};
+use parkade_wire::{Headers, MessageWindow, Response, SWITCHING_PROTOCOLS};
 
 use super::added::OwnedHeader;
 use super::exchange::{Exchange, Exchanges};
 use super::histories::HeldHistory;
 use super::refusal::{self, explain};
 use super::request_id::{IdText, RequestIds};
+use super::socket_calls::{CallAnswer, SocketCalls};
 use crate::files::{FileFields, FileHead};
 use crate::http::answer::{BadAnswer, HeaderField};
 use crate::http::problem::Problem;
-use crate::http::{Http, StreamedContent};
+use crate::http::{Http, SocketMaker, StreamedContent, WebSocket};
 use crate::queries::QueryAnswer;
 
 const JSON: HeaderField<'static> = (b"content-type", b"application/json");
@@ -27,6 +28,7 @@ pub struct ClientResponse<'a> {
     request: RequestId,
     http: &'a mut Http,
     exchanges: &'a mut Exchanges,
+    calls: &'a mut SocketCalls,
     ids: &'a RequestIds,
 }
 
@@ -35,13 +37,18 @@ impl<'c> ClientResponse<'c> {
         request: RequestId,
         http: &'c mut Http,
         exchanges: &'c mut Exchanges,
+        calls: &'c mut SocketCalls,
         ids: &'c RequestIds,
     ) -> Self {
-        Self { request, http, exchanges, ids }
+        Self { request, http, exchanges, calls, ids }
     }
 
     /// Sends a complete response, with what is added to it. It was checked before the core heard of it.
     pub fn answer<'a>(&mut self, status: u16, fields: impl Iterator<Item = HeaderField<'a>> + Clone, body: &Bytes) {
+        if let Some(call) = self.calls.of(self.request) {
+            call.answer = CallAnswer::new(status, fields, body);
+            return;
+        }
         let Some(exchange) = self.exchanges.of(self.request) else { return };
         let status = exchange.added.as_ref().map_or(status, |added| added.status(status));
         exchange.note_answer(Some(self.http.sent_status(self.request, status)), body.len());
@@ -161,6 +168,9 @@ impl<'c> ClientResponse<'c> {
         if whole {
             return self.send(response);
         }
+        if let Some(call) = self.calls.of(self.request) {
+            return call.begin(response);
+        }
         self.begin(response.status, response.headers.iter(), StreamedContent::Body, response.body.len());
         if !response.body.is_empty() {
             sent(self.http.piece(self.request, &response.body).map(|_| ()));
@@ -172,12 +182,23 @@ impl<'c> ClientResponse<'c> {
 
     /// The `RESPONSE` of a worker that accepts a WebSocket.
     pub fn open_socket(&mut self, response: &Response) {
+        self.accept(response.headers.iter(), WebSocket::new);
+        if let Some(exchange) = self.exchanges.of(self.request) {
+            exchange.take_arrival();
+        }
+    }
+
+    /// The request becomes a WebSocket that no worker holds.
+    pub fn hold_socket(&mut self) {
+        self.accept(std::iter::empty(), WebSocket::held);
+    }
+
+    fn accept<'a>(&mut self, fields: impl Iterator<Item = HeaderField<'a>> + Clone, make: SocketMaker) {
         let Some(exchange) = self.exchanges.of(self.request) else { return };
-        exchange.note_answer(Some(response.status), 0);
+        exchange.note_answer(Some(SWITCHING_PROTOCOLS), 0);
         let mut buffer = IdText::default();
         let id = self.ids.bytes(self.request, exchange.given_id(), &mut buffer);
-        sent(self.http.open_socket(self.request, response.headers.iter(), id));
-        exchange.take_arrival();
+        sent(self.http.open_socket(self.request, fields, id, make));
     }
 
     /// Sends a message to the client of a WebSocket. Returns how much of what its worker may send is free again.
@@ -198,6 +219,9 @@ impl<'c> ClientResponse<'c> {
 
     /// Sends a piece of a response that has begun. Returns how many bytes of such pieces the client has just taken.
     pub fn piece(&mut self, bytes: &Bytes) -> Result<usize, BadAnswer> {
+        if let Some(call) = self.calls.of(self.request) {
+            return call.add(bytes).map(|()| bytes.len());
+        }
         let Some(exchange) = self.exchanges.of(self.request) else { return Ok(0) };
         exchange.untaken.add(bytes.len());
         let taken = self.http.piece(self.request, bytes)?;
@@ -207,6 +231,9 @@ impl<'c> ClientResponse<'c> {
 
     /// The streamed response is complete, with these trailers.
     pub fn finish(&mut self, trailers: &Headers) {
+        if let Some(call) = self.calls.of(self.request) {
+            return call.finish();
+        }
         if !self.http.finish(self.request, trailers.iter()) {
             tracing::error!("the application's response is shorter than its Content-Length; the connection was reset");
         }

@@ -36,6 +36,7 @@ pub mod problem;
 mod request_table;
 mod rewind;
 mod socket;
+mod socket_message;
 pub mod socket_offer;
 mod streamed_bodies;
 mod target;
@@ -68,13 +69,15 @@ use self::socket_offer::SocketTerms;
 use crate::descriptors::DescriptorBudget;
 use crate::poll::Pollable;
 
-pub use self::connection::StreamedContent;
+pub use self::connection::{SocketMaker, StreamedContent};
 pub use self::head::Head;
 #[cfg(test)]
 pub use self::head::parse as parse_head;
 pub use self::limits::FIRST_REQUEST_TIME;
 pub use self::lot::SWEEP_INTERVAL;
+pub use self::socket_message::SocketMessage;
 pub use self::streamed_bodies::{StreamRules, StreamTerms, StreamedBodies};
+pub use self::web_socket::WebSocket;
 
 /// The operator's settings for HTTP.
 #[derive(Debug, Clone)]
@@ -135,6 +138,8 @@ pub struct Http {
     requests: RequestTable,
     shared: h2::H2Context,
     streams: StreamTable,
+    /// WebSockets that the application has closed, and with which code.
+    closed: Vec<(RequestId, u16)>,
     draining: watch::Sender<bool>,
 }
 
@@ -160,6 +165,7 @@ impl Http {
             requests: RequestTable::default(),
             shared,
             streams: StreamTable::new(inbox),
+            closed: Vec::new(),
             draining,
         })
     }
@@ -229,6 +235,8 @@ impl Http {
         for handover in handovers {
             tokio::spawn(h2::serve(handover, self.shared.clone()));
         }
+        let closed = self.closed.drain(..);
+        events.extend(closed.map(|(request, code)| HttpEvent::SocketClosed { request, code, text: String::new() }));
         self.streams.turn(&mut self.requests, &mut self.lot.sockets(), events);
         Ok(())
     }
@@ -311,21 +319,33 @@ impl Http {
         }
     }
 
-    /// Accepts a WebSocket. Only a request whose head says so can have become one.
+    /// Whether the request may become a WebSocket.
+    pub fn offers_socket(&mut self, request: RequestId) -> bool {
+        match self.requests.client(request) {
+            Some(Client::Http1(slot)) => {
+                self.lot.act(*slot, |connection, _| connection.offers_socket()).unwrap_or(false)
+            }
+            Some(Client::Http2(exchange)) => exchange.offers_socket(),
+            None => false,
+        }
+    }
+
+    /// Accepts a WebSocket. Only a request whose head says so can have become one. `make`: who holds it.
     pub fn open_socket<'a>(
         &mut self,
         request: RequestId,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         request_id: &[u8],
+        make: SocketMaker,
     ) -> Result<(), BadAnswer> {
         let Some(client) = self.requests.client(request) else { return Ok(()) };
         match client {
             Client::Http1(slot) => self
                 .lot
-                .act(*slot, |connection, context| connection.open_socket(fields, request_id, context))
+                .act(*slot, |connection, context| connection.open_socket(fields, request_id, make, context))
                 .unwrap_or(Ok(())),
             Client::Http2(exchange) => {
-                if exchange.open_socket(fields, self.lot.own_fields(request_id), self.lot.now())? {
+                if exchange.open_socket(fields, self.lot.own_fields(request_id), make, self.lot.now())? {
                     self.streams.open_socket(exchange.key(), request);
                 }
                 Ok(())
@@ -359,6 +379,26 @@ impl Http {
         self.requests.detach(request);
     }
 
+    /// The same for one that no worker holds: it is reported, too, because the application wants it.
+    pub fn close_held(&mut self, request: RequestId, code: u16, text: String) {
+        self.close_socket(request, code, text);
+        self.closed.push((request, code));
+    }
+
+    /// What the client of such a WebSocket has said is dealt with: the next message may come.
+    pub fn read_socket(&mut self, request: RequestId) {
+        let Some(client) = self.requests.client(request) else { return };
+        match client {
+            Client::Http1(slot) => {
+                self.lot.act(*slot, |connection, _| connection.read_socket());
+            }
+            Client::Http2(exchange) => {
+                exchange.read_socket();
+                self.streams.look_again(request);
+            }
+        }
+    }
+
     /// The worker of a WebSocket has room for so many bytes more of its client.
     pub fn grant_socket(&mut self, request: RequestId, bytes: u32) {
         let Some(client) = self.requests.client(request) else { return };
@@ -384,15 +424,16 @@ impl Http {
         }
     }
 
-    /// An event for a stream, framed before: as a chunk, and plain. A client that lets too many pile up is disconnected.
-    pub fn event(&mut self, request: RequestId, chunked: &Bytes, plain: &Bytes) {
+    /// An event for a stream, framed before: as a chunk, and plain; a WebSocket gets the message of it, if it is one. A client that lets too many pile
+    /// up is disconnected.
+    pub fn event(&mut self, request: RequestId, chunked: &Bytes, plain: &Bytes, message: Option<&SocketMessage>) {
         let Some(client) = self.requests.client(request) else { return };
         match client {
             Client::Http1(slot) => {
-                self.lot.act(*slot, |connection, context| connection.framed_piece(chunked, plain, context.now));
+                self.lot.act(*slot, |connection, context| connection.event(chunked, plain, message, context));
             }
             Client::Http2(exchange) => {
-                if !exchange.event(plain, self.lot.now()) {
+                if !exchange.event(plain, message, &mut self.lot.sockets()) {
                     self.streams.cut_off(request);
                 }
             }
@@ -463,6 +504,9 @@ impl Http {
 
 impl Pollable for Http {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.closed.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
         if let Poll::Ready(ready) = self.lot.poll_ready(cx) {
             return Poll::Ready(ready);
         }

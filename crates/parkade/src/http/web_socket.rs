@@ -67,6 +67,10 @@ impl Default for Compressors {
 }
 
 impl Compressors {
+    pub fn deflater(&mut self) -> &mut Deflater {
+        &mut self.deflater
+    }
+
     fn new(terms: Compression) -> Self {
         Self {
             inflater: Inflater::new(terms.client_keeps_context),
@@ -77,8 +81,8 @@ impl Compressors {
 
 pub struct WebSocket {
     reader: MessageReader,
-    /// What may be passed on: the worker's window.
-    window: MessageWindow,
+    /// Who gets what the client says, and whether there is room for more of it.
+    taker: Taker,
     /// Bytes of the client for which there is no room yet.
     unread: Option<Box<[u8]>>,
     /// If messages refer to earlier ones.
@@ -91,6 +95,26 @@ pub struct WebSocket {
     is_compressed: bool,
     /// It has sent too many messages in this second.
     is_paused: bool,
+}
+
+/// Who gets messages of the client.
+#[derive(Debug, Clone, Copy)]
+enum Taker {
+    /// A worker, which has this window for them.
+    Worker(MessageWindow),
+    /// A function that is called for each of them.
+    Calls(CallState),
+}
+
+/// Where the last message stands, if a function is called for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallState {
+    /// The next one may come.
+    Ready,
+    /// It is being dealt with.
+    Called,
+    /// It has been, but the client has not taken everything.
+    Untaken,
 }
 
 /// Whether the client is still there.
@@ -113,10 +137,20 @@ pub enum PulseCheck {
 
 impl WebSocket {
     pub fn new(compression: Option<Compression>, now: Tick) -> Self {
+        Self::with(Taker::Worker(MessageWindow::new()), compression, now)
+    }
+
+    /// One that no worker holds. What it is sent goes to others too, so no message refers to an earlier one.
+    pub fn held(compression: Option<Compression>, now: Tick) -> Self {
+        let shared = compression.map(|terms| Compression { server_keeps_context: false, ..terms });
+        Self::with(Taker::Calls(CallState::Ready), shared, now)
+    }
+
+    fn with(taker: Taker, compression: Option<Compression>, now: Tick) -> Self {
         let own = compression.filter(|terms| terms.server_keeps_context || terms.client_keeps_context);
         Self {
             reader: MessageReader::Idle,
-            window: MessageWindow::new(),
+            taker,
             unread: None,
             own: own.map(|terms| Box::new(Compressors::new(terms))),
             pulse: Pulse::Heard(now),
@@ -129,7 +163,39 @@ impl WebSocket {
 
     /// Whether more of the client is taken.
     pub fn reads(&self) -> bool {
-        self.window.is_open() && !self.is_paused
+        !self.is_paused
+            && match &self.taker {
+                Taker::Worker(window) => window.is_open(),
+                Taker::Calls(state) => *state == CallState::Ready,
+            }
+    }
+
+    /// Whether a function is called for each of its messages.
+    pub fn is_held(&self) -> bool {
+        matches!(self.taker, Taker::Calls(_))
+    }
+
+    /// Whether a function is called for its last message.
+    pub fn is_called(&self) -> bool {
+        matches!(self.taker, Taker::Calls(CallState::Called))
+    }
+
+    pub fn is_compressed(&self) -> bool {
+        self.is_compressed
+    }
+
+    /// What the client has said is dealt with: the next message may come, when the client has taken everything.
+    pub fn read_next(&mut self, has_unsent: bool) {
+        if let Taker::Calls(state) = &mut self.taker {
+            *state = if has_unsent { CallState::Untaken } else { CallState::Ready };
+        }
+    }
+
+    /// The client has taken everything.
+    pub fn note_taken(&mut self) {
+        if let Taker::Calls(state @ CallState::Untaken) = &mut self.taker {
+            *state = CallState::Ready;
+        }
     }
 
     /// Whether bytes are there that were read before.
@@ -177,7 +243,7 @@ impl WebSocket {
         unsent: usize,
         now: Tick,
     ) -> ClientInput {
-        let Self { reader, window, own, counted, is_paused, is_compressed, .. } = self;
+        let Self { reader, taker, own, counted, is_paused, is_compressed, .. } = self;
         self.pulse = Pulse::Heard(now);
         let inflater = &mut own.as_deref_mut().unwrap_or(shared).inflater;
         let rules = Rules { message_max: limits.message_bytes_max, is_compressed: *is_compressed };
@@ -190,8 +256,8 @@ impl WebSocket {
                     bytes: Bytes::copy_from_slice(payload),
                 });
                 *is_paused = is_too_many(counted, limits.messages_per_second, now);
-                let had_room = window.take(payload.len());
-                had_room && window.is_open() && !*is_paused
+                let has_room = taker.take(payload.len());
+                has_room && !*is_paused
             }
             Incoming::Ping(payload) => {
                 if unsent + replies.len() <= SOCKET_PONG_BACKLOG_BYTES_MAX {
@@ -221,7 +287,9 @@ impl WebSocket {
 
     /// The worker takes so many bytes more.
     pub fn grant(&mut self, bytes: u32) {
-        self.window.granted(bytes);
+        if let Taker::Worker(window) = &mut self.taker {
+            window.granted(bytes);
+        }
     }
 
     /// A message for the client as a frame. The worker may send as much in its place when the client has taken it.
@@ -257,6 +325,19 @@ impl WebSocket {
             }
             (Pulse::Pinged(since), _) if now.since(since) > limits.ping_timeout => PulseCheck::Dead,
             (Pulse::Heard(_) | Pulse::Pinged(_), _) => PulseCheck::Fine,
+        }
+    }
+}
+
+impl Taker {
+    /// It gets a message. Returns whether there is room for another.
+    fn take(&mut self, bytes: usize) -> bool {
+        match self {
+            Self::Worker(window) => window.take(bytes) && window.is_open(),
+            Self::Calls(state) => {
+                *state = CallState::Called;
+                false
+            }
         }
     }
 }

@@ -71,6 +71,8 @@ impl Server {
             HttpEffect::CloseSocket { request, refusal } => {
                 clients.response(request).close_socket(refusal, self.core.is_draining());
             }
+            HttpEffect::HoldSocket { request } => clients.response(request).hold_socket(),
+            HttpEffect::ReadSocket { request } => clients.http.read_socket(request),
             HttpEffect::Keep { request, payload } => clients.keep(request, self.payloads.take_kept(payload)),
             HttpEffect::Release { request } => {
                 if let Some(route) = clients.release(request) {
@@ -360,6 +362,16 @@ impl Server {
         let told = match outcome {
             Outcome::Group { request } => {
                 self.core.group(request).and_then(|group| waits::group_outcome(group, wire, rows))
+            }
+            // The function is that of its WebSocket.
+            Outcome::Said { request } => {
+                let (calls, exchanges) = (&self.clients.calls, &self.clients.exchanges);
+                let exchange = calls.socket_of(request).and_then(|socket| exchanges.peek(socket));
+                let called = exchange.and_then(|exchange| function(exchange, &self.routes));
+                if let (Some((outcome, behind)), Some((name, state))) = (calls.outcome(request), called) {
+                    self.upstream.call(worker, &outcome, name, &[(request, state)], behind.as_ref());
+                }
+                return;
             }
             outcome => wire(outcome).map(|told| (told, rows(outcome))),
         };

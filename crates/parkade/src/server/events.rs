@@ -14,7 +14,7 @@ use parkade_core::{
 use parkade_model::{AppId, ChannelName, Cursor, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
 use parkade_sql::QueryEvent;
 use parkade_wire::{
-    ErrorReason, Published, RequestBody, Response, SWITCHING_PROTOCOLS, ThenRequest, WaitOutcome, WaitRequest,
+    ErrorReason, Headers, Published, RequestBody, Response, SWITCHING_PROTOCOLS, ThenRequest, WaitOutcome, WaitRequest,
 };
 
 use super::casualties::Casualties;
@@ -41,6 +41,9 @@ use crate::words;
 /// Both would come on the same stream.
 const UNREAD_BODY: &str =
     "it waits for a query in the middle of the body of its request: read the body to its end first";
+
+/// A client that did not ask for a WebSocket would not understand one.
+const NO_SOCKET: &str = "socket() answers only a request for a WebSocket, of a route that has one (@app.websocket)";
 
 impl Server {
     pub(super) fn hear_http(&mut self, event: HttpEvent) {
@@ -87,6 +90,12 @@ impl Server {
                 self.tell(Event::BodyProgressed { request });
             }
             HttpEvent::Taken { request, bytes } => self.flow().taken(request, bytes),
+            // No worker holds it.
+            HttpEvent::Message { request, is_text, bytes } if self.core.state(request) == Some(State::Parked) => {
+                if let Some(call) = self.clients.said(request, is_text, bytes) {
+                    self.tell(Event::Said { socket: request, call });
+                }
+            }
             HttpEvent::Message { request, is_text, bytes } => self.upstream.message(request, is_text, bytes),
             HttpEvent::SocketClosed { request, code, text } => {
                 self.upstream.close_socket(request, code, text);
@@ -245,6 +254,17 @@ impl Server {
                 Err(fault) => self.bad_answer(worker, request, fault, false),
             },
             AnswerEvent::Message { is_text, bytes } => self.flow().message(request, is_text, &bytes),
+            AnswerEvent::ClosedByCall { code, text } if self.clients.calls.contains(request) => {
+                let response = Response { status: code, headers: Headers::default(), body: text.into() };
+                let extent = Extent::Whole;
+                let answered = |payload| Event::Answered { worker, request, payload, extent };
+                self.tell_with(Payload::Response(response), answered);
+            }
+            AnswerEvent::ClosedByCall { .. } => {
+                let what = self.describe(request);
+                tracing::error!(worker = worker.0, request = what, "only a function of a WebSocket can close it");
+                self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
+            }
             AnswerEvent::Closed { code, text } => {
                 self.clients.http.close_socket(request, code, text);
                 self.tell(Event::AnswerEnded { worker, request, trailers: None });
@@ -393,7 +413,9 @@ impl Server {
             return;
         }
         // The worker is not done with the request: the client is answered now, and for the core it has left.
-        if self.clients.exchanges.awaits_answer(request) {
+        if let Some(call) = self.clients.calls.of(request) {
+            call.spoil();
+        } else if self.clients.exchanges.awaits_answer(request) {
             self.refuse(request, Refusal::BadAnswer);
         } else {
             self.clients.http.abort(request);
@@ -435,6 +457,7 @@ impl Server {
                 Ok((Wait::Access { granted }, WaitResource::Nothing))
             }
             WaitRequest::Query(_) if is_reading => Err(UNREAD_BODY.to_owned()),
+            WaitRequest::Socket { .. } if !self.clients.offers_socket(request) => Err(NO_SOCKET.to_owned()),
             wait => waits::wait(wait, &self.databases),
         };
         let (wait, (query, file)) = match known {

@@ -40,7 +40,10 @@ pub fn output(event: &WorkerEvent) -> Option<(WorkerId, RequestId, Output)> {
         | WorkerEvent::Exited { .. }
         | WorkerEvent::Logged { .. }
         | WorkerEvent::Response { more: false, .. }
-        | WorkerEvent::Answer { event: AnswerEvent::Hints(_) | AnswerEvent::Window { .. }, .. }
+        | WorkerEvent::Answer {
+            event: AnswerEvent::Hints(_) | AnswerEvent::Window { .. } | AnswerEvent::ClosedByCall { .. },
+            ..
+        }
         | WorkerEvent::Began { .. }
         | WorkerEvent::Closed { .. }
         | WorkerEvent::Published { .. }

@@ -76,6 +76,8 @@ pub enum AnswerEvent {
     Message { is_text: bool, bytes: Bytes },
     /// `CLOSE`: the application has closed it.
     Closed { code: u16, text: String },
+    /// A function has closed the WebSocket of which a client has said something. No worker holds that.
+    ClosedByCall { code: u16, text: String },
     /// `WINDOW`: there is room for so many bytes more of the client.
     Window { bytes: u32 },
 }

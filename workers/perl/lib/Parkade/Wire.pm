@@ -242,6 +242,7 @@ my %OUTCOMES = (
     timeout     => [[$text]],
     refused     => [[$text, $status]],
     outcomes    => [[_or_nil(\&_count), $maybe]],
+    said        => [[\&_boolean, $maybe]],
     unparked    => [[]],
     rows        => [[$columns, $text, \&_count, $maybe]],
     failed      => [[$text, $maybe_text, $text, _one_of(qw(none completed unknown cancelled)), $status, $text, $text]],
@@ -251,7 +252,7 @@ my %OUTCOMES = (
     'no result' => [[\&_job_id, $text, $text]],
 );
 my %WHOLE = (%OUTCOMES, rows => [[$columns, $text, \&_count, $whole]]);
-delete $WHOLE{outcomes};
+delete @WHOLE{qw(outcomes said)};
 
 sub _outcome_of {
     my ($table) = @_;
@@ -284,10 +285,10 @@ sub _resume {
     return $read;
 }
 
-# Whether DATA brings the rows, or the outcomes: then MORE is set.
+# Whether DATA brings the rows, the outcomes, or what was said: then MORE is set.
 sub follows {
     my ($outcome) = @_;
-    return $outcome->[0] eq 'rows' ? !defined $outcome->[4] : $outcome->[0] eq 'outcomes' && !defined $outcome->[2];
+    return $outcome->[0] eq 'rows' ? !defined $outcome->[4] : $outcome->[0] =~ /^(?:outcomes|said)$/ && !defined $outcome->[2];
 }
 
 my $port = _between(0, 65_535);

@@ -29,7 +29,7 @@ from ._waits.groups import all_of, first_of
 from ._waits.histories import limit_history
 from ._waits.message import History, Message
 from ._waits.wait import Wait, after
-from ._websocket import WebSocket
+from ._websocket import Close, WebSocket
 from .errors import (
     BodyError,
     ConnectError,
@@ -62,6 +62,7 @@ __all__ = [
     "BodyError",
     "BodyStream",
     "Channel",
+    "Close",
     "ConnectError",
     "Cookie",
     "Cors",

@@ -199,7 +199,7 @@ class Router(JobRegistry):
         return self._register(path, target, tuple(methods), deadline, name, responses, hidden, cors, stream, body_limit)
 
     def websocket(self, path: str, *, deadline: float | None = None, name: str | None = None) -> Callable[[F], F]:
-        """Registers the coroutine that has the WebSockets of a path: `@app.websocket("/rooms/{room}")`.
+        """Registers what has the WebSockets of a path: `@app.websocket("/rooms/{room}")`.
 
         It takes `socket: WebSocket`, and no body. `deadline`: seconds until it accepts, and for which it may outlive
         its client. Other requests get 426. Raises `SignatureError` as `get` does, and for what is no coroutine.

@@ -117,10 +117,7 @@ class WebSocket:
         Then nothing can be awaited for it any more; what other tasks of the handler await ends. Does nothing if it is
         closed. Raises `ValueError` for a code or a reason that cannot be sent, `RuntimeError` if it was not accepted.
         """
-        if code not in _CODES:
-            raise ValueError(f"WebSockets are closed with 1000 to 1003, 1007 to 1014 or 3000 to 4999, not {code!r}")
-        if len(reason.encode()) > REASON_MAX:
-            raise ValueError(f"the reason why a WebSocket is closed has at most {REASON_MAX} bytes")
+        _check_close(code, reason)
         if self._client.phase is Phase.ASKED and self._client.end is None:
             raise RuntimeError("this WebSocket is not accepted: raise HTTPError, or return a response, to refuse it")
         await self._client.close(code, reason)
@@ -138,6 +135,29 @@ def offered_in(fields: Iterable[str]) -> list[str]:
     return [name for field in fields for part in field.split(",") if (name := part.strip())]
 
 
+class Close:
+    """Returned for a message of a WebSocket (`channel(…).socket(on_message=…)`), it closes that WebSocket, with a code
+    (1000, or 3000 to 4999 for one of your own) and a reason of at most 123 bytes.
+
+    Raises `ValueError` for a code or a reason that cannot be sent.
+    """
+
+    __slots__ = ("code", "reason")
+
+    code: int
+    """RFC 6455, section 7.4."""
+    reason: str
+    """What the client is told with it."""
+
+    def __init__(self, code: int = NORMAL, reason: str = "") -> None:
+        _check_close(code, reason)
+        self.code = code
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"Close({self.code}, {self.reason!r})"
+
+
 class SocketRequest(Request):
     """The request of a WebSocket, from which its handler's parameters are taken."""
 
@@ -145,6 +165,13 @@ class SocketRequest(Request):
 
 
 _CODES = frozenset((*range(1000, 1004), *range(1007, 1015), *range(3000, 5000)))
+
+
+def _check_close(code: int, reason: str) -> None:
+    if code not in _CODES:
+        raise ValueError(f"WebSockets are closed with 1000 to 1003, 1007 to 1014 or 3000 to 4999, not {code!r}")
+    if len(reason.encode()) > REASON_MAX:
+        raise ValueError(f"the reason why a WebSocket is closed has at most {REASON_MAX} bytes")
 
 
 def _is_text(content_type: str) -> bool:

@@ -26,7 +26,7 @@ use bytes::Bytes;
 pub use self::context::ConnectionContext;
 use self::inbound::{Inbound, Received};
 use self::outbound::Outbound;
-pub use self::outbound::StreamedContent;
+pub use self::outbound::{SocketMaker, StreamedContent};
 pub use self::readiness::{FarEnd, SocketReadiness};
 use self::transport::ClientTransport;
 use super::answer::{BadAnswer, HeaderField, Prepared};
@@ -34,6 +34,7 @@ use super::budget::Reservation;
 use super::fault::RequestFault;
 use super::head::Head;
 use super::socket::{ClientSocket, Endpoints, Filled};
+use super::socket_message::SocketMessage;
 use super::tick::Tick;
 use super::web_socket::{PulseCheck, close_frame};
 use crate::body_rest::BodyRest;
@@ -114,6 +115,9 @@ impl Connection {
             return true;
         }
         if let Some(socket) = self.outbound.peek_socket() {
+            if socket.is_called() {
+                return self.transport.has_hung_up();
+            }
             return socket.reads() && (socket.has_unread() || self.transport.is_readable());
         }
         if self.outbound.request().is_some() {
@@ -269,14 +273,20 @@ impl Connection {
         self.outbound.begin(status, fields, request_id, purpose, &mut self.transport, context)
     }
 
+    /// Whether the current request may become a WebSocket.
+    pub fn offers_socket(&self) -> bool {
+        self.outbound.offers_socket()
+    }
+
     /// Accepts a WebSocket, and reads what its client has sent with the request.
     pub fn open_socket<'a>(
         &mut self,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         request_id: &[u8],
+        make: SocketMaker,
         context: &mut ConnectionContext,
     ) -> Result<(), BadAnswer> {
-        self.outbound.open_socket(fields, request_id, &mut self.transport, context)?;
+        self.outbound.open_socket(fields, request_id, make, &mut self.transport, context)?;
         let mut early = self.inbound.take_bytes();
         if !early.is_empty() {
             self.hear_socket(&mut early, context);
@@ -287,6 +297,10 @@ impl Connection {
     /// Reads what the client of a WebSocket has sent, up to one buffer, if there is room for it.
     fn advance_socket(&mut self, context: &mut ConnectionContext) -> ConnectionStep {
         let Some((request, socket)) = self.outbound.socket() else { return ConnectionStep::Stay };
+        if socket.is_called() && self.transport.has_hung_up() {
+            // Nobody waits for what the function returns.
+            return ConnectionStep::Left(request);
+        }
         if let Some(mut unread) = socket.take_unread() {
             self.hear_socket(&mut unread, context);
         } else if socket.reads() && self.transport.is_readable() {
@@ -327,6 +341,14 @@ impl Connection {
         if self.transport.has_unsent() { 0 } else { socket.settle() }
     }
 
+    /// What the client of a WebSocket has said is dealt with: the next message may come.
+    pub fn read_socket(&mut self) {
+        let has_unsent = self.transport.has_unsent();
+        if let Some((_, socket)) = self.outbound.socket() {
+            socket.read_next(has_unsent);
+        }
+    }
+
     /// Tells the client of a WebSocket that it is closed, and closes the connection.
     pub fn close_socket(&mut self, code: u16, text: String, now: Tick) {
         if self.outbound.peek_socket().is_some() {
@@ -347,9 +369,25 @@ impl Connection {
         self.outbound.piece(bytes, &mut self.transport, now)
     }
 
-    /// Writes bytes that already include their chunk framing.
-    pub fn framed_piece(&mut self, chunked: &Bytes, plain: &Bytes, now: Tick) {
-        self.outbound.framed_piece(chunked, plain, &mut self.transport, now);
+    /// Writes an event: bytes that already include their chunk framing, or the message of it to the client of a WebSocket. One that lets too many wait is
+    /// disconnected.
+    pub fn event(
+        &mut self,
+        chunked: &Bytes,
+        plain: &Bytes,
+        message: Option<&SocketMessage>,
+        context: &mut ConnectionContext,
+    ) {
+        let Some((_, socket)) = self.outbound.socket() else {
+            return self.outbound.framed_piece(chunked, plain, &mut self.transport, context.now);
+        };
+        let Some(message) = message else { return };
+        if self.transport.is_too_far_behind(context.now) {
+            self.transport.give_up();
+            return;
+        }
+        let frame = message.frame(socket.is_compressed(), &mut context.compressors);
+        self.transport.write_shared(frame, context.now);
     }
 
     /// Writes early hints, before the response.
@@ -402,6 +440,9 @@ impl Connection {
         self.inbound.touch(now);
         self.outbound.touch(now);
         if let Some((request, socket)) = self.outbound.socket() {
+            if !self.transport.has_unsent() {
+                socket.note_taken();
+            }
             let settled = if self.transport.has_unsent() { 0 } else { socket.settle() };
             return (settled > 0).then_some((request, settled));
         }

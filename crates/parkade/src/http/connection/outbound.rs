@@ -26,6 +26,9 @@ pub enum StreamedContent {
     Events,
 }
 
+/// Makes a WebSocket on these terms.
+pub type SocketMaker = fn(Option<Compression>, Tick) -> WebSocket;
+
 #[derive(Debug, Default)]
 pub struct Outbound {
     state: OutboundState,
@@ -150,8 +153,10 @@ impl Outbound {
         }
     }
 
-    pub const fn is_streaming_events(&self) -> bool {
+    /// Whether what is written comes when it comes: server-sent events, or messages of a channel on a WebSocket.
+    pub fn is_streaming_events(&self) -> bool {
         matches!(self.state, OutboundState::Body { purpose: StreamedContent::Events, .. })
+            || self.peek_socket().is_some_and(WebSocket::is_held)
     }
 
     pub const fn is_done(&self) -> bool {
@@ -301,11 +306,17 @@ impl Outbound {
         Ok(())
     }
 
-    /// Accepts a WebSocket. Nothing is written if the fields violate HTTP.
+    /// Whether the request may become a WebSocket.
+    pub const fn offers_socket(&self) -> bool {
+        matches!(self.state, OutboundState::Head { offer: Some(_), .. })
+    }
+
+    /// Accepts a WebSocket; `make`: what it is then. Nothing is written if the fields violate HTTP.
     pub fn open_socket<'a>(
         &mut self,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         request_id: &[u8],
+        make: SocketMaker,
         transport: &mut ClientTransport,
         context: &mut ConnectionContext,
     ) -> Result<(), BadAnswer> {
@@ -326,7 +337,7 @@ impl Outbound {
         }
         out.extend_from_slice(b"\r\n\r\n");
         transport.write(out, now);
-        let socket = Box::new(WebSocket::new(offer.compression, now));
+        let socket = Box::new(make(offer.compression, now));
         self.state = OutboundState::Socket { request, socket };
         Ok(())
     }

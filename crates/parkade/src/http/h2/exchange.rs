@@ -8,7 +8,6 @@ use super::StreamKey;
 use super::piece_queue::{BodyPiece, PieceQueue};
 use super::stream_socket::{OpenSocket, StreamSocket};
 use super::tunnel::TunnelEnds;
-use crate::http::StreamedContent;
 use crate::http::answer::{self, BadAnswer, HeaderField, OwnFields, Prepared, REQUEST_ID};
 use crate::http::fault::RequestFault;
 use crate::http::handshake::is_of_the_handshake;
@@ -16,7 +15,8 @@ use crate::http::head::Head;
 use crate::http::limits::{COPIED_BODY_BYTES_MAX, HttpLimits};
 use crate::http::problem::Representation;
 use crate::http::tick::Tick;
-use crate::http::web_socket::{SocketContext, WebSocket, close_frame};
+use crate::http::web_socket::{SocketContext, close_frame};
+use crate::http::{SocketMaker, SocketMessage, StreamedContent};
 
 #[derive(Debug)]
 pub struct StreamAnswer {
@@ -183,12 +183,18 @@ impl StreamExchange {
         }
     }
 
-    /// Accepts the WebSocket that its client asks for. Whether it asks for one. Nothing is sent if the fields violate
-    /// HTTP.
+    /// Whether the client asks for a WebSocket.
+    pub const fn offers_socket(&self) -> bool {
+        matches!(self.socket, StreamSocket::Offered(_))
+    }
+
+    /// Accepts the WebSocket that its client asks for; `make`: what it is then. Whether it asks for one. Nothing is sent
+    /// if the fields violate HTTP.
     pub fn open_socket<'a>(
         &mut self,
         fields: impl Iterator<Item = HeaderField<'a>> + Clone,
         own: OwnFields<'_>,
+        make: SocketMaker,
         now: Tick,
     ) -> Result<bool, BadAnswer> {
         let StreamSocket::Offered(offer) = &self.socket else { return Ok(false) };
@@ -199,7 +205,7 @@ impl StreamExchange {
             fields.insert("sec-websocket-extensions", HeaderValue::from_static(terms.field()));
         }
         let (asking, wished) = mpsc::unbounded_channel();
-        self.socket = StreamSocket::Open(OpenSocket::new(WebSocket::new(compression, now), asking));
+        self.socket = StreamSocket::Open(OpenSocket::new(make(compression, now), asking));
         let body = StreamBody::Socket(TunnelEnds { frames: self.queue.open(), wished });
         self.send_head(StreamAnswer { status: ACCEPTED, fields, body });
         Ok(true)
@@ -235,6 +241,13 @@ impl StreamExchange {
         }
     }
 
+    /// What the client of the WebSocket has said is dealt with: the next message may come.
+    pub fn read_socket(&mut self) {
+        if let Some((open, queue)) = self.socket() {
+            open.socket().read_next(queue.waiting_bytes() > 0);
+        }
+    }
+
     /// A piece of a streamed response, which must not exceed the announced length. Returns the number of bytes that need no waiting.
     pub fn piece(&mut self, bytes: &Bytes, now: Tick) -> Result<usize, BadAnswer> {
         if let Some(left) = &mut self.left {
@@ -244,9 +257,18 @@ impl StreamExchange {
         Ok(if self.has_body { 0 } else { bytes.len() })
     }
 
-    /// An event. False if the client has let too many pile up: then it is disconnected.
-    pub fn event(&mut self, bytes: &Bytes, now: Tick) -> bool {
-        self.send(bytes, now);
+    /// An event, or the message of it to the client of a WebSocket. False if the client has let too many pile up: then it
+    /// is disconnected.
+    pub fn event(&mut self, bytes: &Bytes, message: Option<&SocketMessage>, context: &mut SocketContext<'_>) -> bool {
+        let now = context.now;
+        match (self.socket(), message) {
+            (None, _) => self.send(bytes, now),
+            (Some((open, queue)), Some(message)) => {
+                let frame = message.frame(open.socket().is_compressed(), context.compressors);
+                queue.send(frame.clone(), now);
+            }
+            (Some(_), None) => {}
+        }
         let is_cut_off = self.queue.is_too_long(now);
         if is_cut_off {
             self.abort();
@@ -264,7 +286,10 @@ impl StreamExchange {
     pub fn taken(&mut self, bytes: usize, now: Tick) -> usize {
         self.queue.taken(bytes, now);
         match self.socket() {
-            Some((open, queue)) if queue.waiting_bytes() == 0 => open.socket().settle(),
+            Some((open, queue)) if queue.waiting_bytes() == 0 => {
+                open.socket().note_taken();
+                open.socket().settle()
+            }
             Some(_) => 0,
             None => bytes,
         }

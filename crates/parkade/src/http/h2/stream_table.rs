@@ -94,6 +94,10 @@ impl StreamTable {
                 {
                     let bytes = exchange.taken(bytes, context.now);
                     events.extend((bytes > 0).then_some(HttpEvent::Taken { request, bytes }));
+                    // It may have waited for that before it takes the next message.
+                    if exchange.socket().is_some_and(|(open, _)| open.socket().is_held()) {
+                        go_on(requests, request, context, events);
+                    }
                 }
             }
             FromStream::Piece { key, bytes, rest } => {

@@ -517,8 +517,10 @@ impl Session {
                 let mut bodies = application.routes.iter().map(|route| route.body).chain([application.fallback_body]);
                 self.streams_bodies = bodies.any(|body| body != RequestBody::Collected);
                 let agreed = self.conversation.agreed().map_or(0, |agreed| agreed.features);
-                let is_asked = application.websocket || application.routes.iter().any(|route| route.websocket);
-                self.takes_sockets = is_asked && application.concurrent && agreed & MESSAGES != 0;
+                // Plain functions leave theirs to the core.
+                let fallback = application.websocket && application.concurrent;
+                let is_asked = fallback || application.routes.iter().any(|route| route.websocket);
+                self.takes_sockets = is_asked && agreed & MESSAGES != 0;
                 audience.events.push(WorkerEvent::Ready { worker, credit, application: Box::new(application) });
             }
             FromWorker::Failed { text } => {
@@ -564,6 +566,7 @@ impl Session {
             return absent(&frame, self.opened);
         };
         let open = entry.get_mut();
+        let is_socket = open.stream.is_socket();
         let progress = open.stream.hear(&frame)?;
         let (request, cancelled) = (open.request, open.stream.is_cancelled());
         if progress == StreamProgress::Closed {
@@ -585,7 +588,7 @@ impl Session {
                 }
                 let named = names_file(&frame).then(|| audience.named.named(self.worker, frame.stream()));
                 self.goodbye.named_count += u32::from(named.is_some());
-                audience.events.extend(told(self.worker, request, frame, named));
+                audience.events.extend(told(self.worker, request, frame, (named, is_socket)));
             }
         }
         Ok(())
@@ -671,8 +674,13 @@ fn wanted(open: Option<&Open>) -> Option<RequestId> {
     open.filter(|open| !open.stream.is_cancelled()).map(|open| open.request)
 }
 
-/// The event of a frame about a request.
-fn told(worker: WorkerId, request: RequestId, frame: FromWorker, named: Option<NamedFile>) -> Option<WorkerEvent> {
+/// The event of a frame about a request, which has named a file, or is a WebSocket that the worker holds.
+fn told(
+    worker: WorkerId,
+    request: RequestId,
+    frame: FromWorker,
+    (named, is_socket): (Option<NamedFile>, bool),
+) -> Option<WorkerEvent> {
     match frame {
         FromWorker::Response { more, response, .. } => Some(WorkerEvent::Response { worker, request, response, more }),
         FromWorker::Data { more, bytes, .. } => Some(WorkerEvent::Data { worker, request, bytes, more }),
@@ -686,7 +694,9 @@ fn told(worker: WorkerId, request: RequestId, frame: FromWorker, named: Option<N
             Some(WorkerEvent::Answer { worker, request, event: AnswerEvent::Message { is_text, bytes } })
         }
         FromWorker::Close { code, text, .. } => {
-            Some(WorkerEvent::Answer { worker, request, event: AnswerEvent::Closed { code, text } })
+            let event =
+                if is_socket { AnswerEvent::Closed { code, text } } else { AnswerEvent::ClosedByCall { code, text } };
+            Some(WorkerEvent::Answer { worker, request, event })
         }
         FromWorker::Error { reason, text, .. } => Some(WorkerEvent::Errored { worker, request, error: reason, text }),
         FromWorker::Result { result, .. } => Some(WorkerEvent::Returned { worker, request, result }),

@@ -18,7 +18,7 @@ from .._wire import payloads as p
 from .failures import Failures
 from .forgotten import forgotten
 from .results import Results
-from .socket_runs import SocketRuns
+from .socket_runs import SocketRuns, is_asked, no_upgrade
 
 
 class Compiler:
@@ -36,7 +36,9 @@ class Compiler:
         call = route.call
         if call is None:
             call = _constant(route)
-        if route.is_socket:
+        if route.is_socket and not route.asynchronous:
+            call = partial(_call_for_socket, call)
+        elif route.is_socket:
             return SocketRuns(route, call, self._before, self._results, self._failures).run
         if route.asynchronous or self._all_async:
             awaited = inspect.iscoroutinefunction(route.target)
@@ -125,6 +127,12 @@ def _constant(route: Route) -> Call:
     if isinstance(target, Wait) and isinstance(target._wait, p.Files):
         return lambda raw, request: route.answer_of_target(raw)
     return lambda raw, request: target
+
+
+def _call_for_socket(call: Call, raw: p.Request, request: Request | None) -> Any:
+    if not is_asked(raw):
+        raise no_upgrade()
+    return call(raw, request)
 
 
 async def _call_in_thread(call: Call, raw: p.Request, request: Request | None) -> Any:

@@ -19,6 +19,7 @@ from .failures import Failures
 from .forgotten import note_function
 from .results import Results
 from .scopes import Scope, Scopes
+from .socket_messages import SocketMessages
 
 _Prepare: TypeAlias = Callable[[], Callable[[], Any]]
 """Makes a call from the state of a wait and its outcome. Raises the errors of decoding them."""
@@ -33,9 +34,12 @@ class Continuations:
         self._scopes = scopes
         self._concurrent = concurrent
         self._calling = calling
+        self._socket_messages = SocketMessages(concurrent)
 
     def call(self, stream: int, function: str, state: bytes, outcome: p.Outcome) -> Answer | Coming | Plain | Deferred:
         """See `Application` in `_link.answers`."""
+        if isinstance(outcome, p.Said):
+            return self._socket_messages.call(function, state, outcome)
         raw = request = job = None
         scope = self._scopes.outermost
         results, failures = scope.results, scope.failures

@@ -53,7 +53,9 @@ class Results:
         function = wait._function
         if function is None:
             return Parked(park(wait, None))
-        if raw is None or not (function.request or self._keeps_requests):
+        # No hook runs for what the client of a WebSocket says.
+        is_kept = function.request or (self._keeps_requests and not isinstance(wait._wait, p.Socket))
+        if raw is None or not is_kept:
             return Parked(park(wait, None))
         return Parked(park(wait, (request or self.request(raw))._carried()))
 

@@ -25,7 +25,16 @@ from .results import Results
 VIOLATES_POLICY = 1008
 """How a client is told that what it has sent is refused (RFC 6455, section 7.4.1)."""
 
-_NO_UPGRADE = "this is the address of a WebSocket"
+
+def is_asked(raw: p.Request) -> bool:
+    """Whether the request asks for a WebSocket."""
+    return p.read_head(raw.head).scheme in ("ws", "wss")
+
+
+def no_upgrade() -> HTTPError:
+    """The answer to any other request."""
+    upgrade = {"upgrade": "websocket", "connection": "upgrade"}
+    return HTTPError(426, "this is the address of a WebSocket", upgrade)
 
 
 class SocketRuns:
@@ -41,9 +50,8 @@ class SocketRuns:
     async def run(self, raw: p.Request) -> Answer:
         """Answers a request of the route."""
         request = SocketRequest(raw, self._route.name, self._route.pattern.names)
-        if p.read_head(raw.head).scheme not in ("ws", "wss"):
-            refused = HTTPError(426, _NO_UPGRADE, {"upgrade": "websocket", "connection": "upgrade"})
-            return await self._failures.answer_async(refused, raw, request)
+        if not is_asked(raw):
+            return await self._failures.answer_async(no_upgrade(), raw, request)
         exchange = cast(Exchange, port.exchange.get())
         client = cast(_Link, port.port()).client_sockets.asked(exchange, True, raw.deadline)
         request.socket = WebSocket(request, client)
@@ -94,7 +102,7 @@ class SocketRuns:
         if isinstance(error, WebSocketClosed) and client.end is not None:
             pass
         elif isinstance(error, HTTPError) and error.status < 500:
-            code, reason = VIOLATES_POLICY, error.detail.encode()[:REASON_MAX].decode(errors="ignore")
+            code, reason = VIOLATES_POLICY, reason_of(error.detail)
         elif error is not None:
             code = FAILED
             log_error(what, error, **members)
@@ -105,6 +113,11 @@ class SocketRuns:
                 **members,
             )
         await client.close(code, reason)
+
+
+def reason_of(text: str) -> str:
+    """As much of it as a close frame can carry."""
+    return text.encode()[:REASON_MAX].decode(errors="ignore")
 
 
 class _ClientSockets(Protocol):

@@ -69,7 +69,7 @@ class Route:
     own_cors: Cors | bool | None = None
     streaming: Streaming | None = None
     is_socket: bool = False
-    """Its target is a coroutine for a WebSocket."""
+    """Its target is a coroutine for a WebSocket, or a function that leaves it to the core."""
 
     @property
     def asynchronous(self) -> bool:
@@ -89,7 +89,8 @@ class Route:
         full_name = self.name if name is None else f"{name}.{self.name}"
         if self.name == self.pattern.path:  # it has no name of its own
             full_name = pattern.path
-        call = self.call and _bound(self.target, pattern, full_name, pattern.names, self.streaming, self.is_socket)
+        takes_socket = self.is_socket and self.asynchronous
+        call = self.call and _bound(self.target, pattern, full_name, pattern.names, self.streaming, takes_socket)
         return replace(self, pattern=pattern, name=full_name, call=call, scopes=(*self.scopes, scope))
 
     def _wait(self, path: str | None) -> Wait:
@@ -206,14 +207,17 @@ def make_socket_route(
     optional: Collection[str],
     about: About,
 ) -> Route:
-    """The same for the handler of a WebSocket."""
+    """The same for the handler of a WebSocket: a coroutine that has it, or a function that leaves it to the core."""
     name = name or str(getattr(handler, "__name__", pattern.path))
-    if not is_asynchronous(handler) or inspect.isasyncgenfunction(handler):
+    if inspect.isasyncgenfunction(handler) or inspect.isgeneratorfunction(handler):
+        raise SignatureError(f"{pattern.path}: {name} has a WebSocket: it sends its messages, without yield")
+    is_coroutine = is_asynchronous(handler)
+    if not is_coroutine and "socket" in inspect.signature(handler).parameters:
         raise SignatureError(
-            f"{pattern.path}: {name} waits for messages, so it is a coroutine: write `async def {name}(socket)`, "
-            "without yield"
+            f"{pattern.path}: {name} waits for messages, so it is a coroutine: write `async def {name}(socket)`; or "
+            "take no socket, and return channel(…).socket(on_message=…)"
         )
-    call = _bound(handler, pattern, name, optional, is_socket=True)
+    call = _bound(handler, pattern, name, optional, is_socket=is_coroutine)
     return Route(("GET",), pattern, handler, deadline, name, call, (scope,), about, is_socket=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NoReturn, TypeVar, overload
 
@@ -10,7 +11,8 @@ import msgspec
 from .._limits import MESSAGE_MAX, NAME_MAX
 from .._link import port
 from .._wire import payloads as p
-from ..errors import InvalidChannel
+from ..errors import InvalidChannel, SignatureError
+from .functions import describe
 from .message import History, Message, encode_other
 from .wait import Wait, check_seconds
 
@@ -99,6 +101,35 @@ class Channel:
         ```
         """
         return Wait(p.Stream(self.name, p.StreamOptions(since)))
+
+    def socket(self, on_message: Callable[..., object], *, since: str | None = None, **state: Any) -> Wait[NoReturn]:
+        """A WebSocket without a coroutine: the server holds it, and sends it every message of the channel. Only to be
+        returned, for a request that asks for a WebSocket (`@app.websocket`).
+
+        ```python
+        @app.websocket("/rooms/{room}")
+        def room(room: str) -> Wait:
+            return channel(f"rooms/{room}").socket(on_message=said, room=room)
+
+        def said(message: str, room: str) -> None:
+            channel(f"rooms/{room}").publish(message)
+        ```
+
+        Any worker calls `on_message` for each message of the client, one after the other. It is defined at the top of a
+        module, as a function after `.then`, and `state` is passed by name. Its first parameter gets the message: as it
+        is (str for text, bytes for binary), or, with another annotation, its JSON as that type; a message that is not
+        of the type closes the WebSocket with 1007.
+
+        What it returns goes to this client alone: str is text, bytes are binary, everything else is JSON, as text. None
+        sends nothing, and `Close` closes the WebSocket. It may return a wait whose outcome is one message, for
+        instance a query. An `HTTPError` below 500 closes the WebSocket with 1008, every other exception with 1011.
+
+        `since` is a cursor: messages after it come first. Raises `SignatureError` as `.then`.
+        """
+        function = describe(on_message, frozenset(state), hears=True)
+        if function.outcome is None:
+            raise SignatureError(f"{function.name} takes no message: give it a first parameter for it")
+        return Wait(p.Socket(self.name, p.StreamOptions(since)), None, function, state)
 
     def history(self, count: int | None = None) -> Wait[History]:
         """What the channel holds, at once: at most `count` messages, the newest.

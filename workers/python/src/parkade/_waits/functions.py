@@ -52,8 +52,9 @@ class Function:
 
 
 @lru_cache(maxsize=1_024)
-def describe(function: Callable[..., Any], state: frozenset[str]) -> Function:
+def describe(function: Callable[..., Any], state: frozenset[str], hears: bool = False) -> Function:
     """A function to be called with `state` by name. Its first parameter gets the outcome unless the state names it.
+    `hears`: that is what the client of a WebSocket says (see `said`).
 
     Raises `SignatureError` when no worker could import it, or when it does not take that state.
     """
@@ -80,7 +81,7 @@ def describe(function: Callable[..., Any], state: frozenset[str]) -> Function:
             f"{name}{inspect.signature(function)} needs {', '.join(missing)}, which the state does not have"
         )
     decoders = {key: _decoder(name, key, hints.get(key, Any)) for key in named}
-    convert = None if outcome is None else _conversion(name, outcome, hints.get(outcome, Any))
+    convert = None if outcome is None or hears else _conversion(name, outcome, hints.get(outcome, Any))
     return Function(name, function, inspect.iscoroutinefunction(function), outcome, request, job, decoders, convert)
 
 
@@ -131,7 +132,7 @@ def _conversion_of_all(name: str, outcome: str, annotation: Any) -> Conversion:
     return convert_all
 
 
-def find(name: str, state: frozenset[str]) -> Function:
+def find(name: str, state: frozenset[str], hears: bool = False) -> Function:
     """The function that `module:qualname` names, described.
 
     Raises `LookupError` when there is none, `SignatureError` as `describe`.
@@ -143,7 +144,7 @@ def find(name: str, state: frozenset[str]) -> Function:
             value = getattr(value, part)
     except (ImportError, AttributeError, ValueError) as error:
         raise LookupError(f"no function {name}: it was there when the request parked ({error})") from error
-    return describe(value, state)
+    return describe(value, state, hears)
 
 
 class State(msgspec.Struct, array_like=True, frozen=True):

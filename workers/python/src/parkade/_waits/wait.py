@@ -128,6 +128,8 @@ class Wait(Generic[T_co]):
             raise WaitError("a stream of messages goes straight to the client: it has no .then")
         if isinstance(self._wait, p.File | p.Files):
             raise WaitError("a file goes straight to the client: it has no .then")
+        if isinstance(self._wait, p.Socket):
+            raise WaitError("a WebSocket has no .then: on_message is called for what its client says")
         if self._added is not None:
             raise WaitError(_THEN_ADDED)
         if self._function is not None:
@@ -159,6 +161,8 @@ class Wait(Generic[T_co]):
 
     async def _outcome(self) -> Any:
         self._used = True
+        if isinstance(self._wait, p.Socket):
+            raise WaitError("a WebSocket of a channel is returned, not awaited")
         if self._function is not None:
             raise WaitError("a wait with .then is returned, not awaited")
         if self._added is not None:

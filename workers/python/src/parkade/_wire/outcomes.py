@@ -56,6 +56,13 @@ class Outcomes(Array, frozen=True, tag="outcomes"):
     body: Annotated[bytes, Meta(max_length=INLINE_MAX)] | None
 
 
+class Said(Array, frozen=True, tag="said"):
+    """A message of a WebSocket's client; `body` is None if it follows."""
+
+    text: bool
+    body: Annotated[bytes, Meta(max_length=INLINE_MAX)] | None
+
+
 class Unparked(Array, frozen=True, tag="unparked"):
     pass
 
@@ -72,6 +79,7 @@ Outcome: TypeAlias = (
     | Published
     | Timeout
     | Outcomes
+    | Said
     | Unparked
     | Refused
     | Rows

@@ -41,6 +41,7 @@ from .outcomes import Outcome as Outcome
 from .outcomes import Outcomes as Outcomes
 from .outcomes import Published as Published
 from .outcomes import Refused as Refused
+from .outcomes import Said as Said
 from .outcomes import Timeout as Timeout
 from .outcomes import Unparked as Unparked
 from .outcomes import read_outcomes as read_outcomes
@@ -150,6 +151,11 @@ class Stream(Array, frozen=True, tag="stream"):
     options: StreamOptions
 
 
+class Socket(Array, frozen=True, tag="socket"):
+    channel: str
+    options: StreamOptions
+
+
 class HistoryOptions(Map, frozen=True):
     count: Count | None = None
 
@@ -225,6 +231,7 @@ Wait: TypeAlias = (
     Timer
     | Next
     | Stream
+    | Socket
     | History
     | UntilPublished
     | Query
@@ -300,8 +307,8 @@ class Resume(Array, frozen=True):
 
     @property
     def body_follows(self) -> bool:
-        """Whether DATA brings the rows, or the outcomes: then MORE is set."""
-        return isinstance(self.outcome, Rows | Outcomes) and self.outcome.body is None
+        """Whether DATA brings the rows, the outcomes, or what was said: then MORE is set."""
+        return isinstance(self.outcome, Rows | Outcomes | Said) and self.outcome.body is None
 
 
 class Publish(Array, frozen=True):

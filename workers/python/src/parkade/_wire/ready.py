@@ -25,6 +25,7 @@ from .payloads import (
     History,
     Next,
     Response,
+    Socket,
     Stream,
     Then,
     Timer,
@@ -170,6 +171,8 @@ def check_wait(wait: list[Any], then: Then) -> None:
             raise ValueError("a channel's answer is nil")
         case (Stream(), Call() | Await() | Branch()):
             raise ValueError("a stream has only answer nil")
+        case (Socket(), Answer() | Await() | Branch()):
+            raise ValueError("what a client says is given to a function")
         case (Query(), Answer(response=Response())):
             raise ValueError("a query's answer is nil")
         case (UntilResult(), Answer(response=Response())):

@@ -264,6 +264,8 @@ class Core:
             return self._begin_result(wait, over)
         if isinstance(wait, p.UntilStored | p.UntilBranches | p.AllOf | p.FirstOf | p.File | p.Files | p.Access):
             raise WaitError("no request waits for that")
+        if isinstance(wait, p.Socket):
+            raise WaitError("parkade.testing has no WebSockets: test the function of on_message by itself")
         return self.waits.park_query(wait, *self.databases.ask(wait, response), over)
 
     def _begin_result(self, wait: p.UntilResult, over: Callable[[p.Outcome], None]) -> Parking:

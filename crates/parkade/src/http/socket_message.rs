@@ -1,0 +1,69 @@
+//! A message for any number of WebSockets. Frames of a server have no mask, so each of its two forms is made once.
+
+use std::cell::OnceCell;
+
+use bytes::Bytes;
+use parkade_websocket::{self as websocket, MessageKind};
+
+use super::limits::SOCKET_COMPRESSED_BYTES_MIN;
+use super::web_socket::Compressors;
+
+#[derive(Debug)]
+pub struct SocketMessage {
+    kind: MessageKind,
+    bytes: Bytes,
+    plain: OnceCell<Bytes>,
+    compressed: OnceCell<Bytes>,
+}
+
+impl SocketMessage {
+    /// Text, if the content type says so and the bytes are text; otherwise binary.
+    pub fn new(content_type: &str, bytes: Bytes) -> Self {
+        let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let is_text = media.starts_with("text/") || media == "application/json" || media.ends_with("+json");
+        let kind = if is_text && str::from_utf8(&bytes).is_ok() { MessageKind::Text } else { MessageKind::Binary };
+        Self { kind, bytes, plain: OnceCell::new(), compressed: OnceCell::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The frame for a WebSocket that agreed to compression, or did not. No message refers to an earlier one.
+    pub fn frame(&self, is_compressed: bool, shared: &mut Compressors) -> &Bytes {
+        if is_compressed && self.bytes.len() >= SOCKET_COMPRESSED_BYTES_MIN {
+            return self.compressed.get_or_init(|| websocket::compressed(self.kind, &self.bytes, shared.deflater()));
+        }
+        self.plain.get_or_init(|| websocket::message(self.kind, &self.bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_published_as_text_is_text_if_it_is() {
+        for (content_type, bytes, kind) in [
+            ("text/plain; charset=utf-8", &b"hello"[..], MessageKind::Text),
+            ("application/json", b"{}", MessageKind::Text),
+            ("application/problem+json", b"{}", MessageKind::Text),
+            ("text/plain", b"\xff", MessageKind::Binary),
+            ("application/octet-stream", b"hello", MessageKind::Binary),
+            ("", b"hello", MessageKind::Binary),
+        ] {
+            assert_eq!(SocketMessage::new(content_type, Bytes::from_static(bytes)).kind, kind, "{content_type}");
+        }
+    }
+
+    #[test]
+    fn each_form_is_made_once() {
+        let message = SocketMessage::new("text/plain", Bytes::from(vec![b'x'; 5_000]));
+        let shared = &mut Compressors::default();
+        let plain = message.frame(false, shared).clone();
+        let short = message.frame(true, shared).clone();
+        assert!(short.len() < plain.len());
+        assert_eq!(message.frame(false, shared).as_ptr(), plain.as_ptr());
+        assert_eq!(message.frame(true, shared).as_ptr(), short.as_ptr());
+    }
+}

@@ -1,0 +1,270 @@
+"""WebSockets that no code holds: `channel(…).socket(on_message=…)`, with both kinds of worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from .conftest import Kind, Serve
+from .harness.server import Server
+from .harness.until import until
+from .harness.websocket import CLOSE, TEXT, frame, handshake, opened
+
+MANY = 200
+LONG = 300_000
+MESSAGE_MAX = 1_048_576
+
+
+@pytest.fixture(scope="module")
+def shared(kind: Kind, serve_for_all: Serve) -> Server:
+    return serve_for_all("held_sockets", workers=2, environment=kind)
+
+
+def until_held(server: Server, count: int) -> None:
+    server.until(lambda status: status["waits"]["socket"]["count"] == count)
+
+
+# What is published
+
+
+@pytest.mark.parametrize("deflate", [False, True], ids=["plain", "compressed"])
+def test_what_is_published_is_sent_to_all(server: Server, deflate: bool) -> None:
+    clients = [opened(server, "/rooms/all", deflate=deflate) for _ in range(5)]
+    until_held(server, 5)
+    for size in (0, 1, 125, 126, 65_536, 500_000):
+        text = "a word " * (size // 7) + "x" * (size % 7)
+        server.publish("all", text.encode())
+        assert [client.receive() == text for client in clients] == [True] * 5, size
+    server.publish("all", b"\x00\xff", content_type="application/octet-stream")
+    assert {client.receive() for client in clients} == {b"\x00\xff"}
+    server.publish("all", b'{"a": 1}', content_type="application/json")
+    assert {client.receive() for client in clients} == {'{"a": 1}'}
+    assert {client.close() for client in clients} == {(1000, "")}
+
+
+def test_compressed_and_plain_clients_get_the_same(server: Server) -> None:
+    clients = [opened(server, "/rooms/mixed", deflate=deflate) for deflate in (False, True)]
+    until_held(server, 2)
+    for number in range(20):
+        server.publish("mixed", f"{number} again and again".encode() * 100)
+    for client in clients:
+        assert [client.receive().partition(" ")[0] for _ in range(20)] == [str(n) for n in range(20)]
+
+
+def test_what_one_says_reaches_everybody(server: Server) -> None:
+    clients = [opened(server, "/rooms/talk") for _ in range(4)]
+    until_held(server, 4)
+    for number, client in enumerate(clients):
+        client.send(f"from {number}")
+    for client in clients:
+        assert sorted(str(client.receive()) for _ in range(4)) == [f"from {number}" for number in range(4)]
+
+
+# What clients say
+
+
+@pytest.mark.parametrize("deflate", [False, True], ids=["plain", "compressed"])
+@pytest.mark.parametrize(
+    "message",
+    ["", "hola", "J\u00fcrgen \U0001f600", b"", b"\x00\xff", "x" * 65_536, "y" * 65_537, b"z" * LONG],
+    ids=len,
+)
+def test_an_answer_goes_to_the_client_that_has_said_something(
+    server: Server, message: str | bytes, deflate: bool
+) -> None:
+    client, other = opened(server, "/echo", deflate=deflate), opened(server, "/echo")
+    assert client.send(message).receive() == message
+    assert other.send("mine").receive() == "mine"
+    assert client.close() == (1000, "")
+
+
+def test_a_message_may_be_as_long_as_the_limit_and_no_longer(server: Server) -> None:
+    client = opened(server, "/echo")
+    message = os.urandom(MESSAGE_MAX)
+    assert client.send(message).receive() == message
+    client.raw(frame(TEXT, b"x" * (MESSAGE_MAX + 1)))
+    assert client.closed()[0] == 1009
+
+
+def test_messages_of_one_client_are_dealt_with_in_their_order(server: Server) -> None:
+    client = opened(server, "/echo")
+    client.raw(*(frame(TEXT, str(number).encode()) for number in range(MANY)))
+    assert [client.receive() for _ in range(MANY)] == [str(number) for number in range(MANY)]
+
+
+def test_messages_may_come_with_the_request(server: Server) -> None:
+    client = server.connect().send(handshake("/echo"), frame(TEXT, b"early"), frame(TEXT, b"bird"))
+    assert client.opening().status == 101
+    assert client.exactly(7) == b"\x81\x05early"
+    assert client.exactly(6) == b"\x81\x04bird"
+
+
+def test_what_was_said_before_a_close_is_dealt_with(server: Server) -> None:
+    client = opened(server, "/echo")
+    client.raw(frame(TEXT, b"last"), frame(CLOSE, b"\x03\xe8"))
+    assert client.receive() == "last"
+    assert client.closed(answers=False) == (1000, "")
+    assert client.client.ends()
+
+
+def test_a_message_is_read_as_the_function_wants_it(server: Server) -> None:
+    client = opened(server, "/bids")
+    assert client.send('{"amount": 21}').receive() == '{"doubled":42}'
+    client.send('{"amount": "x"}')
+    code, reason = client.closed()
+    assert (code, "amount" in reason) == (1007, True)
+    client = opened(server, "/does").send(b"binary")
+    assert client.closed()[0] == 1007
+
+
+def test_a_function_may_wait_and_have_the_request(server: Server) -> None:
+    client = opened(server, "/does")
+    assert client.send("wait").receive() == "waited"
+    assert client.send("call me").receive() == "later me"
+    assert client.send("path").receive() == "/does"
+    assert client.send("nothing").send("wait").receive() == "waited"
+
+
+# How it ends
+
+
+def test_a_function_can_close_it(server: Server) -> None:
+    assert opened(server, "/does").send("close 4001").closed() == (4001, "because")
+    assert opened(server, "/does").send("refuse").closed() == (1008, "not you")
+
+
+def test_a_fault_closes_it_and_is_logged(server: Server) -> None:
+    client = opened(server, "/does", "x-request-id: faulty-socket").send("fail")
+    assert client.closed()[0] == 1011
+    server.until_logged("held_sockets:do, called for a message of a WebSocket: ValueError: in the middle")
+    server.until_logged('raise ValueError\\("in the middle"\\)')
+    assert opened(server, "/does").send("stream").closed()[0] == 1011
+
+
+def test_a_client_that_leaves_is_forgotten(server: Server) -> None:
+    clients = [opened(server, "/rooms/leaving") for _ in range(10)]
+    until_held(server, 10)
+    for client in clients[:5]:
+        client.client.reset()
+    for client in clients[5:]:
+        client.client.close()
+    server.until_zero()
+
+
+def test_a_client_that_leaves_cancels_what_is_called_for_it(server: Server) -> None:
+    gate = server.new_gate()
+    client = opened(server, f"/gate/{gate}").send("first").send("second")
+    server.until_begun(gate)
+    client.client.close()
+    server.until(lambda status: status["waits"]["socket"]["count"] == 0 and not status["lives"]["running"])
+    server.open_gate(gate)
+    server.until_zero()
+    assert server.log().count(f"holds at {gate}") == 1
+
+
+def test_published_messages_do_not_wait_for_what_is_called(server: Server) -> None:
+    gate = server.new_gate()
+    client = opened(server, f"/gate/{gate}").send("slow")
+    server.until_begun(gate)
+    server.publish("gate", b"meanwhile")
+    assert client.receive() == "meanwhile"
+    server.open_gate(gate)
+    assert client.receive() == "passed slow"
+
+
+def test_requests_that_ask_for_none_are_told_so(server: Server) -> None:
+    assert server.get("/rooms/7").status == 426
+    client = server.connect().send(handshake("/denied"))
+    assert client.opening().status == 403
+    assert server.get("/wrong").status == 500
+    server.until_logged("socket\\(\\) answers only a request for a WebSocket")
+
+
+# Workers and servers that come and go
+
+
+def test_a_reload_does_not_disturb_it_and_the_next_message_meets_the_new_code(
+    serve: Serve, kind: Kind, tmp_path: Path
+) -> None:
+    code = """
+import os
+from parkade import App, channel
+app = App(concurrent="CONCURRENT" in os.environ)
+@app.websocket("/ws")
+def ws():
+    return channel("news").socket(said)
+def said(message: str) -> str:
+    return f"{message} VERSION"
+"""
+    file = tmp_path / "versions.py"
+    file.write_text(code.replace("VERSION", "one"))
+    server = serve(file, workers=1, environment=kind)
+    client = opened(server, "/ws")
+    assert client.send("code").receive() == "code one"
+    for version in ("two", "three"):
+        file.write_text(code.replace("VERSION", version))
+        server.reload()
+        server.publish("news", version.encode())
+        assert client.receive() == version
+        assert client.send("code").receive() == f"code {version}"
+    file.write_text(code.replace("def said", "def told").replace("socket(said)", "socket(told)"))
+    server.reload()
+    assert client.send("code").closed()[0] == 1011
+
+
+def test_a_stop_closes_it_with_1001_after_what_was_said(serve: Serve, kind: Kind) -> None:
+    server = serve("held_sockets", workers=1, grace="30s", environment=kind)
+    idle, gate = opened(server, "/echo"), server.new_gate()
+    busy = opened(server, f"/gate/{gate}").send("last")
+    server.until_begun(gate)
+    server.signal(signal.SIGTERM)
+    assert idle.closed()[0] == 1001
+    server.open_gate(gate)
+    assert busy.receive() == "passed last"
+    assert busy.closed()[0] == 1001
+    assert server.ended() == 0
+
+
+def test_a_worker_that_is_killed_closes_only_what_it_was_called_for(serve: Serve, kind: Kind) -> None:
+    server = serve("held_sockets", workers=1, environment=kind)
+    idle, gate = opened(server, "/echo"), server.new_gate()
+    busy = opened(server, f"/gate/{gate}").send("lost")
+    server.until_begun(gate)
+    [worker] = server.worker_pids()
+    os.kill(worker, signal.SIGKILL)
+    assert busy.closed()[0] == 1012
+    server.ready(1)
+    assert idle.send("again").receive() == "again"
+
+
+def test_what_is_called_has_the_deadline_of_its_route(serve: Serve, kind: Kind) -> None:
+    server = serve("held_sockets", workers=1, deadline="300ms", environment=kind)
+    client, gate = opened(server, "/echo"), server.new_gate()
+    assert opened(server, f"/gate/{gate}").send("slow").closed()[0] == 1011
+    server.open_gate(gate)
+    assert client.send("still").receive() == "still"
+
+
+def test_a_client_that_says_too_much_is_slowed_down(serve: Serve, kind: Kind) -> None:
+    server = serve("held_sockets", workers=1, websocket_rate=5, environment=kind)
+    client = opened(server, "/echo")
+    client.raw(*(frame(TEXT, str(number).encode()) for number in range(12)))
+    assert [client.receive() for _ in range(12)] == [str(number) for number in range(12)]
+
+
+def test_a_client_that_does_not_read_is_disconnected_and_others_are_not(serve: Serve, kind: Kind) -> None:
+    server = serve("held_sockets", workers=1, environment=kind)
+    slow = opened(server, "/rooms/slow", receive_buffer=4096, segment=1460)
+    quick = opened(server, "/rooms/slow")
+    until_held(server, 2)
+
+    def is_alone() -> bool:
+        server.publish("slow", b"x" * 100_000)
+        assert quick.receive() == "x" * 100_000
+        return bool(server.status()["waits"]["socket"]["count"] == 1)
+
+    until("the slow one is gone", is_alone, seconds=60)
+    assert slow.client.is_readable(), "what it was sent before"

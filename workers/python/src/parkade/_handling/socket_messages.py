@@ -1,0 +1,88 @@
+"""Calls the function of a WebSocket for a message of its client, and makes an answer of what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .._hooks import Around
+from .._link.answers import FAULTS, Answer, Attempted, Deferred, Plain
+from .._log import log_error
+from .._requests.request import Request
+from .._waits.functions import Function, decode_state, find
+from .._waits.said import Unfit, value_of_said
+from .._websocket import Close
+from .._wire import frames as f
+from .._wire import payloads as p
+from .._wire.codec import encode_payload
+from ..errors import HTTPError
+from .results import Results
+from .socket_runs import VIOLATES_POLICY, reason_of
+
+UNFIT = 1007
+"""How a client is told that its message is not of the type that is expected (RFC 6455, section 7.4.1)."""
+
+_FAILED = Attempted(f.ERROR, encode_payload(("application", "")))
+
+
+class SocketMessages:
+    """Calls functions by the names that were kept with WebSockets. No hook is around them: there is no request."""
+
+    def __init__(self, concurrent: bool) -> None:
+        self._concurrent = concurrent
+        self._results = Results((), Around(()))
+
+    def call(self, function: str, state: bytes, said: p.Said) -> Answer | Plain | Deferred:
+        """Answers with a message, with nothing, with a wait, or with the end of the WebSocket."""
+        try:
+            kept = decode_state(state)
+            found = find(function, frozenset(kept.values), hears=True)
+            if found.asynchronous and not self._concurrent:
+                raise TypeError(
+                    f"{function} is an async def, and this application has no other: write App(concurrent=True)"
+                )
+        except FAULTS as error:
+            return _failed(function, error)
+
+        def prepare() -> Callable[[], Any]:
+            arguments = {name: found.decoders[name](value) for name, value in kept.values.items()}
+            if found.outcome is not None:
+                arguments[found.outcome] = value_of_said(found, said)
+            if found.request is not None:
+                arguments[found.request] = None if kept.request is None else Request(kept.request)
+            return partial(found.call, **arguments)
+
+        if found.asynchronous:
+            return Deferred(partial(self._call_async, found, prepare))
+        return Plain(partial(self._call, found, prepare))
+
+    def _call(self, found: Function, prepare: Callable[[], Callable[[], Any]]) -> Answer:
+        try:
+            result = prepare()()
+            return _closed(result) if isinstance(result, Close) else self._results.answer(result, 200, None, None)
+        except FAULTS as error:
+            return _failed(found.name, error)
+
+    async def _call_async(self, found: Function, prepare: Callable[[], Callable[[], Any]]) -> Answer:
+        try:
+            result = await prepare()()
+            if isinstance(result, Close):
+                return _closed(result)
+            return await self._results.answer_async(result, 200, None, None)
+        except FAULTS as error:
+            return _failed(found.name, error)
+
+
+def _closed(close: Close) -> Attempted:
+    return Attempted(f.CLOSE, encode_payload((close.code, close.reason)))
+
+
+def _failed(function: str, error: BaseException) -> Attempted:
+    """What is wrong with the message is its client's fault; everything else is the application's."""
+    if isinstance(error, Unfit):
+        return _closed(Close(UNFIT, reason_of(str(error))))
+    if isinstance(error, HTTPError) and error.status < 500:
+        return _closed(Close(VIOLATES_POLICY, reason_of(error.detail)))
+    log_error(f"{function}, called for a message of a WebSocket", error)
+    return _FAILED

@@ -1,0 +1,156 @@
+"""`channel(…).socket(on_message=…)`: what it refuses, what the function gets, and what is made of what it returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from parkade import App, Close, HTTPError, SignatureError, WaitError, WebSocket, after, channel
+from parkade._handling.socket_messages import SocketMessages
+from parkade._link.answers import Attempted, Parked, Plain
+from parkade._waits.functions import encode_state
+from parkade._wire import frames as f
+from parkade._wire import payloads as p
+
+CLOSE_PAYLOAD = msgspec.msgpack.Decoder().decode
+
+
+class Bid(msgspec.Struct):
+    amount: int
+
+
+def back(message: str | bytes, more: str = "") -> Any:
+    return message
+
+
+def text(message: str) -> Any:
+    match message:
+        case "close":
+            return Close(4001, "bye")
+        case "refuse":
+            raise HTTPError(403, "not you")
+        case "fail":
+            raise ValueError("in the middle")
+        case "wait":
+            return after(1, "later")
+        case _:
+            return None
+
+
+def bid(message: Bid) -> int:
+    return message.amount
+
+
+def pieces(message: bytes) -> list[int]:
+    return list(message)
+
+
+def takes_nothing() -> None: ...
+
+
+def called(function: str, said: str | bytes) -> Any:
+    """The answer to what a client has said."""
+    body = said.encode() if isinstance(said, str) else said
+    outcome = p.Said(isinstance(said, str), body)
+    state = encode_state(function, {}, None)
+    run = SocketMessages(concurrent=False).call(f"{__name__}:{function}", state, outcome)
+    return run.run() if isinstance(run, Plain) else run
+
+
+def closed(answer: Any) -> tuple[int, str]:
+    assert isinstance(answer, Attempted)
+    assert answer.kind == f.CLOSE
+    code, reason = CLOSE_PAYLOAD(answer.payload)
+    return code, reason
+
+
+@pytest.mark.parametrize(
+    ("function", "said", "content_type", "body"),
+    [
+        ("back", "hola", "text/", b"hola"),
+        ("back", b"\x00\xff", "application/octet-stream", b"\x00\xff"),
+        ("bid", '{"amount": 7}', "application/json", b"7"),
+        ("pieces", b"\x01\x02", "application/json", b"[1,2]"),
+    ],
+)
+def test_what_it_returns_is_a_response(function: str, said: str | bytes, content_type: str, body: bytes) -> None:
+    status, headers, given = msgspec.msgpack.decode(called(function, said))
+    fields = dict(zip(headers[::2], headers[1::2], strict=True))
+    assert status == 200
+    assert str(fields["content-type"]).startswith(content_type)
+    assert (given.encode() if isinstance(given, str) else given) == body
+
+
+def test_nothing_is_204() -> None:
+    assert msgspec.msgpack.decode(called("text", "nothing"))[0] == 204
+
+
+def test_a_wait_parks() -> None:
+    assert isinstance(called("text", "wait"), Parked)
+
+
+def test_it_closes() -> None:
+    assert closed(called("text", "close")) == (4001, "bye")
+    assert closed(called("text", "refuse")) == (1008, "not you")
+
+
+@pytest.mark.parametrize(
+    ("function", "said"), [("text", b"\xff"), ("bid", "{"), ("bid", '{"amount": "x"}'), ("bid", b"\xff")]
+)
+def test_a_message_that_does_not_fit_closes_it_with_1007(function: str, said: str | bytes) -> None:
+    code, reason = closed(called(function, said))
+    assert code == 1007
+    assert 0 < len(reason.encode()) <= 123
+
+
+def test_a_fault_is_logged_with_its_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    answer = called("text", "fail")
+    assert (answer.kind, msgspec.msgpack.decode(answer.payload)) == (f.ERROR, ["application", ""])
+    assert "ValueError: in the middle" in capfd.readouterr().err
+    assert called("gone", "hola").kind == f.ERROR
+    assert "no function" in capfd.readouterr().err
+
+
+def test_the_function_takes_the_message_and_the_state() -> None:
+    def nested(message: str) -> None: ...
+
+    for function, state in ((takes_nothing, {}), (nested, {}), (lambda message: message, {}), (text, {"other": 1})):
+        with pytest.raises(SignatureError):
+            channel("room").socket(function, **state)
+
+
+def test_it_is_only_returned() -> None:
+    wait = channel("room").socket(back, more="x")
+    with pytest.raises(WaitError, match=r"no \.then"):
+        wait.then(back)
+    with pytest.raises(WaitError, match="returned, not awaited"):
+        wait.__await__().send(None)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [(999, ""), (1005, ""), (1006, ""), (1015, ""), (5000, ""), (1000, "x" * 124)]
+)
+def test_a_code_or_a_reason_that_cannot_be_sent_is_refused(code: int, reason: str) -> None:
+    with pytest.raises(ValueError, match="closed"):
+        Close(code, reason)
+
+
+def test_a_plain_handler_has_no_socket() -> None:
+    def room(socket: WebSocket) -> None: ...
+
+    with pytest.raises(SignatureError, match="on_message"):
+        App().websocket("/")(room)
+
+
+def test_its_route_says_that_it_takes_websockets() -> None:
+    app = App()
+
+    @app.websocket("/rooms/{room}")
+    def room(room: str) -> Any:
+        return channel(room).socket(back)
+
+    [route] = app._routes
+    told = route.ready()
+    assert (told.kind, told.websocket, told.methods) == ("sync", True, ["GET"])
