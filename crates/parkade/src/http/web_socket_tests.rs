@@ -167,3 +167,19 @@ fn a_code_that_may_not_be_sent_is_left_out() {
     assert_eq!(close_frame(1005, String::new()), &b"\x88\x00"[..]);
     assert_eq!(close_frame(7, "x".into()), &b"\x88\x00"[..]);
 }
+
+#[test]
+fn one_that_no_worker_holds_takes_one_message_at_a_time() {
+    let mut socket = WebSocket::held(None, at(0));
+    let three = [frame(0x81, b"a"), frame(0x81, b"bc"), frame(0x88, b"")].concat();
+    assert_eq!(texts(&sent(&mut socket, &three, &LIMITS, at(1))), [1]);
+    assert!(socket.is_called() && !socket.reads() && socket.take_unread().is_none());
+    socket.read_next(true);
+    assert!(!socket.is_called() && !socket.reads(), "its client has not taken everything");
+    socket.note_taken();
+    let rest = socket.take_unread().expect("the rest was kept");
+    assert_eq!(texts(&sent(&mut socket, &rest, &LIMITS, at(2))), [2]);
+    socket.read_next(false);
+    let rest = socket.take_unread().expect("the rest was kept");
+    assert!(matches!(&sent(&mut socket, &rest, &LIMITS, at(3)).said[..], [ClientSaid::Closed { code: NO_CODE, .. }]));
+}
