@@ -241,7 +241,7 @@ def test_a_worker_that_is_killed_closes_only_what_it_was_called_for(serve: Serve
 
 
 def test_what_is_called_has_the_deadline_of_its_route(serve: Serve, kind: Kind) -> None:
-    server = serve("held_sockets", workers=1, deadline="300ms", environment=kind)
+    server = serve("held_sockets", workers=1, deadline="3s", environment=kind)
     client, gate = opened(server, "/echo"), server.new_gate()
     assert opened(server, f"/gate/{gate}").send("slow").closed()[0] == 1011
     server.open_gate(gate)

@@ -56,8 +56,14 @@ impl Script {
             Effect::Http(HttpEffect::Relay { request, whole: true, .. }) => format!("relay:{}", self.name(*request)),
             Effect::Http(HttpEffect::Relay { request, whole: false, .. }) => format!("begin:{}", self.name(*request)),
             Effect::Http(HttpEffect::Abort { request }) => format!("abort:{}", self.name(*request)),
-            Effect::Http(Of::EarlyHints { .. } | Of::End { .. } | Of::OpenSocket { .. } | Of::CloseSocket { .. })
-            | Effect::Http(Of::HoldSocket { .. } | Of::ReadSocket { .. })
+            Effect::Http(
+                Of::EarlyHints { .. }
+                | Of::End { .. }
+                | Of::OpenSocket { .. }
+                | Of::CloseSocket { .. }
+                | Of::HoldSocket { .. }
+                | Of::ReadSocket { .. },
+            )
             | Effect::Worker(WorkerEffect::CloseSocket { .. }) => self.written_of_answers(effect),
             Effect::Http(HttpEffect::Keep { request, .. }) => format!("keep:{}", self.name(*request)),
             Effect::Http(HttpEffect::Release { request }) => format!("release:{}", self.name(*request)),

@@ -21,7 +21,8 @@ impl World {
     pub(crate) fn leaves_a_socket(&mut self, stream: Stream) -> bool {
         let request = self.model.requests.get(&stream.request);
         let may = request.is_some_and(|request| request.run.is_none() && request.call_of.is_none());
-        let may = may && self.has_held_sockets && !self.is_about_a_job(stream) && !self.model.is_branched(stream.request);
+        let may =
+            may && self.has_held_sockets && !self.is_about_a_job(stream) && !self.model.is_branched(stream.request);
         may && self.random.below(3) == 0
     }
 

@@ -43,7 +43,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use parkade_core::Core;
 use world::World;
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 440;
+/// In the worlds after these, there are WebSockets that no worker holds.
+const SEEDS_WITHOUT_HELD_SOCKETS: u64 = 400;
 /// In the worlds after these, coroutines wait for several things at a time. There is less time for everything else then.
 const SEEDS_WITHOUT_BRANCHES: u64 = 300;
 const STEPS: usize = 1500;

@@ -9,12 +9,12 @@ use parkade_core::{
     Random, RequestId, State, TableId, Then,
 };
 
-use crate::SEEDS_WITHOUT_BRANCHES;
 use crate::model::{Model, Request};
 use crate::promises;
 use crate::settings::{config, declared};
 use crate::sockets;
 use crate::tables::Tables;
+use crate::{SEEDS_WITHOUT_BRANCHES, SEEDS_WITHOUT_HELD_SOCKETS};
 
 #[expect(clippy::struct_excessive_bools, reason = "what differs from world to world has nothing to do with each other")]
 pub struct World {
@@ -90,7 +90,7 @@ impl World {
             // Next to deadly jobs (4), next to transactions (5), and next to neither.
             has_files: matches!(seed % 8, 2..=5 | 7),
             has_sockets: matches!(seed % 8, 1 | 6),
-            has_held_sockets: seed % 16 == 14,
+            has_held_sockets: seed > SEEDS_WITHOUT_HELD_SOCKETS,
             declared,
             broken: None,
             slots: Vec::new(),
@@ -115,7 +115,7 @@ impl World {
         if self.has_files && self.random.below(4) == 0 {
             return self.a_disk_acts();
         }
-        if self.has_sockets && self.random.below(16) == 0 {
+        if (self.has_sockets || self.has_held_sockets) && self.random.below(16) == 0 {
             return self.a_client_closes();
         }
         if self.has_held_sockets && self.random.below(8) == 0 {
