@@ -55,7 +55,7 @@ const DEADLINE: &str = "deadline";
 const LEFT: &str = "client left";
 
 /// What happens, and how it is called in the diagram.
-const HAPPENINGS: [(&str, &str); 32] = [
+const HAPPENINGS: [(&str, &str); 33] = [
     ("routed:a:/sync", "routed"),
     ("routed:a:/next", "routed to a wait"),
     ("routed:a:/constant", "routed to a constant"),

@@ -290,7 +290,7 @@ fn nobody_waits_on_a_channel_unknown(world: &World, status: &Status) {
             | Wait::Access { .. } => {}
             Wait::Next { channel, .. } => told.entry(channel.as_str()).or_default().0 += 1,
             Wait::Stream { channel, .. } | Wait::Socket { channel, .. } => {
-                told.entry(channel.as_str()).or_default().1 += 1
+                told.entry(channel.as_str()).or_default().1 += 1;
             }
         }
     }
