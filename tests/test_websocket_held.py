@@ -11,7 +11,7 @@ import pytest
 from .conftest import Kind, Serve
 from .harness.server import Server
 from .harness.until import until
-from .harness.websocket import CLOSE, TEXT, frame, handshake, opened
+from .harness.websocket import CLOSE, TEXT, Opener, frame, handshake
 
 MANY = 200
 LONG = 300_000
@@ -31,7 +31,7 @@ def until_held(server: Server, count: int) -> None:
 
 
 @pytest.mark.parametrize("deflate", [False, True], ids=["plain", "compressed"])
-def test_what_is_published_is_sent_to_all(server: Server, deflate: bool) -> None:
+def test_what_is_published_is_sent_to_all(server: Server, deflate: bool, opened: Opener) -> None:
     clients = [opened(server, "/rooms/all", deflate=deflate) for _ in range(5)]
     until_held(server, 5)
     for size in (0, 1, 125, 126, 65_536, 500_000):
@@ -45,7 +45,7 @@ def test_what_is_published_is_sent_to_all(server: Server, deflate: bool) -> None
     assert {client.close() for client in clients} == {(1000, "")}
 
 
-def test_compressed_and_plain_clients_get_the_same(server: Server) -> None:
+def test_compressed_and_plain_clients_get_the_same(server: Server, opened: Opener) -> None:
     clients = [opened(server, "/rooms/mixed", deflate=deflate) for deflate in (False, True)]
     until_held(server, 2)
     for number in range(20):
@@ -54,7 +54,7 @@ def test_compressed_and_plain_clients_get_the_same(server: Server) -> None:
         assert [client.receive().partition(" ")[0] for _ in range(20)] == [str(n) for n in range(20)]
 
 
-def test_what_one_says_reaches_everybody(server: Server) -> None:
+def test_what_one_says_reaches_everybody(server: Server, opened: Opener) -> None:
     clients = [opened(server, "/rooms/talk") for _ in range(4)]
     until_held(server, 4)
     for number, client in enumerate(clients):
@@ -73,7 +73,7 @@ def test_what_one_says_reaches_everybody(server: Server) -> None:
     ids=len,
 )
 def test_an_answer_goes_to_the_client_that_has_said_something(
-    server: Server, message: str | bytes, deflate: bool
+    server: Server, message: str | bytes, deflate: bool, opened: Opener
 ) -> None:
     client, other = opened(server, "/echo", deflate=deflate), opened(server, "/echo")
     assert client.send(message).receive() == message
@@ -81,7 +81,7 @@ def test_an_answer_goes_to_the_client_that_has_said_something(
     assert client.close() == (1000, "")
 
 
-def test_a_message_may_be_as_long_as_the_limit_and_no_longer(server: Server) -> None:
+def test_a_message_may_be_as_long_as_the_limit_and_no_longer(server: Server, opened: Opener) -> None:
     client = opened(server, "/echo")
     message = os.urandom(MESSAGE_MAX)
     assert client.send(message).receive() == message
@@ -89,7 +89,7 @@ def test_a_message_may_be_as_long_as_the_limit_and_no_longer(server: Server) -> 
     assert client.closed()[0] == 1009
 
 
-def test_messages_of_one_client_are_dealt_with_in_their_order(server: Server) -> None:
+def test_messages_of_one_client_are_dealt_with_in_their_order(server: Server, opened: Opener) -> None:
     client = opened(server, "/echo")
     client.raw(*(frame(TEXT, str(number).encode()) for number in range(MANY)))
     assert [client.receive() for _ in range(MANY)] == [str(number) for number in range(MANY)]
@@ -102,7 +102,7 @@ def test_messages_may_come_with_the_request(server: Server) -> None:
     assert client.exactly(6) == b"\x81\x04bird"
 
 
-def test_what_was_said_before_a_close_is_dealt_with(server: Server) -> None:
+def test_what_was_said_before_a_close_is_dealt_with(server: Server, opened: Opener) -> None:
     client = opened(server, "/echo")
     client.raw(frame(TEXT, b"last"), frame(CLOSE, b"\x03\xe8"))
     assert client.receive() == "last"
@@ -110,7 +110,7 @@ def test_what_was_said_before_a_close_is_dealt_with(server: Server) -> None:
     assert client.client.ends()
 
 
-def test_a_message_is_read_as_the_function_wants_it(server: Server) -> None:
+def test_a_message_is_read_as_the_function_wants_it(server: Server, opened: Opener) -> None:
     client = opened(server, "/bids")
     assert client.send('{"amount": 21}').receive() == '{"doubled":42}'
     client.send('{"amount": "x"}')
@@ -120,7 +120,7 @@ def test_a_message_is_read_as_the_function_wants_it(server: Server) -> None:
     assert client.closed()[0] == 1007
 
 
-def test_a_function_may_wait_and_have_the_request(server: Server) -> None:
+def test_a_function_may_wait_and_have_the_request(server: Server, opened: Opener) -> None:
     client = opened(server, "/does")
     assert client.send("wait").receive() == "waited"
     assert client.send("call me").receive() == "later me"
@@ -131,12 +131,12 @@ def test_a_function_may_wait_and_have_the_request(server: Server) -> None:
 # How it ends
 
 
-def test_a_function_can_close_it(server: Server) -> None:
+def test_a_function_can_close_it(server: Server, opened: Opener) -> None:
     assert opened(server, "/does").send("close 4001").closed() == (4001, "because")
     assert opened(server, "/does").send("refuse").closed() == (1008, "not you")
 
 
-def test_a_fault_closes_it_and_is_logged(server: Server) -> None:
+def test_a_fault_closes_it_and_is_logged(server: Server, opened: Opener) -> None:
     client = opened(server, "/does", "x-request-id: faulty-socket").send("fail")
     assert client.closed()[0] == 1011
     server.until_logged("held_sockets:do, called for a message of a WebSocket: ValueError: in the middle")
@@ -144,7 +144,7 @@ def test_a_fault_closes_it_and_is_logged(server: Server) -> None:
     assert opened(server, "/does").send("stream").closed()[0] == 1011
 
 
-def test_a_client_that_leaves_is_forgotten(server: Server) -> None:
+def test_a_client_that_leaves_is_forgotten(server: Server, opened: Opener) -> None:
     clients = [opened(server, "/rooms/leaving") for _ in range(10)]
     until_held(server, 10)
     for client in clients[:5]:
@@ -154,7 +154,7 @@ def test_a_client_that_leaves_is_forgotten(server: Server) -> None:
     server.until_zero()
 
 
-def test_a_client_that_leaves_cancels_what_is_called_for_it(server: Server) -> None:
+def test_a_client_that_leaves_cancels_what_is_called_for_it(server: Server, opened: Opener) -> None:
     gate = server.new_gate()
     client = opened(server, f"/gate/{gate}").send("first").send("second")
     server.until_begun(gate)
@@ -165,7 +165,7 @@ def test_a_client_that_leaves_cancels_what_is_called_for_it(server: Server) -> N
     assert server.log().count(f"holds at {gate}") == 1
 
 
-def test_published_messages_do_not_wait_for_what_is_called(server: Server) -> None:
+def test_published_messages_do_not_wait_for_what_is_called(server: Server, opened: Opener) -> None:
     gate = server.new_gate()
     client = opened(server, f"/gate/{gate}").send("slow")
     server.until_begun(gate)
@@ -187,7 +187,7 @@ def test_requests_that_ask_for_none_are_told_so(server: Server) -> None:
 
 
 def test_a_reload_does_not_disturb_it_and_the_next_message_meets_the_new_code(
-    serve: Serve, kind: Kind, tmp_path: Path
+    serve: Serve, kind: Kind, tmp_path: Path, opened: Opener
 ) -> None:
     code = """
 import os
@@ -215,7 +215,7 @@ def said(message: str) -> str:
     assert client.send("code").closed()[0] == 1011
 
 
-def test_a_stop_closes_it_with_1001_after_what_was_said(serve: Serve, kind: Kind) -> None:
+def test_a_stop_closes_it_with_1001_after_what_was_said(serve: Serve, kind: Kind, opened: Opener) -> None:
     server = serve("held_sockets", workers=1, grace="30s", environment=kind)
     idle, gate = opened(server, "/echo"), server.new_gate()
     busy = opened(server, f"/gate/{gate}").send("last")
@@ -228,7 +228,7 @@ def test_a_stop_closes_it_with_1001_after_what_was_said(serve: Serve, kind: Kind
     assert server.ended() == 0
 
 
-def test_a_worker_that_is_killed_closes_only_what_it_was_called_for(serve: Serve, kind: Kind) -> None:
+def test_a_worker_that_is_killed_closes_only_what_it_was_called_for(serve: Serve, kind: Kind, opened: Opener) -> None:
     server = serve("held_sockets", workers=1, environment=kind)
     idle, gate = opened(server, "/echo"), server.new_gate()
     busy = opened(server, f"/gate/{gate}").send("lost")
@@ -240,7 +240,7 @@ def test_a_worker_that_is_killed_closes_only_what_it_was_called_for(serve: Serve
     assert idle.send("again").receive() == "again"
 
 
-def test_what_is_called_has_the_deadline_of_its_route(serve: Serve, kind: Kind) -> None:
+def test_what_is_called_has_the_deadline_of_its_route(serve: Serve, kind: Kind, opened: Opener) -> None:
     server = serve("held_sockets", workers=1, deadline="3s", environment=kind)
     client, gate = opened(server, "/echo"), server.new_gate()
     assert opened(server, f"/gate/{gate}").send("slow").closed()[0] == 1011
@@ -248,7 +248,7 @@ def test_what_is_called_has_the_deadline_of_its_route(serve: Serve, kind: Kind) 
     assert client.send("still").receive() == "still"
 
 
-def test_a_client_that_says_too_much_is_slowed_down(serve: Serve, kind: Kind) -> None:
+def test_a_client_that_says_too_much_is_slowed_down(serve: Serve, kind: Kind, opened: Opener) -> None:
     server = serve("held_sockets", workers=1, websocket_rate=5, environment=kind)
     client = opened(server, "/echo")
     client.raw(*(frame(TEXT, str(number).encode()) for number in range(12)))
@@ -257,8 +257,8 @@ def test_a_client_that_says_too_much_is_slowed_down(serve: Serve, kind: Kind) ->
 
 def test_a_client_that_does_not_read_is_disconnected_and_others_are_not(serve: Serve, kind: Kind) -> None:
     server = serve("held_sockets", workers=1, environment=kind)
-    slow = opened(server, "/rooms/slow", receive_buffer=4096, segment=1460)
-    quick = opened(server, "/rooms/slow")
+    slow = Opener("1.1")(server, "/rooms/slow", receive_buffer=4096, segment=1460)
+    quick = Opener("1.1")(server, "/rooms/slow")
     until_held(server, 2)
 
     def is_alone() -> bool:
