@@ -141,6 +141,7 @@ def test_the_status_tells_where_every_request_is(serve: Serve) -> None:
         "file": 0,
         "several": 0,
         "stream": 1,
+        "socket": 0,
         "query": 0,
         "job": 0,
     }
