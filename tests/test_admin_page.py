@@ -90,9 +90,9 @@ def choose(page: Page, group: str, kind: str) -> None:
 def press(page: Page, rows: str, word: str, times: int = 2) -> None:
     """Presses the button of the first row."""
     button = f'document.querySelector("#{rows} .act button[aria-label^={word}]")'
-    page.until(f"{button} !== null")
     for _ in range(times):
-        page.run(f"{button}.focus(), {button}.click()")
+        # In one step: rows are drawn anew while jobs change.
+        page.until(f"(button => button && (button.focus(), button.click(), true))({button})")
 
 
 def shown(selector: str, text: str) -> str:
