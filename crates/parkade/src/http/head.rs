@@ -76,6 +76,7 @@ impl RawHead {
 
 /// A head that may become a request. Names are lower case; a name with an underscore is not among them.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is what one header field asks for; no combination is a state")]
 pub struct Head {
     raw: RawHead,
     method: HeadPart,
@@ -87,6 +88,8 @@ pub struct Head {
     pub keep_alive: bool,
     pub expects_continue: bool,
     pub asks_upgrade: bool,
+    /// Its client takes trailers after a body in chunks (`TE`). With HTTP/2, all do.
+    pub takes_trailers: bool,
     /// It asks for a WebSocket, and may have one.
     pub socket: Option<Box<SocketOffer>>,
 }
@@ -126,12 +129,6 @@ impl Head {
     pub fn representation(&self) -> Representation {
         let lines = self.fields().filter(|(name, _)| *name == "accept");
         Representation::preferred(lines.filter_map(|(_, value)| std::str::from_utf8(value).ok()))
-    }
-
-    /// Whether its client takes trailers after a body in chunks (`TE`).
-    pub fn takes_trailers(&self) -> bool {
-        let lines = self.fields().filter(|(name, _)| *name == "te").filter_map(|(_, value)| str::from_utf8(value).ok());
-        lines.flat_map(|line| line.split(',')).any(|coding| coding.trim().eq_ignore_ascii_case("trailers"))
     }
 
     /// Whether a body follows.
@@ -197,6 +194,7 @@ struct ParsedHeaders<'a> {
     connection_keep_alive: bool,
     upgrade: bool,
     expects_continue: bool,
+    takes_trailers: bool,
 }
 
 /// Parses a whole head (`end_of_head` has found its end).
@@ -243,6 +241,7 @@ pub fn parse(raw: &[u8], header_count_max: usize) -> Result<Head, RequestFault> 
         },
         expects_continue: parsed.expects_continue && version == Version::Http11,
         asks_upgrade: parsed.upgrade,
+        takes_trailers: parsed.takes_trailers,
         socket: None,
         raw: RawHead::new(owned),
     })
@@ -278,6 +277,9 @@ fn parse_headers<'a>(headers: &[httparse::Header<'a>]) -> Result<ParsedHeaders<'
     for header in headers {
         // Lengths are compared first: they rule out most fields.
         match header.name.len() {
+            2 if header.name.eq_ignore_ascii_case("te") => {
+                parsed.takes_trailers |= tokens(header.value).any(|token| token.eq_ignore_ascii_case(b"trailers"));
+            }
             4 if header.name.eq_ignore_ascii_case("host") => set_host(&mut parsed, header.value)?,
             6 if header.name.eq_ignore_ascii_case("expect") => {
                 if !header.value.eq_ignore_ascii_case(b"100-continue") {
@@ -287,7 +289,7 @@ fn parse_headers<'a>(headers: &[httparse::Header<'a>]) -> Result<ParsedHeaders<'
             }
             7 if header.name.eq_ignore_ascii_case("upgrade") => parsed.upgrade = true,
             10 if header.name.eq_ignore_ascii_case("connection") => {
-                for token in header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                for token in tokens(header.value) {
                     parsed.connection_close |= token.eq_ignore_ascii_case(b"close");
                     parsed.connection_keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
                 }
@@ -308,6 +310,11 @@ fn parse_headers<'a>(headers: &[httparse::Header<'a>]) -> Result<ParsedHeaders<'
         }
     }
     Ok(parsed)
+}
+
+/// The elements of a list.
+fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
 fn set_host<'a>(parsed: &mut ParsedHeaders<'a>, value: &'a [u8]) -> Result<(), RequestFault> {
@@ -374,6 +381,7 @@ impl<'a> HeadBuilder<'a> {
                 keep_alive: true,
                 expects_continue: false,
                 asks_upgrade: false,
+                takes_trailers: false,
                 socket: None,
             },
         };
@@ -423,6 +431,13 @@ mod tests {
         let mut scanned = 0;
         assert_eq!(end_of_head(raw.as_bytes(), &mut scanned), Ok(Some(raw.len())));
         parse(raw.as_bytes(), 100)
+    }
+
+    #[test]
+    fn trailers_are_for_clients_that_ask_for_them() {
+        for (field, takes) in [("X: trailers", false), ("TE: gzip", false), ("te: gzip;q=0.5, Trailers", true)] {
+            assert_eq!(check(&format!("GET / HTTP/1.1\nHost: h\n{field}")).unwrap().takes_trailers, takes, "{field}");
+        }
     }
 
     #[test]

@@ -42,7 +42,6 @@ impl Upstream {
         Ok(Self { processes: Processes::new(launches)? })
     }
 
-    /// Waits until a worker has events. Cancel safe.
     /// Reads events of the workers, of each a bounded part, until the share is over.
     pub fn turn(&mut self, events: &mut Vec<WorkerEvent>, share: &mut Share) -> io::Result<()> {
         self.processes.turn(events, share)

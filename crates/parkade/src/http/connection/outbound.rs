@@ -183,7 +183,7 @@ impl Outbound {
             version: head.version,
             is_head: head.method() == "HEAD",
             keep_alive: head.keep_alive,
-            takes_trailers: head.takes_trailers(),
+            takes_trailers: head.takes_trailers,
         };
         self.state = OutboundState::Head { request, terms, offer: head.socket.clone() };
     }

@@ -125,7 +125,6 @@ impl Processes {
         Worker::start(launch, &self.starter, worker, &self.post, (self.poll.registry(), token))
     }
 
-    /// Waits until a worker has events. Cancel safe.
     /// Sends a request to the worker. `rest`: whether more of the body is arriving; `parts.body` and `parts.more` are set here.
     pub fn request<'a, P, H>(
         &mut self,
