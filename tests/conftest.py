@@ -165,6 +165,18 @@ def opened(request: pytest.FixtureRequest) -> Opener:
 
 
 @pytest.fixture(scope="module")
+def asgi(serve_for_all: Serve) -> Server:
+    """WebSockets of an application of ASGI."""
+    return serve_for_all("sockets_asgi", workers=1)
+
+
+@pytest.fixture(scope="module")
+def native(serve_for_all: Serve) -> Server:
+    """WebSockets of a native application."""
+    return serve_for_all("sockets_native", workers=1)
+
+
+@pytest.fixture(scope="module")
 def kind(request: pytest.FixtureRequest) -> Kind:
     """Each kind of worker, as the environment of a server: plain, with an event loop, and (`also_in_perl`) in Perl."""
     return {"LANGUAGE": _installed("perl")} if request.param == "perl" else KINDS[request.param]

@@ -22,16 +22,6 @@ def shared(request: pytest.FixtureRequest, serve_for_all: Serve) -> Server:
     return serve_for_all(request.param, workers=1)
 
 
-@pytest.fixture(scope="module")
-def asgi(serve_for_all: Serve) -> Server:
-    return serve_for_all("sockets_asgi", workers=1)
-
-
-@pytest.fixture(scope="module")
-def native(serve_for_all: Serve) -> Server:
-    return serve_for_all("sockets_native", workers=1)
-
-
 # The handshake
 
 

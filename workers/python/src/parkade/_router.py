@@ -201,8 +201,9 @@ class Router(JobRegistry):
     def websocket(self, path: str, *, deadline: float | None = None, name: str | None = None) -> Callable[[F], F]:
         """Registers what has the WebSockets of a path: `@app.websocket("/rooms/{room}")`.
 
-        It takes `socket: WebSocket`, and no body. `deadline`: seconds until it accepts, and for which it may outlive
-        its client. Other requests get 426. Raises `SignatureError` as `get` does, and for what is no coroutine.
+        A coroutine takes `socket: WebSocket`; a plain function returns `channel(…).socket(…)`. There is no body.
+        `deadline`: seconds until the WebSocket is accepted, and for which a coroutine may outlive its client, or a call
+        for a message lasts. Other requests get 426. Raises `SignatureError` as `get` does.
         """
         if not isinstance(path, str):
             raise SignatureError(f"{getattr(path, '__qualname__', path)}: write @app.websocket('/path')")
