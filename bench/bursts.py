@@ -22,6 +22,7 @@ import behind
 import catalogue
 import catalogue_jobs
 import catalogue_postgres
+import load
 import postgres
 import processes
 import wrk
@@ -42,7 +43,15 @@ class Work:
     """With a body: POST, and a burst lasts until its jobs are done."""
 
 
-WORKS = {
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """So many clients wait. A burst lasts from their first request until one publish has answered them all."""
+
+    path: str
+    clients: int
+
+
+WORKS: dict[str, tuple[str, Work | Crowd]] = {
     "hola": ("hola", Work("/hola/Ada")),
     "async": ("hola_async", Work("/hola/Ada")),
     "constant": ("queries", Work("/constant")),
@@ -50,6 +59,7 @@ WORKS = {
     "def": ("queries", Work("/def")),
     "log10": ("log", Work("/log", 10, LINE)),
     "log200": ("log", Work("/log", 200, LINE)),
+    "release": ("parked", Crowd("/next", 8_000)),
 }
 """The application in `apps/` that each of them needs."""
 
@@ -73,22 +83,31 @@ def main() -> int:
     return 0
 
 
-def _burst(server: Server, work: Work, seconds: int) -> dict[str, float]:
+def _burst(server: Server, work: Work | Crowd, seconds: int) -> dict[str, float]:
     core, tree = server.core, server.tree
-    before, core_before, began = processes.cpu_seconds(tree), processes.cpu_seconds(core), time.monotonic()
-    found = wrk.flood(server.url(work.path), seconds, work.clients, work.body)
-    took = found.seconds
-    if work.body is not None:
-        _until_quiet(core)
-        took = time.monotonic() - began
-    if found.failed:
-        raise SystemExit(f"{found.failed} requests for {work.path} failed")
-    count = found.requests
-    return {
-        "requests/s": count / took,
+    before, core_before = processes.cpu_seconds(tree), processes.cpu_seconds(core)
+    if isinstance(work, Crowd):
+        found = load.release(server, work.path, work.clients)
+        count, failed, figures = work.clients, found["failed"], {"last answer": found["last_ms"]}
+    else:
+        count, failed, figures = _flood(server, work, seconds)
+    if failed:
+        raise SystemExit(f"{failed} requests for {work.path} failed")
+    return figures | {
         "CPU": (processes.cpu_seconds(tree) - before) / count,
         "CPU of the core": (processes.cpu_seconds(core) - core_before) / count,
     }
+
+
+def _flood(server: Server, work: Work, seconds: int) -> tuple[int, int, dict[str, float]]:
+    """The requests, the failed ones, and how many a second."""
+    began = time.monotonic()
+    found = wrk.flood(server.url(work.path), seconds, work.clients, work.body)
+    took = found.seconds
+    if work.body is not None:
+        _until_quiet(server.core)
+        took = time.monotonic() - began
+    return found.requests, found.failed, {"requests/s": found.requests / took}
 
 
 def _until_quiet(core: list[int]) -> None:
