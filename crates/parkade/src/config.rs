@@ -271,7 +271,7 @@ pub struct WebSocketSettings {
     /// Maximum size of a message of a client, as sent and decompressed; beyond it, the WebSocket is closed with 1009
     #[arg(long = "websocket-limit", id = "websocket_limit", value_name = "SIZE", value_parser = message_size, default_value = "1MiB")]
     pub limit: usize,
-    /// Messages of a client that are taken in a second; beyond it, the client is read again in the next second. 0 means no limit
+    /// Maximum number of messages taken from a client in a second; the rest is read in the next second. 0 means no limit
     #[arg(long = "websocket-rate", id = "websocket_rate", value_name = "COUNT", value_parser = count_or_none, default_value = "0")]
     pub rate: OrNone<usize>,
     /// Time after which a silent client gets a ping; 0 means never
@@ -289,7 +289,7 @@ pub struct WebSocketSettings {
         default_value = "message"
     )]
     pub compression: WebSocketCompression,
-    /// Origins whose pages may open a WebSocket, as browsers send them, perhaps with * in place of the first labels of the host; self is that of the request's own host, * any; may be repeated. Clients that are no browsers name none, and are let in
+    /// Origins whose pages may open a WebSocket, as browsers send them. * may replace the first labels of the host; self means the origin of the request's own host, * alone any origin; may be repeated. Clients that send no origin, such as programs, are accepted
     #[arg(long = "websocket-origin", id = "websocket_origin", value_name = "ORIGIN", value_delimiter = ',', value_parser = origin, default_value = "*")]
     pub origin: Vec<OriginPattern>,
 }
@@ -309,7 +309,7 @@ pub struct CoreSettings {
     /// Maximum number of parked requests; beyond it, 503
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "1000000")]
     pub parked_limit: usize,
-    /// Maximum number of channels; beyond it, the one silent longest is forgotten, or 503 if clients wait on all of them
+    /// Maximum number of channels; beyond it, the channel that has been silent longest is forgotten, or the request gets 503 if clients wait on all channels
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "100000")]
     pub channel_limit: usize,
     /// Number of messages that a channel keeps for clients that reconnect; 0 keeps none
@@ -428,7 +428,7 @@ pub struct TraceSettings {
     /// Name of this service in traces; by default that of OTEL_SERVICE_NAME, otherwise the name of the application's file
     #[arg(long, value_name = "NAME")]
     pub service_name: Option<String>,
-    /// Share of traces to record, 0 to 1, among those that begin here. A request with a traceparent is recorded if that is sampled
+    /// Share of traces to record, 0 to 1, among those that begin here. A request with a traceparent is recorded if its traceparent is sampled
     #[arg(long, value_name = "SHARE", value_parser = ratio, default_value = "1")]
     pub trace_ratio: f64,
 }
