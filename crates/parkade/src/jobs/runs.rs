@@ -151,7 +151,7 @@ impl Runs {
             Verdict::Cancelled => AttemptEnd::Cancelled,
             Verdict::HandedBack => AttemptEnd::HandedBack,
             Verdict::Unknown => {
-                tracing::error!(job = %job, name = &*name, request_id, "the application has no job of this name; it is kept until there is one");
+                tracing::error!(job = %job, name = &*name, request_id, "the application has no job of this name; the job is kept, and runs once the application has one");
                 AttemptEnd::Unknown
             }
         };

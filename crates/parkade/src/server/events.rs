@@ -262,7 +262,11 @@ impl Server {
             }
             AnswerEvent::ClosedByCall { .. } => {
                 let what = self.describe(request);
-                tracing::error!(worker = worker.0, request = what, "only a function of a WebSocket can close it");
+                tracing::error!(
+                    worker = worker.0,
+                    request = what,
+                    "a function that was not called for a WebSocket returned a close; the request fails"
+                );
                 self.tell(Event::Errored { worker, request, error: WorkerError::BadAnswer });
             }
             AnswerEvent::Closed { code, text } => {
