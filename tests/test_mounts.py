@@ -407,6 +407,7 @@ def test_one_that_does_not_load_keeps_its_old_code(start: Start, tmp_path: Path)
     assert "no luck" in ended.stderr
     old = "the new code of the application at /live does not load (above): its old code goes on serving"
     assert ended.stderr.endswith(f"parkade: {old}; the others are reloaded\n")
+    server.until_logged(r'the application does not load: .*no luck.* mount="/live"')
     server.until_logged(r'reload aborted: .*mount="?/live.*why=.*no luck')
     assert server.get("/hola/a").json()["version"] == 2
     assert server.get("/live/hola/a").json()["version"] == 1

@@ -76,6 +76,8 @@ impl Record {
 pub struct RecordOrigin {
     pub worker: u32,
     pub pid: Option<u32>,
+    /// The prefix of its application, if there are several.
+    pub mount: Option<String>,
     /// That of its request: method and pattern.
     pub route: Option<String>,
     pub request_id: Option<String>,
@@ -172,7 +174,7 @@ fn json_line(now: &str, record: &Record, origin: &RecordOrigin) -> String {
 /// All but the time, the level, the message and the traceback. A field of the application that has the name of one of
 /// ours is shown with `extra_` before its name.
 fn members(record: &Record, origin: &RecordOrigin) -> Vec<(String, Value)> {
-    const RESERVED: [&str; 13] = [
+    const RESERVED: [&str; 14] = [
         "timestamp",
         "level",
         "message",
@@ -186,6 +188,7 @@ fn members(record: &Record, origin: &RecordOrigin) -> Vec<(String, Value)> {
         "traceback",
         "worker",
         "pid",
+        "mount",
     ];
     let texts = [
         ("logger", &record.logger),
@@ -204,6 +207,7 @@ fn members(record: &Record, origin: &RecordOrigin) -> Vec<(String, Value)> {
     let mut all: Vec<_> = known.chain(given).collect();
     all.push(("worker".into(), origin.worker.into()));
     all.extend(origin.pid.map(|pid| ("pid".into(), pid.into())));
+    all.extend(origin.mount.as_deref().map(|mount| ("mount".into(), mount.into())));
     all
 }
 
@@ -219,7 +223,13 @@ mod tests {
         }));
         (
             record.unwrap(),
-            RecordOrigin { worker: 1, pid: Some(42), route: Some("GET /x/{n}".into()), request_id: Some("abc".into()) },
+            RecordOrigin {
+                worker: 1,
+                pid: Some(42),
+                mount: None,
+                route: Some("GET /x/{n}".into()),
+                request_id: Some("abc".into()),
+            },
         )
     }
 
@@ -233,6 +243,9 @@ mod tests {
         assert_eq!(line, expected);
         let line = text_line("now", &Record::of_load_error("there is no file app.py"), &origin, false);
         assert_eq!(line, "now ERROR the application does not load: there is no file app.py worker=3\n");
+        let mounted = RecordOrigin { mount: Some("/a".into()), ..origin };
+        let line = text_line("now", &Record::of_load_error("no luck"), &mounted, false);
+        assert_eq!(line, "now ERROR the application does not load: no luck worker=3 mount=\"/a\"\n");
         let perl = "Can't locate A.pm at lib/B.pm line 1.\nBEGIN failed--compilation aborted at lib/B.pm line 1.\n\
                     Compilation failed in require at app.psgi line 2.\nBEGIN failed--compilation aborted at app.psgi line 2.\n";
         let message = Record::of_load_error(perl).message;

@@ -332,9 +332,10 @@ impl Server {
     /// The code of a worker has logged something.
     pub(super) fn worker_logged(&self, worker: WorkerId, request: Option<RequestId>, record: &Record) {
         let pid = self.upstream.pid(worker);
+        let mount = self.routes.mounts().name(app_of(&self.core, worker)).map(ToOwned::to_owned);
         let route = request.and_then(|request| self.clients.route(request, &self.routes.names()));
         let request_id = request.and_then(|request| self.clients.id(request));
-        log::record(record, &RecordOrigin { worker: worker.0, pid, route, request_id });
+        log::record(record, &RecordOrigin { worker: worker.0, pid, mount, route, request_id });
     }
 
     fn worker_answered(&mut self, worker: WorkerId, request: RequestId, response: Response, more: bool) {
