@@ -59,9 +59,13 @@ impl Reaching {
         self.back_off.until.max(self.pace.next_due())
     }
 
-    pub(crate) fn succeeded(&mut self) {
-        self.reachability = Reachability::Up;
+    /// Whether that ends an outage.
+    pub(crate) fn succeeded(&mut self) -> bool {
         self.back_off.succeeded();
+        match std::mem::replace(&mut self.reachability, Reachability::Up) {
+            Reachability::Untried | Reachability::Up => false,
+            Reachability::Failing { .. } | Reachability::Down { .. } | Reachability::Denied { .. } => true,
+        }
     }
 
     /// An attempt that began at `since` has failed. `has_others`: there are other connections, so the database can be

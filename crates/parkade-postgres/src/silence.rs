@@ -22,8 +22,9 @@ impl Silence {
         Self { heard: now, is_unbroken: false }
     }
 
-    pub(crate) fn heard(&mut self, now: Instant) {
-        *self = Self::new(now);
+    /// Whether that ends an outage.
+    pub(crate) fn heard(&mut self, now: Instant) -> bool {
+        std::mem::replace(self, Self::new(now)).is_unbroken
     }
 
     /// When to probe, or to give up. `asked`: when the oldest statement without an answer began.

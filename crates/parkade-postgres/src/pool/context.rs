@@ -62,7 +62,10 @@ impl PoolContext {
 
     /// A connection is logged in.
     pub(crate) fn connected(&mut self, identity: &BackendIdentity) {
-        self.reach.succeeded();
+        if self.reach.succeeded() {
+            let name = &self.config.name;
+            tracing::info!(database = %name, "connected to the database {name} again");
+        }
         self.server.learn(identity);
     }
 

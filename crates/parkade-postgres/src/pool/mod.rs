@@ -424,7 +424,10 @@ impl Pool {
     /// Bytes have arrived; the rest in `buffer` is the beginning of a message.
     pub(crate) fn received(&mut self, now: Instant, line: Line, buffer: &mut BytesMut) {
         self.look(now);
-        self.silence.heard(self.cx.now);
+        if self.silence.heard(self.cx.now) {
+            let name = &self.cx.config.name;
+            tracing::info!(database = %name, "the database {name} responds again");
+        }
         match self.cx.lines.owner(line) {
             Some(LineOwner::Slot(index)) => {
                 let failed = self.slots.update(index, |slot| slot.received(buffer, &mut self.cx));
