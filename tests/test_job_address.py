@@ -15,6 +15,8 @@ from .harness.server import Server
 from .harness.site import Site
 from .harness.until import Stopwatch, until
 
+pytestmark = pytest.mark.also_in_perl
+
 FAILING = {"PARKADE_INJECT_COMMIT": "fail=1"}
 SLOW = {"PARKADE_INJECT_COMMIT": "delay=2000ms"}
 
@@ -192,6 +194,7 @@ def test_an_application_cannot_forge_the_progress_of_a_job(server: Server) -> No
 # Jobs without an address
 
 
+APPS = ("jobs", pytest.param("jobs_async", marks=pytest.mark.python_only("coroutines")))
 ASKING = (("GET",), ("GET", "Prefer: wait=20"), ("GET", "Accept: text/event-stream"), ("DELETE",))
 
 
@@ -212,7 +215,7 @@ def site(serve: Serve, tmp_path: Path, request: pytest.FixtureRequest) -> Site:
     return Site(serve, tmp_path, postgres)
 
 
-@pytest.mark.parametrize("app", ["jobs", "jobs_async"])
+@pytest.mark.parametrize("app", APPS)
 def test_a_private_job_is_to_clients_as_one_that_there_is_not(site: Site, app: str) -> None:
     server = site.serve(app)
     nothing = told_of(server, str(uuid4()))
@@ -231,7 +234,7 @@ def test_a_private_job_is_to_clients_as_one_that_there_is_not(site: Site, app: s
     assert result(server, public).text == "public"
 
 
-@pytest.mark.parametrize("app", ["jobs", "jobs_async"])
+@pytest.mark.parametrize("app", APPS)
 def test_a_handler_may_answer_with_the_result_of_a_private_job(site: Site, app: str) -> None:
     server = site.serve(app, job_workers=2)  # one of them is held at a gate
     pending = server.post("/returned", asking("hidden", "later", timeout=0))

@@ -18,6 +18,8 @@ from .harness.server import Server, run, whom
 from .harness.until import Stopwatch, until
 from .test_operation import metric
 
+pytestmark = pytest.mark.also_in_perl
+
 MISSING = "no such job"
 
 NO_ARGUMENTS = b64encode(b"\x93\x01\x90\x80").decode()
@@ -104,7 +106,7 @@ def test_the_command_line_enqueues_what_a_handler_might(server: Server, ran: Ran
         (['"7"'], "7"),
         (["{a}"], "{a}"),
         (['{"a": [1, null]}'], {"a": [1, None]}),
-        (["--keyword", "value=[1]"], [1]),
+        pytest.param(["--keyword", "value=[1]"], [1], marks=pytest.mark.python_only("keywords of functions")),
         (["--", "--flag"], "--flag"),
         (["18446744073709551615"], 2**64 - 1),
         (["-9223372036854775808"], -(2**63)),
