@@ -12,6 +12,7 @@ from .conftest import Kind, Serve
 from .harness.server import Server
 from .harness.until import until
 from .harness.websocket import CLOSE, TEXT, Opener, frame, handshake
+from .harness.websocket_window import FAR_REPEATS, Receiver
 
 MANY = 200
 LONG = 300_000
@@ -52,6 +53,19 @@ def test_compressed_and_plain_clients_get_the_same(server: Server, opened: Opene
         server.publish("mixed", f"{number} again and again".encode() * 100)
     for client in clients:
         assert [client.receive().partition(" ")[0] for _ in range(20)] == [str(n) for n in range(20)]
+
+
+def test_each_client_gets_what_fits_its_window(server: Server, opened: Opener) -> None:
+    offers = ["; server_max_window_bits=9", "", "; server_max_window_bits=12", "; server_max_window_bits=9"]
+    field = "Sec-WebSocket-Extensions: permessage-deflate"
+    clients = [opened(server, "/rooms/windows", field + offer) for offer in offers]
+    until_held(server, len(clients))
+    receivers = [Receiver("server_no_context_takeover", bits) for bits in (9, 15, 12, 9)]
+    for message in FAR_REPEATS:
+        server.publish("windows", message, content_type="application/octet-stream")
+        for client, receiver in zip(clients, receivers, strict=True):
+            assert receiver.next(client) == message
+    assert {client.close() for client in clients} == {(1000, "")}
 
 
 def test_what_one_says_reaches_everybody(server: Server, opened: Opener) -> None:

@@ -13,6 +13,7 @@ import pytest
 from .conftest import Serve
 from .harness.server import Server
 from .harness.websocket import BINARY, CONTINUED, TEXT, Opener, WebSocket, frame
+from .harness.websocket_window import FAR_REPEATS, Receiver
 
 MESSAGE_MAX = 1_048_576
 SIZES = [0, 1, 125, 126, 127, 1_000, 4_096, 65_535, 65_536, 131_072]
@@ -24,7 +25,7 @@ OFFERS = [
     "permessage-deflate; client_no_context_takeover",
     "permessage-deflate; server_no_context_takeover",
     "permessage-deflate; client_no_context_takeover; server_no_context_takeover",
-    "permessage-deflate; server_max_window_bits=9, permessage-deflate",
+    "permessage-deflate; server_max_window_bits=8, permessage-deflate",
 ]
 
 
@@ -121,6 +122,26 @@ def test_a_client_may_compress_with_a_window_of_any_size(compressing: Server, bi
         for _ in range(3):
             assert client.raw(*_frames(TEXT, squeezed(text.encode()), 5_000, reserved=4)).receive() == text
     assert client.close()[0] == 1000
+
+
+@pytest.mark.parametrize("bits", range(9, 16))
+def test_a_client_gets_messages_that_fit_the_window_it_asks_for(compressing: Server, bits: int, opened: Opener) -> None:
+    asked = f"server_max_window_bits={bits}"
+    client = opened(compressing, "/echo", f"Sec-WebSocket-Extensions: permessage-deflate; {asked}")
+    agreed = client.opening["sec-websocket-extensions"]
+    assert asked in agreed
+    receiver = Receiver(agreed, bits)
+    for message in FAR_REPEATS:
+        client.raw(*_frames(BINARY, message, MESSAGE_MAX))
+        assert receiver.next(client) == message
+    assert client.close()[0] == 1000
+
+
+def test_a_receiver_notices_what_does_not_fit_its_window(opened: Opener, compressing: Server) -> None:
+    client = opened(compressing, "/echo", "Sec-WebSocket-Extensions: permessage-deflate")
+    client.raw(*_frames(BINARY, FAR_REPEATS[0], MESSAGE_MAX))
+    with pytest.raises(zlib.error, match="too far back"):
+        Receiver("", 9).next(client)
 
 
 class _Compressor:

@@ -1,17 +1,20 @@
 //! Which compression both ends agree on (RFC 7692, section 7.1).
 
 use crate::limits::{OFFERS_MAX, PARAMETERS_MAX};
+use crate::window_bits::WindowBits;
 
 const NAME: &str = "permessage-deflate";
 
 /// The terms of `permessage-deflate`: whether messages refer to earlier ones ("context takeover"). If they do, the socket
-/// keeps what that takes. Windows have always 32 KiB.
+/// keeps what that takes; and how far back what the server sends refers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compression {
     /// What the server sends does.
     pub server_keeps_context: bool,
     /// What the client sends does.
     pub client_keeps_context: bool,
+    /// If the client has asked for one. Otherwise it takes the largest.
+    pub server_window: Option<WindowBits>,
 }
 
 /// `Sec-WebSocket-Extensions` as a client sent it: what it offers, the best first.
@@ -33,15 +36,34 @@ impl<'a> CompressionOffers<'a> {
 }
 
 impl Compression {
+    /// Terms that are not about windows, which only clients ask for.
+    #[must_use]
+    pub fn new(server_keeps_context: bool, client_keeps_context: bool) -> Self {
+        Self { server_keeps_context, client_keeps_context, server_window: None }
+    }
+
+    /// How far back what the server sends refers.
+    #[must_use]
+    pub fn window(self) -> WindowBits {
+        self.server_window.unwrap_or(WindowBits::LARGEST)
+    }
+
     /// `Sec-WebSocket-Extensions` of the response.
     #[must_use]
-    pub fn field(self) -> &'static str {
-        match (self.server_keeps_context, self.client_keeps_context) {
-            (true, true) => "permessage-deflate",
-            (false, true) => "permessage-deflate; server_no_context_takeover",
-            (true, false) => "permessage-deflate; client_no_context_takeover",
-            (false, false) => "permessage-deflate; server_no_context_takeover; client_no_context_takeover",
+    pub fn field(self) -> String {
+        let mut field = String::from(NAME);
+        if !self.server_keeps_context {
+            field.push_str("; server_no_context_takeover");
         }
+        if !self.client_keeps_context {
+            field.push_str("; client_no_context_takeover");
+        }
+        if let Some(window) = self.server_window {
+            // Whoever asked for a window has to be told of it (section 7.1.2.1), the largest included.
+            field.push_str("; server_max_window_bits=");
+            field.push_str(&window.bits().to_string());
+        }
+        field
     }
 }
 
@@ -68,8 +90,9 @@ fn meet(offer: &str, wished: Compression) -> Option<Compression> {
             // The client may have a smaller window, without being asked to.
             ("client_max_window_bits", None) => {}
             ("client_max_window_bits", Some(bits)) if window_bits(bits).is_some() => {}
-            // One compressor serves all sockets, so its window is the largest.
-            ("server_max_window_bits", Some(bits)) if window_bits(bits) == Some(15) => {}
+            ("server_max_window_bits", Some(bits)) => {
+                terms.server_window = Some(window_bits(bits).and_then(WindowBits::new)?);
+            }
             _ => return None,
         }
     }
@@ -89,10 +112,12 @@ fn window_bits(value: &str) -> Option<u8> {
 mod tests {
     use super::*;
 
-    const KEEPING: Compression = Compression { server_keeps_context: true, client_keeps_context: true };
-    const FORGETTING: Compression = Compression { server_keeps_context: false, client_keeps_context: false };
+    const KEEPING: Compression =
+        Compression { server_keeps_context: true, client_keeps_context: true, server_window: None };
+    const FORGETTING: Compression =
+        Compression { server_keeps_context: false, client_keeps_context: false, server_window: None };
 
-    fn agreed(lines: &[&str], wished: Compression) -> Option<&'static str> {
+    fn agreed(lines: &[&str], wished: Compression) -> Option<String> {
         let mut offers = CompressionOffers::default();
         for line in lines {
             offers.add(line);
@@ -109,18 +134,28 @@ mod tests {
             (&["foo, permessage-deflate; client_max_window_bits"], Some("permessage-deflate")),
             (&["foo", "permessage-deflate;client_max_window_bits=\"10\""], Some("permessage-deflate")),
             (
-                &["permessage-deflate; server_max_window_bits=10, permessage-deflate; client_no_context_takeover"],
+                &["permessage-deflate; server_max_window_bits=8, permessage-deflate; client_no_context_takeover"],
                 Some("permessage-deflate; client_no_context_takeover"),
             ),
             (
                 &["permessage-deflate; server_max_window_bits=15; server_no_context_takeover"],
-                Some("permessage-deflate; server_no_context_takeover"),
+                Some("permessage-deflate; server_no_context_takeover; server_max_window_bits=15"),
             ),
         ] {
-            assert_eq!(agreed(lines, KEEPING), field, "{lines:?}");
+            assert_eq!(agreed(lines, KEEPING).as_deref(), field, "{lines:?}");
         }
         let both = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
-        assert_eq!(agreed(&["permessage-deflate"], FORGETTING), Some(both));
+        assert_eq!(agreed(&["permessage-deflate"], FORGETTING).as_deref(), Some(both));
+    }
+
+    #[test]
+    fn a_client_gets_the_window_that_it_asks_for() {
+        for bits in 9..=15 {
+            let field = format!("permessage-deflate; server_max_window_bits={bits}");
+            assert_eq!(agreed(&[&field], KEEPING), Some(field));
+        }
+        let quoted = "permessage-deflate; client_max_window_bits; server_max_window_bits = \"9\"";
+        assert_eq!(agreed(&[quoted], KEEPING).as_deref(), Some("permessage-deflate; server_max_window_bits=9"));
     }
 
     #[test]
@@ -132,7 +167,11 @@ mod tests {
             "client_max_window_bits=+9",
             "client_max_window_bits=",
             "server_max_window_bits",
-            "server_max_window_bits=9",
+            "server_max_window_bits=8",
+            "server_max_window_bits=16",
+            "server_max_window_bits=09",
+            "server_max_window_bits=",
+            "server_max_window_bits=9; server_max_window_bits=10",
             "server_no_context_takeover=1",
             "client_no_context_takeover; client_no_context_takeover",
             "unknown",

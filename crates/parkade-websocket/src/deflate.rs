@@ -3,8 +3,9 @@
 use flate2::{Compress, Compression, FlushCompress};
 
 use crate::inflate::TAIL;
+use crate::window_bits::WindowBits;
 
-/// Deflates messages. One serves any number of sockets, unless it refers to earlier messages.
+/// Deflates messages. One serves any number of sockets with this window, unless it refers to earlier messages.
 pub struct Deflater {
     stream: Compress,
     keeps_context: bool,
@@ -16,7 +17,14 @@ impl Deflater {
     /// `keeps_context`: messages refer to earlier ones, so it belongs to one socket. Such a one holds about 260 KB.
     #[must_use]
     pub fn new(keeps_context: bool) -> Self {
-        Self { stream: Compress::new(Compression::fast(), false), keeps_context, output: Vec::new() }
+        Self::with_window(keeps_context, WindowBits::LARGEST)
+    }
+
+    /// One that refers back no further than the window.
+    #[must_use]
+    pub fn with_window(keeps_context: bool, window: WindowBits) -> Self {
+        let stream = Compress::new_with_window_bits(Compression::fast(), false, window.bits());
+        Self { stream, keeps_context, output: Vec::new() }
     }
 
     pub(crate) fn keeps_context(&self) -> bool {
@@ -66,6 +74,31 @@ mod tests {
             for text in texts.iter().chain(&texts) {
                 let message = deflater.deflate(text.as_bytes()).to_vec();
                 assert_eq!(inflater.inflate(&message, text.len()), Ok(text.as_bytes()), "{} bytes", text.len());
+            }
+        }
+    }
+
+    /// Bytes in which nothing repeats.
+    fn random(count: usize) -> Vec<u8> {
+        let numbers =
+            std::iter::successors(Some(1_u32), |n| Some(n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)));
+        numbers.map(|n| n.to_be_bytes()[0]).take(count).collect()
+    }
+
+    #[test]
+    fn no_message_refers_back_further_than_the_window() {
+        for window in (9..=15).filter_map(WindowBits::new) {
+            let size = 1 << window.bits();
+            for (period, is_found) in [(size / 4, true), (size + 1, false)] {
+                let piece = random(period);
+                let mut own = Deflater::with_window(true, window);
+                let mut again = 0;
+                for _ in 0..3 {
+                    again = own.deflate(&piece).len();
+                }
+                let whole = Deflater::with_window(false, window).deflate(&piece.repeat(3)).len();
+                assert_eq!(again < period / 2, is_found, "{window:?}: {again} of {period} bytes");
+                assert_eq!(whole < 2 * period, is_found, "{window:?}: {whole} of {period} bytes");
             }
         }
     }

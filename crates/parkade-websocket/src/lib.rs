@@ -6,7 +6,7 @@
 //! | question | file |
 //! |---|---|
 //! | which requests become a WebSocket, and what is answered | `upgrade_request` |
-//! | which compression both ends agree on | `compression` |
+//! | which compression both ends agree on | `compression`, `window_bits` |
 //! | how a frame begins, and which frames break the rules | `frame` |
 //! | how frames become messages, whatever pieces they arrive in | `message_reader` |
 //! | how messages become frames | `outbound` |
@@ -26,6 +26,7 @@ mod outbound;
 mod socket_fault;
 mod text;
 mod upgrade_request;
+mod window_bits;
 
 pub use close::Close;
 pub use compression::{Compression, CompressionOffers};
@@ -37,3 +38,4 @@ pub use message_reader::{Incoming, MessageReader, Rules};
 pub use outbound::{close, compressed, message, ping, pong};
 pub use socket_fault::SocketFault;
 pub use upgrade_request::{UpgradeFault, UpgradeRequest};
+pub use window_bits::WindowBits;

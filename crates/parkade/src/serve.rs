@@ -276,7 +276,7 @@ fn sockets(websocket: &WebSocketSettings) -> SocketTerms {
         WebSocketCompression::Message => Some(false),
         WebSocketCompression::Context => Some(true),
     };
-    let terms = |keeps| Compression { server_keeps_context: keeps, client_keeps_context: keeps };
+    let terms = |keeps| Compression::new(keeps, keeps);
     SocketTerms {
         compression: keeps.map(terms),
         origins: PermittedOrigins::new(websocket.origin.clone()),

@@ -1,9 +1,9 @@
-//! A message for any number of WebSockets. Frames of a server have no mask, so each of its two forms is made once.
+//! A message for any number of WebSockets. Frames of a server have no mask, so each of its forms is made once.
 
 use std::cell::OnceCell;
 
 use bytes::Bytes;
-use parkade_websocket::{self as websocket, MessageKind};
+use parkade_websocket::{self as websocket, MessageKind, WindowBits};
 
 use super::limits::SOCKET_COMPRESSED_BYTES_MIN;
 use super::web_socket::Compressors;
@@ -13,7 +13,8 @@ pub struct SocketMessage {
     kind: MessageKind,
     bytes: Bytes,
     plain: OnceCell<Bytes>,
-    compressed: OnceCell<Bytes>,
+    /// For each window.
+    compressed: [OnceCell<Bytes>; WindowBits::COUNT],
 }
 
 impl SocketMessage {
@@ -22,17 +23,19 @@ impl SocketMessage {
         let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let is_text = media.starts_with("text/") || media == "application/json" || media.ends_with("+json");
         let kind = if is_text && str::from_utf8(&bytes).is_ok() { MessageKind::Text } else { MessageKind::Binary };
-        Self { kind, bytes, plain: OnceCell::new(), compressed: OnceCell::new() }
+        Self { kind, bytes, plain: OnceCell::new(), compressed: Default::default() }
     }
 
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The frame for a WebSocket that agreed to compression, or did not. No message refers to an earlier one.
-    pub fn frame(&self, is_compressed: bool, shared: &mut Compressors) -> &Bytes {
-        if is_compressed && self.bytes.len() >= SOCKET_COMPRESSED_BYTES_MIN {
-            return self.compressed.get_or_init(|| websocket::compressed(self.kind, &self.bytes, shared.deflater()));
+    /// The frame for a WebSocket that agreed to compression with this window, or to none. No message refers to an
+    /// earlier one.
+    pub fn frame(&self, window: Option<WindowBits>, shared: &mut Compressors) -> &Bytes {
+        if let Some(window) = window.filter(|_| self.bytes.len() >= SOCKET_COMPRESSED_BYTES_MIN) {
+            return self.compressed[window.index()]
+                .get_or_init(|| websocket::compressed(self.kind, &self.bytes, shared.deflater(window)));
         }
         self.plain.get_or_init(|| websocket::message(self.kind, &self.bytes))
     }
@@ -60,10 +63,10 @@ mod tests {
     fn each_form_is_made_once() {
         let message = SocketMessage::new("text/plain", Bytes::from(vec![b'x'; 5_000]));
         let shared = &mut Compressors::default();
-        let plain = message.frame(false, shared).clone();
-        let short = message.frame(true, shared).clone();
-        assert!(short.len() < plain.len());
-        assert_eq!(message.frame(false, shared).as_ptr(), plain.as_ptr());
-        assert_eq!(message.frame(true, shared).as_ptr(), short.as_ptr());
+        let windows = [None, WindowBits::new(9), Some(WindowBits::LARGEST)];
+        let made = windows.map(|window| message.frame(window, shared).clone());
+        assert!(made[1].len() < made[0].len() && made[2].len() < made[1].len());
+        let again = windows.map(|window| message.frame(window, shared).as_ptr());
+        assert_eq!(again, made.map(|frame| frame.as_ptr()));
     }
 }

@@ -29,7 +29,7 @@ pub struct PermittedOrigins {
 
 impl Default for SocketTerms {
     fn default() -> Self {
-        let compression = Some(Compression { server_keeps_context: false, client_keeps_context: false });
+        let compression = Some(Compression::new(false, false));
         Self { compression, origins: PermittedOrigins::default(), are_taken: Arc::default() }
     }
 }

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use parkade_websocket::{
-    self as websocket, Close, Compression, Deflater, Incoming, Inflater, MessageKind, MessageReader, Rules,
+    self as websocket, Close, Compression, Deflater, Incoming, Inflater, MessageKind, MessageReader, Rules, WindowBits,
 };
 use parkade_wire::MessageWindow;
 
@@ -54,27 +54,32 @@ pub struct SocketContext<'a> {
     pub now: Tick,
 }
 
-/// A compressor and its counterpart: those of one socket, or those of all whose messages do not refer to earlier ones.
+/// Compressors and their counterpart: those of one socket, or those of all whose messages do not refer to earlier ones.
 pub struct Compressors {
     inflater: Inflater,
-    deflater: Deflater,
+    keeps_context: bool,
+    /// One for each window, made when it is first needed: what is compressed with a larger window than a client has
+    /// means nothing to it.
+    deflaters: [Option<Deflater>; WindowBits::COUNT],
 }
 
 impl Default for Compressors {
     fn default() -> Self {
-        Self::new(Compression { server_keeps_context: false, client_keeps_context: false })
+        Self::new(Compression::new(false, false))
     }
 }
 
 impl Compressors {
-    pub fn deflater(&mut self) -> &mut Deflater {
-        &mut self.deflater
+    pub fn deflater(&mut self, window: WindowBits) -> &mut Deflater {
+        let keeps_context = self.keeps_context;
+        self.deflaters[window.index()].get_or_insert_with(|| Deflater::with_window(keeps_context, window))
     }
 
     fn new(terms: Compression) -> Self {
         Self {
             inflater: Inflater::new(terms.client_keeps_context),
-            deflater: Deflater::new(terms.server_keeps_context),
+            keeps_context: terms.server_keeps_context,
+            deflaters: [const { None }; WindowBits::COUNT],
         }
     }
 }
@@ -92,7 +97,8 @@ pub struct WebSocket {
     counted: (Tick, u32),
     /// What the worker is granted when the client has taken everything.
     owed: u32,
-    is_compressed: bool,
+    /// The window of its compressed messages, if that was agreed.
+    window: Option<WindowBits>,
     /// It has sent too many messages in this second.
     is_paused: bool,
 }
@@ -156,7 +162,7 @@ impl WebSocket {
             pulse: Pulse::Heard(now),
             counted: (now, 0),
             owed: 0,
-            is_compressed: compression.is_some(),
+            window: compression.map(Compression::window),
             is_paused: false,
         }
     }
@@ -180,8 +186,9 @@ impl WebSocket {
         matches!(self.taker, Taker::Calls(CallState::Called))
     }
 
-    pub fn is_compressed(&self) -> bool {
-        self.is_compressed
+    /// The window of messages for it, if they may be compressed.
+    pub fn window(&self) -> Option<WindowBits> {
+        self.window
     }
 
     /// What the client has said is dealt with: the next message may come, when the client has taken everything.
@@ -243,10 +250,10 @@ impl WebSocket {
         unsent: usize,
         now: Tick,
     ) -> ClientInput {
-        let Self { reader, taker, own, counted, is_paused, is_compressed, .. } = self;
+        let Self { reader, taker, own, counted, is_paused, window, .. } = self;
         self.pulse = Pulse::Heard(now);
         let inflater = &mut own.as_deref_mut().unwrap_or(shared).inflater;
-        let rules = Rules { message_max: limits.message_bytes_max, is_compressed: *is_compressed };
+        let rules = Rules { message_max: limits.message_bytes_max, is_compressed: window.is_some() };
         let mut received = ClientInput::default();
         let ClientInput { said, replies } = &mut received;
         let outcome = reader.receive(rules, inflater, bytes, |incoming| match incoming {
@@ -297,11 +304,12 @@ impl WebSocket {
         let cost = u32::try_from(MessageWindow::cost(bytes.len())).unwrap_or(u32::MAX);
         self.owed = self.owed.saturating_add(cost);
         let kind = if is_text { MessageKind::Text } else { MessageKind::Binary };
-        if !self.is_compressed || bytes.len() < SOCKET_COMPRESSED_BYTES_MIN {
-            return websocket::message(kind, bytes);
+        match self.window.filter(|_| bytes.len() >= SOCKET_COMPRESSED_BYTES_MIN) {
+            None => websocket::message(kind, bytes),
+            Some(window) => {
+                websocket::compressed(kind, bytes, self.own.as_deref_mut().unwrap_or(shared).deflater(window))
+            }
         }
-        let deflater = &mut self.own.as_deref_mut().unwrap_or(shared).deflater;
-        websocket::compressed(kind, bytes, deflater)
     }
 
     /// The client has taken everything, or will get nothing more: how many bytes the worker may send in their place.

@@ -147,8 +147,8 @@ fn what_the_worker_sent_is_owed_to_it_with_its_overhead() {
 
 #[test]
 fn long_messages_are_compressed_if_that_was_agreed() {
-    let shared = Compression { server_keeps_context: false, client_keeps_context: false };
-    let own = Compression { server_keeps_context: true, client_keeps_context: true };
+    let shared = Compression::new(false, false);
+    let own = Compression::new(true, true);
     for terms in [shared, own] {
         let mut socket = WebSocket::new(Some(terms), at(0));
         let mut compressors = Compressors::default();

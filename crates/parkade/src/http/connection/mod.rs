@@ -386,7 +386,7 @@ impl Connection {
             self.transport.give_up();
             return;
         }
-        let frame = message.frame(socket.is_compressed(), &mut context.compressors);
+        let frame = message.frame(socket.window(), &mut context.compressors);
         self.transport.write_shared(frame, context.now);
     }
 

@@ -202,7 +202,8 @@ impl StreamExchange {
         answer::check(ACCEPTED, fields.clone())?;
         let mut fields = header_map(fields.filter(|(name, _)| !is_of_the_handshake(name)), own);
         if let Some(terms) = compression {
-            fields.insert("sec-websocket-extensions", HeaderValue::from_static(terms.field()));
+            let value = HeaderValue::try_from(terms.field()).expect("names and numbers are ASCII");
+            fields.insert("sec-websocket-extensions", value);
         }
         let (asking, wished) = mpsc::unbounded_channel();
         self.socket = StreamSocket::Open(OpenSocket::new(make(compression, now), asking));
@@ -264,7 +265,7 @@ impl StreamExchange {
         match (self.socket(), message) {
             (None, _) => self.send(bytes, now),
             (Some((open, queue)), Some(message)) => {
-                let frame = message.frame(open.socket().is_compressed(), context.compressors);
+                let frame = message.frame(open.socket().window(), context.compressors);
                 queue.send(frame.clone(), now);
             }
             (Some(_), None) => {}
