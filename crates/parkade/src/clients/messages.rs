@@ -156,8 +156,8 @@ impl Event {
     }
 
     /// What only one WebSocket gets.
-    pub fn said(message: SocketMessage) -> Self {
-        Self { chunked: Bytes::new(), plain: Bytes::new(), message: Some(Rc::new(message)) }
+    pub fn said(message: Rc<SocketMessage>) -> Self {
+        Self { chunked: Bytes::new(), plain: Bytes::new(), message: Some(message) }
     }
 
     /// An event that reports lost messages. Its cursor is where the client continues when it comes back.

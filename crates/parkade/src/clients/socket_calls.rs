@@ -1,5 +1,7 @@
 //! What clients of WebSockets that wait on a channel have said, until the function that is called for it has answered.
 
+use std::rc::Rc;
+
 use bytes::{Bytes, BytesMut};
 use parkade_model::{IdMap, RequestId};
 use parkade_wire::limits::{FRAME_BYTES_MAX, INLINE_BODY_BYTES_MAX};
@@ -33,7 +35,7 @@ pub struct SocketCall {
 pub enum CallAnswer {
     #[default]
     Nothing,
-    Message(SocketMessage),
+    Message(Rc<SocketMessage>),
     /// A long one, of which not everything has come.
     Begun {
         status: u16,
@@ -120,7 +122,7 @@ impl CallAnswer {
         let close = |code| Self::Close { code, text: String::new() };
         match status {
             NO_CONTENT => Self::Nothing,
-            200..=299 => Self::Message(SocketMessage::new(&content_type(fields), body.clone())),
+            200..=299 => Self::Message(Rc::new(SocketMessage::new(&content_type(fields), body.clone()))),
             400..=499 => close(POLICY_VIOLATION),
             code @ CLOSING_CODE_MIN.. => Self::Close { code, text: String::from_utf8_lossy(body).into_owned() },
             _ => close(INTERNAL_ERROR),
