@@ -1,4 +1,4 @@
-//! A range of bytes (RFC 9110, section 14).
+//! A range of bytes (RFC 9110, section 14). Whether the answer is 206 or 416 is decided in `answer`.
 
 /// The only range of a request. Several ranges may be answered with the whole, and are no range here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! What becomes of a worker that holds abandoned streams. Their deadlines still count: otherwise nothing would end code that runs for nobody.
+//! Kills or replaces a hung worker: one whose code goes on after the deadline of its request, or for a client that has left. The streams of
+//! such code are abandoned, but their deadlines still count: otherwise nothing would end code that runs for nobody. (A stuck event loop: `review`.)
 
 use std::time::Duration;
 

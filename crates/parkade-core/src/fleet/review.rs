@@ -1,4 +1,4 @@
-//! The review of one worker: everything that is due for it. No step is remembered, so it may be called at any time.
+//! The review of one worker: everything that is due for it, such as its end if its event loop is stuck. No step is remembered, so it may be called at any time.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! The bytes of all open requests: heads and bodies, HTTP/1.1 and HTTP/2, arriving, queued, or with a worker that has not answered.
 //!
 //! One budget limits them all, in addition to other limits: a queue may be as long as its requests fit in here. A request counts as the memory
-//! that it takes, not as bytes on the wire, because HPACK turns few bytes into many.
+//! that it takes, not as bytes on the wire, because HPACK turns few bytes into many. Beyond it: `RequestFault::RequestsFull`, from `connection/inbound`,
+//! `connection/partial_request` and `h2/request`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -8,6 +8,7 @@
 //! | a stream that has become a WebSocket: its bytes; its messages | `tunnel`, `stream_socket` |
 //! | what the server does with a stream, and hears of it | `exchange`, `stream_table` |
 //! | what waits for the client of a stream | `piece_queue` |
+//! | flow control: windows, which are hyper's; reading only what is wanted | here, `incoming` |
 //! | how many streams there are, and when a connection has none | `streams`, `idle` |
 
 mod exchange;
