@@ -1,0 +1,109 @@
+"""Single requests that the tests of Gunicorn have, and that no other file here sends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .conftest import Serve
+from .harness.client import Client, request
+from .harness.server import Server
+
+CHUNKED = b"POST /echo HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def server(serve_for_all: Serve) -> Server:
+    return serve_for_all("basic", access_log="json", workers=1)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        CHUNKED + b"5\r\nhello\r\n 0\r\n\r\n",
+        CHUNKED + b"5\r\nhello\r\n-0\r\n\r\n",
+        CHUNKED + b"5\r\nhello\r\n0_0\r\n\r\n",
+        CHUNKED + b"\r\nhello\r\n0\r\n\r\n",
+        CHUNKED + b" ;foo=bar\r\nhello\r\n0\r\n\r\n",
+        CHUNKED + b";foo=bar\r\nhello\r\n0\r\n\r\n",
+        CHUNKED + b"5;ext=val\rue\r\nhello\r\n0\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: identity, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: identity, \x0bchunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 0 1\r\n\r\nx",
+        b"GET /echo HTTP/1.1\r\nHost: test\r\nX: a\x07b\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nHost: test\r\nX: a\x7fb\r\n\r\n",
+        b"GET\xff /echo HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"GET /echo HTTP/1.1\xff\r\nHost: test\r\n\r\n",
+        b"GET /echo HTTP/0.9\r\n\r\n",
+        b"GET test:80 HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n\r\n",
+        b"GET http://user:secret@test/echo HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"PROXY TCP4 192.0.2.1 192.0.2.2 65535 80\r\nGET /echo HTTP/1.1\r\nHost: test\r\n\r\n",
+    ],
+)
+def test_a_sample_that_could_be_read_in_two_ways_is_refused(server: Server, raw: bytes) -> None:
+    with Client(server.address) as client:
+        answer = client.send(raw, request("GET", "/hola/smuggled")).answer()
+        assert answer.status in {400, 501, 505}, f"{answer.status} {answer.text}"
+        assert answer["connection"] == "close"
+        assert client.ends(), "the connection goes on"
+    server.cleared()
+    assert "smuggled" not in server.printed()
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b'5;foo="bar baz"\r\nhello\r\n0\r\n\r\n',
+        b"0005\r\nhello\r\n000\r\n\r\n",
+        b"5\r\nhello\r\n0\r\nContent-Length: 99\r\n\r\n",
+        b"5\r\nhello\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"5\r\nhello\r\n0\r\nHost: other\r\n\r\n",
+    ],
+)
+def test_what_surrounds_chunks_changes_neither_body_nor_fields(server: Server, framing: bytes) -> None:
+    with Client(server.address) as client:
+        told = client.send(CHUNKED, framing).answer().json()
+        assert told["body"] == "hello"
+        assert sorted(name.lower() for name, _ in told["headers"]) == ["host", "transfer-encoding"]
+        assert "99" not in json.dumps(told["headers"])
+        assert "other" not in json.dumps(told["headers"])
+        assert client.get("/hola/x").text == "Hola x", "the next request begins elsewhere"
+
+
+def test_the_size_of_a_chunk_may_have_letters_of_either_case(server: Server) -> None:
+    for size in (b"1F", b"1f"):
+        with Client(server.address) as client:
+            answer = client.send(CHUNKED, size, b"\r\n", b"x" * 31, b"\r\n0\r\n\r\n").answer()
+            assert answer.json()["body"] == "x" * 31
+
+
+def test_a_chunked_body_without_its_last_line_is_waited_for(server: Server) -> None:
+    with Client(server.address) as client:
+        client.send(CHUNKED, b"5\r\nhello\r\n0\r\n")
+        assert not client.is_readable(0.1)
+        assert client.send(b"\r\n").answer().json()["body"] == "hello"
+
+
+@pytest.mark.parametrize("field", ["Transfer_Encoding: chunked", "Content_Length: -1E23", "Content_Length: 900"])
+def test_an_underscore_never_frames_a_body(server: Server, field: str) -> None:
+    with Client(server.address) as client:
+        told = client.send(request("POST", "/echo", field, body=b"tricked")).answer().json()
+        assert told["body"] == "tricked"
+        assert not [name for name, _ in told["headers"] if "_" in name]
+        assert client.get("/hola/x").text == "Hola x", "the next request begins elsewhere"
+
+
+@pytest.mark.parametrize("target", ["https://test/echo?q=1", "http://[::1]:8080/echo?q=1"])
+def test_an_absolute_target_is_taken_apart(server: Server, target: str) -> None:
+    host = target.split("/")[2]
+    with Client(server.address) as client:
+        told = client.send(request("GET", target, host=host)).answer().json()
+        assert (told["path"], told["query"]) == ("/echo", "q=1")
+
+
+@pytest.mark.parametrize("method", ["-BLARGH", "get"])
+def test_a_method_that_nobody_has_is_405_though_it_is_strange(server: Server, method: str) -> None:
+    with Client(server.address) as client:
+        assert client.send(request(method, "/hola/x")).answer().status == 405
