@@ -2,6 +2,14 @@
 //!
 //! Decisions only: nothing here opens a file, reads a clock or knows a connection. What a file is like, and what time it
 //! is, are arguments.
+//!
+//! | question | where |
+//! |---|---|
+//! | which file a path names | `location` |
+//! | what is answered: the status (200, 206, 304, 412, 416), the fields, which bytes | `answer` |
+//! | a `Range` header: what it asks for; what is answered | `range`; `answer` |
+//! | `If-None-Match` and the others; what they are compared with | `conditions`; `validators` |
+//! | which encoding is sent; its type | `encoding`; `content_type` |
 
 mod answer;
 mod asked;

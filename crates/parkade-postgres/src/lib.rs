@@ -7,7 +7,7 @@
 //! | all decisions, without sockets or a clock | `pool` |
 //! | what happens to one connection | `slot` |
 //! | one statement on a connection, its flights and its rows | `job` |
-//! | what is prepared on a connection, and forgotten when it is stale | `statements`, `slot/backend` |
+//! | what is prepared on a connection; who notices that it is stale, and forgets it | `statements`; `slot/session`, `slot/backend` |
 //! | how a cancel reaches the server | `canceller`, `requests`; `dedicated` is what the canceller and the `listener`
 //! have in common |
 //! | the protocol's messages | `wire`, `handshake` |

@@ -1,4 +1,5 @@
-//! The prepared statements of a connection, by their text.
+//! The prepared statements of a connection, by their text. That one is stale is noticed in `slot/session`, and
+//! `slot/backend` forgets it; `pool/server_facts` tells the other connections.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! All channels, in slots. A channel is made when it is first named, trimmed to its limits, and forgotten when it is idle.
+//! All channels, in slots. A channel is made when it is first named, trimmed to its limits, and forgotten when it is idle,
+//! or evicted when there are too many (`make_room`).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

@@ -3,6 +3,13 @@
 //! An execution is what a database was asked to do once. One request waits for it, or many that share a key. When the last of them has left, it
 //! is cancelled. It is remembered until the database has said how it ended, and a request whose query is cancelled stays parked until then, so that
 //! nobody gets a guess.
+//!
+//! | question | where |
+//! |---|---|
+//! | who waits for which execution, and cancels it by leaving (`leave`, `cancel`) | here, `waiter` |
+//! | an execution, and requests that share one | `execution` |
+//! | shared results that are kept for a while | `kept` |
+//! | transactions: their connections; their COMMIT, and the jobs in it | `leases`; `commits`, `commit` |
 
 mod commit;
 mod commits;

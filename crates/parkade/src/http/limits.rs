@@ -156,7 +156,7 @@ pub const H2_PENDING_RESET_COUNT_MAX: usize = 32;
 pub const H2_SEND_BYTES_MAX: usize = 64 * 1024;
 
 /// HTTP/2: bytes of a request body that its client may send before they are read. All streams of a connection together
-/// may have 1 MiB: bodies that nobody reads hold up the others of their connection when there are four. Then: the client waits.
+/// may have 1 MiB (the default of Hyper): bodies that nobody reads hold up the others of their connection when there are four. Then: the client waits.
 pub const H2_RECEIVE_BYTES_MAX: u32 = 256 * 1024;
 
 /// HTTP/2: a response is sent in pieces of this size: that of a frame, unless the client allows larger ones.

@@ -317,7 +317,7 @@ impl WebSocket {
         std::mem::take(&mut self.owed) as usize
     }
 
-    /// To be called every now and then.
+    /// Pings a silent client, and says whether one is dead. To be called every now and then.
     pub fn expire(&mut self, limits: &SocketLimits, now: Tick) -> PulseCheck {
         if self.is_paused && now.since(self.counted.0) >= SECOND {
             self.is_paused = false;

@@ -7,6 +7,7 @@ use Parkade::Log ();
 
 my $ready;    # while the loop runs
 
+# Whether the application is non-blocking (psgi.nonblocking): it has loaded AnyEvent.
 sub is_loaded { return exists $INC{'AnyEvent.pm'} }
 
 # Waits until the handle is readable, while everything else that the loop has to do goes on. The watcher lives only here:
