@@ -45,8 +45,8 @@ class Link(Protocol):
 AWAITED = "a wait can only be awaited in the async def that answers a request or is a job"
 TOO_MANY = f"a request waits for at most {BRANCHES_MAX + 1} things at a time: await some of them before the others"
 NOT_STORED = (
-    "the id of a job cannot be awaited for a WebSocket that was accepted: jobs that it has enqueued are stored before "
-    "its next message is sent"
+    "the handle of a job cannot be awaited after the WebSocket was accepted, and need not be: the next message is sent "
+    "when the job is stored. To wait for its result, await handle.result()"
 )
 BRANCHES = encode_payload((p.UntilBranches(), p.Await()))
 """The PARK that waits for the branches."""
