@@ -199,7 +199,7 @@ pub struct WorkerSettings {
     /// Perl interpreter, for applications in Perl; by default perl
     #[arg(long, value_name = "FILE")]
     pub perl: Option<PathBuf>,
-    /// Program that runs the application, whatever it is written in: it speaks Parkade's protocol, and gets the application as its last argument
+    /// Program that runs the application, for other languages. It speaks Parkade's protocol, and gets the application as its last argument
     #[arg(long, value_name = "COMMAND")]
     pub worker: Option<String>,
     /// Maximum time for a request to be queued and run; beyond it, 503 if it is still queued, 504 if it is running. 0 means no limit
@@ -238,7 +238,7 @@ pub struct HttpSettings {
     /// Maximum size of a request body; beyond it, 413
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
     pub body_limit: usize,
-    /// Maximum size of a request body that its application reads while it arrives, unless its route says otherwise; beyond it, 413 [default: that of --body-limit]
+    /// Maximum size of a request body that the application reads while it arrives, unless the route says otherwise; beyond it, 413 [default: that of --body-limit]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub stream_limit: Option<usize>,
     /// Maximum memory for the heads and bodies of all requests, including queued and incomplete ones; beyond it, 503
@@ -268,7 +268,7 @@ pub struct HttpSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "WebSocket")]
 pub struct WebSocketSettings {
-    /// Maximum size of a message of a client, as sent and decompressed; beyond it, the WebSocket is closed with 1009
+    /// Maximum size of a client's message, both as sent and decompressed; beyond it, the WebSocket is closed with 1009
     #[arg(long = "websocket-limit", id = "websocket_limit", value_name = "SIZE", value_parser = message_size, default_value = "1MiB")]
     pub limit: usize,
     /// Maximum number of messages taken from a client in a second; the rest is read in the next second. 0 means no limit
@@ -280,7 +280,7 @@ pub struct WebSocketSettings {
     /// Time that a client has to answer a ping before it is disconnected
     #[arg(long = "websocket-pong-timeout", id = "websocket_pong_timeout", value_name = "TIME", value_parser = positive_duration, default_value = "20s")]
     pub pong_timeout: Duration,
-    /// Compression of messages, if the client offers it: each by itself, with a memory of earlier messages (about 350 KB for each WebSocket), or none
+    /// Compression of messages, if the client offers it: none (off), of each message by itself (message), or with a memory of earlier messages, about 350 KB for each WebSocket (context)
     #[arg(
         long = "websocket-compression",
         id = "websocket_compression",
@@ -289,7 +289,7 @@ pub struct WebSocketSettings {
         default_value = "message"
     )]
     pub compression: WebSocketCompression,
-    /// Origins whose pages may open a WebSocket, as browsers send them. * may replace the first labels of the host; self means the origin of the request's own host, * alone any origin; may be repeated. Clients that send no origin, such as programs, are accepted
+    /// Origins whose pages may open a WebSocket, as browsers send them; may be repeated. * may replace the first labels of the host, self means the origin of the request's own host, and * alone means any origin. Clients that send no origin, such as programs, are accepted
     #[arg(long = "websocket-origin", id = "websocket_origin", value_name = "ORIGIN", value_delimiter = ',', value_parser = origin, default_value = "*")]
     pub origin: Vec<OriginPattern>,
 }
@@ -327,7 +327,7 @@ pub struct CoreSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Databases")]
 pub struct DatabaseSettings {
-    /// Database for queries, as a URL (postgres, sqlite), with NAME= in front if there are several; may be repeated. If none is called default, the default is a SQLite file in the state folder
+    /// Database for queries, as a URL (postgres, sqlite), with NAME= in front if there are several; may be repeated. If none is called default, the default is an SQLite file in the state folder
     // Parsed later: an error of the command line would show the text, with the password in it.
     // A value from the environment becomes the default, which the help would show.
     #[arg(long, value_name = "[NAME=]URL", value_delimiter = ' ', hide_default_value = true)]
@@ -392,7 +392,7 @@ pub struct JobSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Development")]
 pub struct DevelopmentSettings {
-    /// For parkade dev: also reload when a matching file changes. A pattern for its name, or for its path if the pattern has a slash; * is any text; or a folder outside the application's; may be repeated
+    /// For parkade dev: also reload when a matching file changes; may be repeated. A pattern is compared with the file's name, or with its path if the pattern has a slash; * is any text. A value may also be a folder outside the application's
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub watch: Vec<String>,
     /// For parkade dev: never reload for matching files and folders, written as for --watch; overrides --watch; may be repeated
