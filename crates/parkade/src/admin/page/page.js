@@ -342,7 +342,7 @@ function showHead({ report }) {
 /** What an operator should know at once. */
 function showAlerts({ report }) {
   const alerts = [];
-  if (report.state === "not ready") alerts.push(["No request would be served now.", "#workers"]);
+  if (report.state === "not ready") alerts.push(["The server is not ready: new requests are not served now.", "#workers"]);
   if (report.state === "draining") alerts.push(["The server is stopping: it finishes what it has.", "#requests"]);
   for (const app of report.applications.filter((app) => app.state === "failed")) alerts.push([`The application at ${app.mount} does not load: ${app.error}`, "#workers"]);
   if (report.code.last_reload === "aborted") alerts.push(["The last reload was aborted; the old code serves.", "#workers"]);
@@ -350,14 +350,14 @@ function showAlerts({ report }) {
     if (["down", "denied"].includes(database.state)) alerts.push([`The database ${name} is ${database.state}: ${database.why ?? ""}`, "#queries"]);
   }
   if (report.jobs.dead > 0) alerts.push([`${count(report.jobs.dead, "job is", "jobs are")} dead: every attempt failed.`, "#jobs"]);
-  if (report.jobs.unknown > 0) alerts.push([`${count(report.jobs.unknown, "job has", "jobs have")} no function any more.`, "#jobs"]);
+  if (report.jobs.unknown > 0) alerts.push([`${count(report.jobs.unknown, "job is", "jobs are")} unknown: the application has no function of that name.`, "#jobs"]);
   const look = JSON.stringify(alerts);
   if ($("#alerts").look === look) return;
   $("#alerts").look = look;
   $("#alerts").replaceChildren(...alerts.map(([text, place]) => make("p", {}, `${text} `, make("a", { href: place }, "Look"))));
 }
 
-const KINDS = { timer: "timer", next: "long poll", stream: "stream", query: "query", job: "job", file: "file", several: "several" };
+const KINDS = { timer: "timer", next: "long poll", stream: "stream", query: "query", job: "job", file: "file", several: "several waits" };
 
 function showRequests({ report, requests }) {
   const groups = Object.entries(KINDS).map(([kind, text]) => ({ kind, text, many: report.waits[kind]?.count ?? 0 }));
@@ -393,7 +393,7 @@ function showRequests({ report, requests }) {
   });
   const beyond = group.many - listed.length;
   say("#requests-note", beyond > 0 ? `the oldest ${listed.length} of ${number.format(group.many)}` : "the oldest first");
-  const words = { running: "No worker runs a request.", queued: "Nothing waits for a worker.", runs: "No job runs here." };
+  const words = { running: "No worker runs a request.", queued: "Nothing waits for a worker.", runs: "No job runs on this server.", next: "No long poll is open.", stream: "No stream is open.", file: "No file is being sent.", several: "No request waits for several things." };
   say("#request-none", listed.length ? "" : words[kind] ?? `No request waits for a ${KINDS[kind]}.`);
 }
 
@@ -614,7 +614,7 @@ function showChannels({ report }) {
     ],
   });
   const held = messages ? `${count(messages, "message")} kept, ${size(bytes)}` : "";
-  const listed = many > busiest.length ? `${busiest.length} of ${number.format(many)}, those with most waiting requests` : "";
+  const listed = many > busiest.length ? `${busiest.length} of ${number.format(many)}, those with the most waiting requests` : "";
   say("#channels-note", [listed, held].filter(Boolean).join(" · "));
   say("#channel-none", busiest.length ? "" : "No channel is in use.");
 }
@@ -714,7 +714,7 @@ function showSettings() {
     ],
   });
   const set = settings.filter((setting) => setting.origin !== "default").length;
-  say("#settings-note", `${set} of ${settings.length} differ from the defaults; secrets are masked`);
+  say("#settings-note", `${set} of ${settings.length} are set, the others have their defaults; secrets are masked`);
   $("#settings-all").setAttribute("aria-pressed", String(chosen.settings));
 }
 
