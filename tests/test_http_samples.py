@@ -13,6 +13,12 @@ from .harness.server import Server
 CHUNKED = b"POST /echo HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
+def _coded(*codings: str) -> bytes:
+    """A request with so many fields of this name."""
+    fields = "".join(f"Transfer-Encoding: {coding}\r\n" for coding in codings)
+    return f"POST /echo HTTP/1.1\r\nHost: test\r\n{fields}\r\n5\r\nhello\r\n0\r\n\r\n".encode()
+
+
 @pytest.fixture(scope="module")
 def server(serve_for_all: Serve) -> Server:
     return serve_for_all("basic", access_log="json", workers=1)
@@ -40,6 +46,37 @@ def server(serve_for_all: Serve) -> Server:
         b"CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n\r\n",
         b"GET http://user:secret@test/echo HTTP/1.1\r\nHost: test\r\n\r\n",
         b"PROXY TCP4 192.0.2.1 192.0.2.2 65535 80\r\nGET /echo HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"PROXY UNKNOWN\r\nGET /echo HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x7f\0\0\1\x7f\0\0\1\0\x50\0\x50GET /echo HTTP/1.1\r\nHost: test\r\n\r\n",
+        CHUNKED + b"5\r\nhello\r\n0 \r\n\r\n",
+        CHUNKED + b"5\r\nhello\r\n6_0\r\n world\r\n0\r\n\r\n",
+        CHUNKED + b"5\n;\r\nhello\r\n0\r\n\r\n",
+        CHUNKED + b"5 ;name=value\r\nhello\r\n0\r\n\r\n",
+        _coded("identity, chunked, identity, chunked"),
+        _coded("identity", "chunked", "identity", "chunked"),
+        _coded("chunked", "gzip"),
+        _coded("gzip", "chunked"),
+        _coded("gzip"),
+        _coded("chunked;q=1"),
+        _coded("chunked,"),
+        b"GET\n/echo\nHTTP/1.1\r\nHost: test\r\n\r\n",
+        b"GET HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"bla:rgh /echo HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"GET: /echo HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"GET\0 /echo HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"GET\0POST /echo HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"GET /echo FTP/1.1\r\nHost: test\r\n\r\n",
+        b"GET /echo HTTP/111\r\nHost: test\r\n\r\n",
+        b"GET /echo HTTP/" + b"1" * 99 + b".1\r\nHost: test\r\n\r\n",
+        b"GET /echo HTTP/0.99\r\nHost: test\r\n\r\n",
+        b"GET s://]echo/: HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"GET /\xe9cho HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"GET /\xc3\xa9cho%20k HTTP/1.0\r\n\r\n",
+        b"GET /echo?\xe9 HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"GET /echo\0 HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"GET /echo?page=1#posts HTTP/1.1\r\nHost: test\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length\xdf: 3\r\nContent-Length: 3\r\n\r\nabc",
+        b"GET /echo HTTP/1.1\r\nHost: test\r\nX: a\nContent-Length: 26\r\nGET / HTTP/1.1\nHost: x\r\n\r\n",
     ],
 )
 def test_a_sample_that_could_be_read_in_two_ways_is_refused(server: Server, raw: bytes) -> None:
@@ -60,6 +97,10 @@ def test_a_sample_that_could_be_read_in_two_ways_is_refused(server: Server, raw:
         b"5\r\nhello\r\n0\r\nContent-Length: 99\r\n\r\n",
         b"5\r\nhello\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"5\r\nhello\r\n0\r\nHost: other\r\n\r\n",
+        b"5\r\nhello\r\n0\r\nVary: *\r\nContent-Type: text/other\r\n\r\n",
+        b"5; one; two=2\r\nhello\r\n0; three\r\n\r\n",
+        b"5;\r\nhello\r\n0\r\n\r\n",
+        b"2\r\nhe\r\n3\r\nllo\r\n00000\r\n\r\n",
     ],
 )
 def test_what_surrounds_chunks_changes_neither_body_nor_fields(server: Server, framing: bytes) -> None:
@@ -107,3 +148,63 @@ def test_an_absolute_target_is_taken_apart(server: Server, target: str) -> None:
 def test_a_method_that_nobody_has_is_405_though_it_is_strange(server: Server, method: str) -> None:
     with Client(server.address) as client:
         assert client.send(request(method, "/hola/x")).answer().status == 405
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b"GET /echo HTTP/1.1\r\nHost: 0.0.0.0=5000\r\n\r\n", {"headers": [["host", "0.0.0.0=5000"]]}),
+        (b"GET /echo HTTP/1.0\r\n\r\n", {"headers": [], "version": "1.0"}),
+        (
+            b"GET /echo HTTP/1.0\r\nIf-Match: a\r\nIf-Match: b\r\n\r\n",
+            {"headers": [["if-match", "a"], ["if-match", "b"]]},
+        ),
+        (b"GET /echo HTTP/1.0\r\naaaaaaaaa:+++++\r\n\r\n", {"headers": [["aaaaaaaaa", "+++++"]]}),
+        (
+            b"GET /echo HTTP/1.0\r\nX.Custom|Pipe!#$%&'*+^`~: ok\r\n\r\n",
+            {"headers": [["x.custom|pipe!#$%&'*+^`~", "ok"]]},
+        ),
+        (b"PUT /echo?a=b HTTP/1.0\r\ncONTENT-Length: 4\r\n\r\nbody", {"method": "PUT", "query": "a=b", "body": "body"}),
+        (b"GET /echo HTTP/1.0\r\nContent-Length: 16\r\n\r\nGET / HTTP/1.1\r\n", {"body": "GET / HTTP/1.1\r\n"}),
+        (b'GET /echo?a="b" HTTP/1.0\r\n\r\n', {"query": 'a="b"'}),
+        (b"GET /echo?{a}|^`<>\\ HTTP/1.0\r\n\r\n", {"query": "{a}|^`<>\\"}),
+        (b"GET /echo?a=%00 HTTP/1.0\r\n\r\n", {"query": "a=%00"}),
+        (b"GET /echo? HTTP/1.0\r\n\r\n", {"query": ""}),
+        (b"GET /echo?" + b"q" * 8_000 + b" HTTP/1.0\r\n\r\n", {"query": "q" * 8_000}),
+        (b"GET /echo HTTP/1.0\r\nX: " + b"v" * 8_190 + b"\r\n\r\n", {"headers": [["x", "v" * 8_190]]}),
+        (_coded("\tchunked "), {"body": "hello"}),
+        (_coded("CHUNKED"), {"body": "hello"}),
+    ],
+    ids=lambda value: repr(value)[:40] if isinstance(value, bytes) else "",
+)
+def test_a_strange_request_reaches_the_application_as_it_is(
+    server: Server, raw: bytes, told: dict[str, object]
+) -> None:
+    with Client(server.address) as client:
+        answer = client.send(raw).answer().json()
+    assert {name: answer[name] for name in told} == told
+
+
+@pytest.mark.parametrize(
+    ("version", "connection", "goes_on"),
+    [
+        ("1.0", None, False),
+        ("1.0", "Keep-Alive", True),
+        ("1.0", "close", False),
+        ("1.1", None, True),
+        ("1.1", "keep-alive", True),
+        ("1.1", "Close", False),
+        ("1.1", "x, CLOSE", False),
+        ("1.1", "closed", True),
+    ],
+)
+def test_version_and_connection_say_whether_a_second_request_is_read(
+    server: Server, version: str, connection: str | None, goes_on: bool
+) -> None:
+    field = f"Connection: {connection}\r\n" if connection else ""
+    with Client(server.address) as client:
+        client.send(
+            f"GET /hola/first HTTP/{version}\r\nHost: test\r\n{field}\r\n".encode(), request("GET", "/hola/second")
+        )
+        assert client.answer().text == "Hola first"
+        assert client.answer().text == "Hola second" if goes_on else client.ends()
