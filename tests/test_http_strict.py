@@ -12,6 +12,24 @@ import pytest
 
 from .conftest import Serve
 from .harness.client import Broken, Client, chunked, request
+from .harness.frames import (
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    PING,
+    PREFACE,
+    PRIORITY,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    frame,
+    get,
+    length,
+    literal,
+    post,
+)
 from .harness.http2 import Http2
 from .harness.server import Server
 from .harness.until import until
@@ -455,33 +473,6 @@ def test_a_request_cut_anywhere_is_none(server: Server, at: int) -> None:
 
 # HTTP/2: floods. The frames are made by hand, because no library sends them.
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
-END_STREAM, END_HEADERS = 1, 4
-
-
-def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + struct.pack(">I", stream) + payload
-
-
-def literal(name: bytes, value: bytes) -> bytes:
-    """A field of HPACK that is not indexed."""
-    return b"\0" + bytes([len(name)]) + name + _length(len(value)) + value
-
-
-def _length(number: int) -> bytes:
-    if number < 127:
-        return bytes([number])
-    told, number = bytearray([127]), number - 127
-    while number >= 128:
-        told.append(number % 128 + 128)
-        number //= 128
-    return bytes([*told, number])
-
-
-def get(target: bytes) -> bytes:
-    return b"\x82\x86" + literal(b":path", target) + literal(b":authority", b"test")
-
 
 def flood(server: Server, frames: Iterator[bytes], mebibytes: int = 16) -> None:
     """Sends until the server ends the connection, or everything is sent. The core must not grow by more than this."""
@@ -560,7 +551,7 @@ def test_empty_continuations_end_the_connection(server: Server) -> None:
 
 def test_an_hpack_bomb_is_refused_and_memory_stays_flat(server: Server) -> None:
     """One long field is put into the table, then referenced thousands of times."""
-    stored = b"\x40\x01x" + _length(4_000) + b"v" * 4_000
+    stored = b"\x40\x01x" + length(4_000) + b"v" * 4_000
 
     def frames() -> Iterator[bytes]:
         yield frame(HEADERS, END_HEADERS | END_STREAM, 1, get(b"/hola/x") + stored)
@@ -583,15 +574,13 @@ def test_too_many_or_too_long_fields_of_http_2_are_refused(server: Server) -> No
         ("settings", frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65_535)) * 1000),
         ("empty data", frame(DATA, 0, 1) * 1000),
         ("window updates", frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1)) * 1000),
-        ("priorities", frame(2, 0, 1, b"\0\0\0\0\1") * 1000),
+        ("priorities", frame(PRIORITY, 0, 1, b"\0\0\0\0\1") * 1000),
         ("unknown frames", frame(0x77, 0, 0, b"x" * 10) * 1000),
     ],
 )
 def test_a_flood_of_control_frames_grows_nothing(server: Server, what: str, piece: bytes) -> None:
     def frames() -> Iterator[bytes]:
-        yield frame(
-            HEADERS, END_HEADERS, 1, b"\x83\x86" + literal(b":path", b"/echo") + literal(b":authority", b"test")
-        )
+        yield frame(HEADERS, END_HEADERS, 1, post(b"/echo"))
         for _ in range(500):
             yield piece
 
@@ -627,8 +616,7 @@ def test_broken_frames_of_http_2_end_the_connection(server: Server) -> None:
 )
 def test_fields_that_http_2_forbids_never_reach_a_handler(server: Server, fields: list[tuple[str, str]]) -> None:
     before = server.status()["counts"]["accepted"]
-    block = b"\x82\x86" + literal(b":path", b"/hola/forbidden") + literal(b":authority", b"test")
-    block += b"".join(literal(name.encode(), value.encode()) for name, value in fields)
+    block = get(b"/hola/forbidden") + b"".join(literal(name.encode(), value.encode()) for name, value in fields)
     with Client(server.address) as client:
         client.send(PREFACE, frame(SETTINGS, 0, 0), frame(HEADERS, END_HEADERS | END_STREAM, 1, block))
         client.send(frame(PING, 0, 0, b"12345678"))
