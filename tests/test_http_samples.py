@@ -100,6 +100,8 @@ def test_a_sample_that_could_be_read_in_two_ways_is_refused(server: Server, raw:
         b"5\r\nhello\r\n0\r\nVary: *\r\nContent-Type: text/other\r\n\r\n",
         b"5; one; two=2\r\nhello\r\n0; three\r\n\r\n",
         b"5;\r\nhello\r\n0\r\n\r\n",
+        b"5;=x\r\nhello\r\n0\r\n\r\n",
+        b'5;open="\r\nhello\r\n0\r\n\r\n',
         b"2\r\nhe\r\n3\r\nllo\r\n00000\r\n\r\n",
     ],
 )
