@@ -53,7 +53,7 @@ def test_a_perl_that_is_not_there_is_told() -> None:
     ended = run("serve", perl.app("native.pl"), "--perl", "/nowhere/perl")
     assert ended.returncode == 2
     assert "cannot run the interpreter /nowhere/perl: No such file or directory" in ended.stderr
-    assert "name one with --perl" in ended.stderr
+    assert "use --perl to name an interpreter" in ended.stderr
 
 
 def test_routes_are_listed() -> None:

@@ -66,7 +66,7 @@ impl Program {
                 arguments: vec!["-e".into(), PERL_START.into(), perl_modules().into()],
                 environment: Vec::new(),
                 needs: "where the distribution Parkade must be installed",
-                advice: "install Perl, or name one with --perl",
+                advice: "install Perl, or use --perl to name an interpreter",
             },
         }
     }
@@ -79,7 +79,7 @@ impl Program {
             arguments: vec!["-m".into(), "parkade".into()],
             environment: vec![("PYTHONUNBUFFERED", "1")],
             needs: "where the package parkade must be installed",
-            advice: "name one with --python in which the package parkade is installed",
+            advice: "use --python to name an interpreter that has the package parkade",
         }
     }
 

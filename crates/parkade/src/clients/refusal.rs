@@ -46,9 +46,9 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
         Refusal::QueryStopped => {
             (503, "server", "the server is stopping; whether the query was carried out is not known", Some(b"1"))
         }
-        Refusal::StoreFull => (507, "operator", "the job was not stored, because the job store is full", None),
+        Refusal::StoreFull => (507, "operator", "an enqueued job was not stored, because the job store is full", None),
         Refusal::StoreUnavailable => {
-            (503, "server", "the job was not stored, because the job store is unavailable", Some(b"1"))
+            (503, "server", "an enqueued job was not stored, because the job store is unavailable", Some(b"1"))
         }
         Refusal::StoreUnreadable => {
             (503, "server", "the state of the job is unknown, because the job store is unavailable", Some(b"1"))

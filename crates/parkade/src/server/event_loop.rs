@@ -241,7 +241,7 @@ impl EventLoop {
                 }
             }
             Input::Drain => {
-                tracing::info!(grace = ?self.grace, "shutting down: waiting for running requests until the grace period expires");
+                tracing::info!(grace = ?self.grace, "shutting down: waiting for open requests and running jobs until the grace period expires");
                 self.last_call();
             }
             Input::Stop => {
