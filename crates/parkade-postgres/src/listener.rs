@@ -115,7 +115,7 @@ impl Listener {
             ListenerStep::News(event) => cx.queries.tell(event),
             ListenerStep::Next(setback) => cx.lines.open_next(line, setback),
             ListenerStep::Refused(refusal) => {
-                tracing::warn!(database = %cx.config.name, "LISTEN is not active: {}", refusal.why);
+                tracing::warn!(database = %cx.config.name, "LISTEN is not active, so notifications are not published; retrying: {}", refusal.why);
                 self.give_up(line, &Loss::Unreachable(refusal.why), cx);
             }
             ListenerStep::Useless => self.stop(cx),
@@ -187,7 +187,10 @@ impl Listener {
         let text = self.channels.iter().map(listen).collect::<Vec<_>>().join("; ");
         let Some(out) = self.connection.out() else { return ListenerStep::Nothing };
         if let Err(failure) = write::simple(out, &text) {
-            tracing::error!("cannot LISTEN to a channel: {}", failure.message);
+            tracing::error!(
+                "cannot LISTEN; notifications are not published until the server is restarted: {}",
+                failure.message
+            );
             return ListenerStep::Useless;
         }
         self.connection.serve(Listening::Asked { since: now, refused: None });

@@ -73,7 +73,9 @@ fn listen(told: &mpsc::Receiver<FolderEvent>, mut folders: Folders, changed: &to
         let next = if folders.has_changed() { told.recv_timeout(QUIET_TIME) } else { told.recv().map_err(Into::into) };
         match next {
             Ok(FolderEvent::Seen(Ok(event))) => folders.note(&event),
-            Ok(FolderEvent::Seen(Err(error))) => tracing::warn!("a change may have been missed: {error}"),
+            Ok(FolderEvent::Seen(Err(error))) => {
+                tracing::warn!("a changed file may have been missed; save it again if nothing reloads: {error}");
+            }
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 if folders.take_changes() {
                     let _ = changed.try_send(());

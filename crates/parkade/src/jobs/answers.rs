@@ -79,7 +79,7 @@ fn completed(cx: &mut JobContext<'_>, request: RequestId, job: JobId, results: &
             cx.clients.response(request).answer(made.status, fields.iter().copied(), &made.body);
         }
         Some(Err(why)) => {
-            tracing::error!(job = %job, "the result of a job cannot be sent: {why}");
+            tracing::error!(job = %job, "the result of a job cannot be sent, so the client that asked for it gets 500: {why}");
             cx.refuse(request, Refusal::BadAnswer);
         }
         None => {}

@@ -153,7 +153,8 @@ impl Server {
                 self.tell(Event::WorkerViolated { worker });
             }
             WorkerEvent::Left { worker } => {
-                self.loading.note_death(app_of(&self.core, worker), "a worker said GOODBYE before it had done a thing");
+                self.loading
+                    .note_death(app_of(&self.core, worker), "a worker left (GOODBYE) before it had served anything");
                 self.tell(Event::WorkerLeft { worker });
             }
             WorkerEvent::Unstarted { worker, why } => {
