@@ -1,4 +1,7 @@
-"""`@app.job(access=function)`: the application decides who may read, follow or cancel a job at `/jobs/<id>`."""
+"""`@app.job(access=function)`: the application decides who may read, follow or cancel a job at `/jobs/<id>`.
+
+The worker for Perl has no such functions, only jobs that clients do not find at all (`test_job_address`).
+"""
 
 from __future__ import annotations
 

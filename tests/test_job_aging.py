@@ -16,7 +16,10 @@ from .harness.site import Site
 from .harness.until import until
 from .harness.wall_clock import WallClock
 
-pytestmark = pytest.mark.skipif(wall_clock.missing() is not None, reason=str(wall_clock.missing()))
+pytestmark = [
+    pytest.mark.also_in_perl,
+    pytest.mark.skipif(wall_clock.missing() is not None, reason=str(wall_clock.missing())),
+]
 
 STEP = 30
 """Seconds of waiting for each step of priority."""

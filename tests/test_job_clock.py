@@ -18,7 +18,13 @@ from .harness.site import Site
 from .harness.until import BUSY, Stopwatch, until
 from .harness.wall_clock import WallClock
 
-pytestmark = pytest.mark.skipif(wall_clock.missing() is not None, reason=str(wall_clock.missing()))
+pytestmark = [
+    pytest.mark.also_in_perl,
+    pytest.mark.usefixtures("language"),  # of which pytest does not know where a fixture is asked for by its name
+    pytest.mark.skipif(wall_clock.missing() is not None, reason=str(wall_clock.missing())),
+]
+
+RECURS = pytest.mark.python_only("recurring jobs")
 
 HOUR, DAY = 3_600, 86_400
 
@@ -199,6 +205,7 @@ def recurring(tmp_path: Path) -> Path:
     return file
 
 
+@RECURS
 @pytest.mark.promise(9)
 def test_a_recurring_job_takes_a_jump_forward_for_missed_times_and_one_back_for_none(
     moved: Moved, recurring: Path
@@ -239,6 +246,7 @@ def test_a_jump_of_the_clock_of_the_database_takes_no_server_for_lost(in_postgre
     assert sorted(in_postgres.ran.about("begin")) == begun
 
 
+@RECURS
 @pytest.mark.promise(9)
 def test_a_server_whose_clock_is_ahead_keeps_recurring_jobs_from_nobody(
     serve: Serve, tmp_path: Path, clock: WallClock, postgres: Postgres, recurring: Path

@@ -1,4 +1,7 @@
-"""The store in PostgreSQL passes the suite for all stores in `crates/parkade-jobs`, with a real database."""
+"""The store in PostgreSQL passes the suite for all stores in `crates/parkade-jobs`, with a real database.
+
+No worker takes part.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from .harness.site import Site
 from .harness.standby import Standby
 from .harness.until import Stopwatch, until
 
-pytestmark = pytest.mark.promise(9)
+pytestmark = [pytest.mark.promise(9), pytest.mark.also_in_perl]
 
 RUNNING = 1_000
 

@@ -16,7 +16,7 @@ from .harness.postgres import Postgres
 from .harness.site import Site
 from .harness.until import until
 
-pytestmark = pytest.mark.promise(9)
+pytestmark = [pytest.mark.promise(9), pytest.mark.also_in_perl]
 
 SOON = 8.0
 """Seconds. It takes a new connection and two statements, not the ten seconds after which a server is declared dead."""
@@ -171,6 +171,7 @@ def test_a_connection_that_is_cut_again_and_again_loses_nothing_acknowledged(dis
     assert len(distant.ran.lines()) == len(set(distant.ran.lines())), "nobody died: none ran twice"
 
 
+@pytest.mark.python_only("asyncio.timeout")
 @pytest.mark.parametrize("path", ["/impatient", "/impatient-task"], ids=["the only one", "one of two"])
 def test_a_wait_that_was_given_up_before_what_was_enqueued_is_stored_is_over(distant: Distant, path: str) -> None:
     server = distant.serve("several", database=distant.postgres.url)

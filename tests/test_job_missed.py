@@ -1,4 +1,7 @@
-"""Times of recurring jobs that pass while no server runs, and the effect of `missed=`."""
+"""Times of recurring jobs that pass while no server runs, and the effect of `missed=`.
+
+The worker for Perl has no recurring jobs.
+"""
 
 from __future__ import annotations
 

@@ -18,6 +18,10 @@ from .harness.server import run
 from .harness.site import Site
 from .harness.until import until
 
+pytestmark = pytest.mark.also_in_perl
+
+IN_PYTHON = pytest.mark.python_only("coroutines")
+
 
 @pytest.fixture
 def site(serve: Serve, postgres: Postgres, tmp_path: Path) -> Site:
@@ -109,11 +113,12 @@ def test_a_server_that_cannot_look_up_how_a_job_ended_in_another_looks_again(sit
     assert client.answer().text == "gate"
 
 
-def test_who_cancels_a_job_reaches_the_server_that_runs_it(site: Site) -> None:
-    first = site.serve("jobs_async")
-    job = enqueue(first, "wait_at", "gate")
+@pytest.mark.parametrize(("app", "name"), [("jobs", "poll_at"), pytest.param("jobs_async", "wait_at", marks=IN_PYTHON)])
+def test_who_cancels_a_job_reaches_the_server_that_runs_it(site: Site, app: str, name: str) -> None:
+    first = site.serve(app)
+    job = enqueue(first, name, "gate")
     site.ran.until("begin gate 1")
-    second = site.serve("jobs_async")
+    second = site.serve(app)
     with second.connect() as client:
         answer = client.ask("DELETE", f"/jobs/{job}").answer()
     assert answer.status in (200, 202), "it has ended, or is about to"
@@ -224,11 +229,13 @@ def test_a_server_that_starts_without_its_database_takes_jobs_when_it_comes(frag
 
 def test_outcomes_that_the_database_cannot_take_are_logged_once_a_second(fragile: Site) -> None:
     """Not in every step of a shutdown, which takes up to five seconds: that was 100,000 lines."""
-    server = fragile.serve("jobs_async")
-    enqueue_many(server, 30, "wait_at", "gate")
-    server.until(lambda status: status["jobs"]["running"] == 30)
+    server = fragile.serve()
+    for number in range(30):
+        enqueue(server, "wait_for_word", f"{number}")
+    server.until(lambda status: status["jobs"]["parked"] == 30)
     fragile.postgres.halt()
-    fragile.open_gate("gate")
+    server.publish("word", b"go on")
+    fragile.ran.until_count("end", 30)
     server.until_logged("the job store cannot carry out commands; ")
     server.stop()
     assert server.log().count("the job store cannot carry out") < 15

@@ -14,6 +14,8 @@ from .harness.jobs import result, state
 from .harness.server import Server
 from .harness.until import Stopwatch, until
 
+pytestmark = pytest.mark.also_in_perl
+
 MIB = 1 << 20
 
 SECONDS = 240.0
@@ -71,7 +73,7 @@ def test_a_job_that_enqueues_without_end_is_slowed_down(
     assert slowest < 2.0
 
 
-@pytest.mark.parametrize("job", ["flood", "flood_from_threads"])
+@pytest.mark.parametrize("job", ["flood", pytest.param("flood_from_threads", marks=pytest.mark.python_only("threads"))])
 def test_jobs_with_much_to_carry_are_slowed_down_too(serve: Serve, tmp_path: Path, job: str) -> None:
     """300 MiB: more than may wait for the store. No request waits for jobs of threads: they would just be lost."""
     server = serve("flood", workers=2, folder=tmp_path, durability="process")
@@ -81,6 +83,7 @@ def test_jobs_with_much_to_carry_are_slowed_down_too(serve: Serve, tmp_path: Pat
     assert processes.peak_bytes(server.pid) - before < 96 * MIB
 
 
+@pytest.mark.python_only("event loops")
 @pytest.mark.parametrize("job", ["flood", "flood_plainly"])
 def test_a_worker_with_an_event_loop_loses_nothing(serve: Serve, tmp_path: Path, job: str) -> None:
     count = 160_000

@@ -1,4 +1,7 @@
-"""Recurring jobs: one run at each time for the whole installation, whichever servers die or restart."""
+"""Recurring jobs: one run at each time for the whole installation, whichever servers die or restart.
+
+The worker for Perl has no recurring jobs.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .harness.postgres import Postgres
 from .harness.site import Site
 from .harness.until import Stopwatch, until
 
-pytestmark = pytest.mark.promise(8)
+pytestmark = [pytest.mark.promise(8), pytest.mark.also_in_perl]
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""Jobs within transactions: enqueued if and when the transaction commits; in the same transaction where possible."""
+"""Jobs within transactions: enqueued if and when the transaction commits; in the same transaction where possible.
+
+The worker for Perl has no transactions.
+"""
 
 from __future__ import annotations
 

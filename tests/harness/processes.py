@@ -64,6 +64,18 @@ def titled(title: str, working_in: Path) -> list[int]:
     return [pid for pid, folder in _processes() if is_found(folder) and is_alive(pid)]
 
 
+def ancestors(pid: int) -> list[int]:
+    """Its parent, the parent of that, and so on."""
+    found: list[int] = []
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            break
+        found.append(pid)
+    return found
+
+
 def _processes() -> list[tuple[int, Path]]:
     return [(int(folder.name), folder) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
 

@@ -381,8 +381,18 @@ class Server:
 
     def belongings(self) -> list[int]:
         """The living processes that it has started, including the core."""
-        titled = processes.titled(self.target, self._working_in) if self.target.endswith((".pl", ".psgi")) else []
-        return sorted({*processes.with_variable(MARK, self.mark), *titled})
+        marked = processes.with_variable(MARK, self.mark)
+        if not self.target.endswith((".pl", ".psgi")):
+            return marked
+        titled = processes.titled(self.target, self._working_in)
+        return sorted({*marked, *(pid for pid in titled if self._may_have_started(pid))})
+
+    def _may_have_started(self, pid: int) -> bool:
+        """Not if another server of this test, which may work in the same folder, has started it and lives. Nobody can
+        tell whose an orphan was.
+        """
+        above = processes.ancestors(pid)
+        return self.pid in above or os.getpid() not in above
 
     def _check_remains(self) -> None:
         until(

@@ -17,8 +17,6 @@ queue 'rated',  rate        => 10;
 
 jobs_at '/jobs';
 
-sub monotonic { return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) }
-
 # Jobs
 
 job hidden => sub { my ($gate) = @_; hold($gate); return $gate }, public => 0;
