@@ -159,10 +159,10 @@ def test_a_perl_application_is_what_the_operator_says(
 @pytest.mark.parametrize(
     ("perl", "interface", "says"),
     [
-        ("sub { [200, [], []] };", "native", "app.psgi has no route of Parkade, as --interface native says"),
-        ("use Parkade; get '/' => sub { 1 }; 1;", "psgi", "neither an application of PSGI"),
-        ("sub { [200, [], []] };", "wsgi", "an application of Perl, not of WSGI"),
-        ("sub { [200, [], []] };", "asgi", "an application of Perl, not of ASGI"),
+        ("sub { [200, [], []] };", "native", "--interface says native, but app.psgi declares no routes of Parkade"),
+        ("use Parkade; get '/' => sub { 1 }; 1;", "psgi", 'says psgi, but app.psgi returns "1", which is not'),
+        ("sub { [200, [], []] };", "wsgi", "--interface says wsgi, but app.psgi is a Perl application"),
+        ("sub { [200, [], []] };", "asgi", "--interface says asgi, but app.psgi is a Perl application"),
     ],
 )
 def test_a_perl_application_that_is_something_else_is_refused(

@@ -64,7 +64,7 @@ def test_a_job_that_is_discarded_is_not_tried_again(place: Place) -> None:
 def test_a_result_that_cannot_be_kept_is_a_failure_that_says_so(place: Place) -> None:
     server, _ = place
     assert result(server, enqueue(server, "unkeepable")).status == 500
-    server.until_logged("object that cannot be encoded as MessagePack|plain data has no GLOB")
+    server.until_logged("object that cannot be encoded as MessagePack|GLOB is not plain data")
 
 
 @pytest.mark.python_only("keys of hashes are text in Perl")
@@ -121,7 +121,7 @@ def test_a_job_that_enqueues_itself_for_ever_starves_nobody(serve: Serve, kind: 
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("/unserialisable", "its argument 1 cannot be encoded as MessagePack|a job's arguments are plain data"),
+        ("/unserialisable", "its argument 1 cannot be encoded as MessagePack|a job's arguments must be plain data"),
         ("/oversized", "524,?288 bytes"),
         pytest.param("/misfit", "too many positional arguments", marks=pytest.mark.python_only("signatures")),
     ],

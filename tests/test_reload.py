@@ -228,7 +228,7 @@ def test_new_routes_appear_and_old_ones_go(serve: Serve, code: Code) -> None:
     [
         ("perl", "die 'the new code is broken';", "the new code is broken at"),
         ("perl", "sub broken {", "Missing right curly"),
-        ("perl", "my $x = 1;", "neither an application of PSGI"),
+        ("perl", "my $x = 1;", "which is not a PSGI application"),
         ("perl", "use POSIX; POSIX::_exit(4);", "exit status 4"),
         ("python", "raise RuntimeError('the new code is broken')", "the new code is broken"),
         ("python", "def broken(:", "SyntaxError"),

@@ -43,7 +43,7 @@ sub redirect {
 
 sub after {
     my ($seconds, $answer) = @_;
-    Carp::croak('seconds are a number, not negative') if $seconds !~ /\A[0-9]*\.?[0-9]+\z/;
+    Carp::croak('seconds must be a number of 0 or more') if $seconds !~ /\A[0-9]*\.?[0-9]+\z/;
     return Parkade::Wait->new(timer => $seconds + 0)->answer_with($answer);
 }
 
@@ -135,8 +135,8 @@ C<{name:path}>. The code gets the parameters in their order. Options: C<deadline
 It returns text (as C<text/plain>), C<html(...)>, a hash or an array (as JSON), C<undef> (204), a response of PSGI, a wait, or
 a code reference: a body in pieces, which it returns one by one, and then C<undef>.
 
-Instead of code, a route may have what is the same for everybody: text, C<html(...)>, or a wait. The core answers then, and no
-worker takes part.
+Instead of code, a route may have a constant answer, which is text or C<html(...)>, or a wait. Then the core answers, without
+a worker.
 
 =head2 param($name), request
 
@@ -169,7 +169,7 @@ Declares a job: work that runs after the response, also if this process dies. Op
 =head2 job
 
 In a job: the attempt that is running, a L<Parkade::Attempt>. C<job-E<gt>attempt> is 1 the first time; C<job-E<gt>cancelled>
-says whether it should end, and C<job-E<gt>progress(0.5, 'half of it')> how far it is.
+says whether it should end, and C<job-E<gt>progress(0.5, 'half of it')> reports how far it is.
 
 =head2 queue($name, %options)
 
@@ -177,7 +177,7 @@ Limits a queue of jobs: C<concurrency>, how many of its jobs run at a time, and 
 
 =head2 jobs_at($path)
 
-Gives jobs an address: C<jobs_at '/jobs'> lets whoever knows the id of a job see how it stands, wait for its result, follow it
+Gives jobs an address: C<jobs_at '/jobs'> lets anyone who knows the id of a job see its state, wait for its result, follow it
 or cancel it at C</jobs/ID>.
 
 =head2 enqueue($name => @arguments), enqueue(\%options, $name => @arguments)
@@ -186,7 +186,7 @@ Enqueues a job; see L<Parkade::Job>.
 
 =head2 retry($seconds, $text), discard($text)
 
-In a job: this attempt has failed, and the next is made after so many seconds, or never.
+In a job: this attempt has failed, and the next is made after that many seconds, or never.
 
 =head2 park($wait)
 

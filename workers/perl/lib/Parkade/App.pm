@@ -22,8 +22,8 @@ my %CHANNEL_OPTIONS = map { ($_ => 1) } qw(count bytes age);
 
 sub add_route {
     my ($methods, $path, $code, %options) = @_;
-    Carp::croak("a path begins with a slash: $path") if $path !~ m{\A/};
-    Carp::croak('a route has a code reference, or what is the same for everybody') if !defined $code;
+    Carp::croak("a path must begin with a slash, not $path") if $path !~ m{\A/};
+    Carp::croak("the route $path needs a code reference, a constant answer or a wait") if !defined $code;
     _check(\%options, \%ROUTE_OPTIONS);
     my (undef, $file, $line) = caller 1;
     my @names = $path =~ /\{(\w+)(?::\w+)?\}/g;
@@ -49,7 +49,7 @@ sub _kind {
         return (kind => 'wait', wait => $wait, then => $then);
     }
     my $answer = Parkade::Response::encoded($code);
-    Carp::croak('what is the same for everybody has at most 65,536 bytes') if length ${ $answer->[2] } > CONSTANT_MAX;
+    Carp::croak('a constant answer of a route can have at most 65,536 bytes') if length ${ $answer->[2] } > CONSTANT_MAX;
     return (kind => 'constant', answer => $answer);
 }
 
@@ -66,8 +66,8 @@ sub add_channel {
 sub add_job {
     my ($name, $code, %options) = @_;
     Parkade::Checks::job($name);
-    Carp::croak('a job has a code reference') if ref $code ne 'CODE';
-    Carp::croak("there is a job $name already") if $jobs{$name};
+    Carp::croak("the job $name needs a code reference") if ref $code ne 'CODE';
+    Carp::croak("a job named $name exists already") if $jobs{$name};
     _check(\%options, \%JOB_OPTIONS);
     my (undef, $file, $line) = caller 1;
     my %numbers = map { ($_ => $options{$_} + 0) } grep { defined $options{$_} } qw(retries deadline priority);
@@ -84,7 +84,7 @@ sub add_job {
 # The core answers there itself.
 sub add_jobs_path {
     my ($path) = @_;
-    Carp::croak('a path begins with a slash, and does not end with one') if ($path // '') !~ m{\A/.*[^/]\z};
+    Carp::croak('the path of jobs must begin with a slash, and must not end with one') if ($path // '') !~ m{\A/.*[^/]\z};
     Carp::croak('jobs have an address already') if grep { $_->{kind} eq 'job' } @routes;
     my (undef, $file, $line) = caller 1;
     push @routes, { methods => [qw(GET DELETE)], path => "$path/{id}", kind => 'job', name => 'job', source => "$file:$line" };
@@ -98,9 +98,9 @@ sub add_queue {
     _check(\%options, \%QUEUE_OPTIONS);
     Carp::croak("the queue $name has limits already") if $queues{$name};
     my ($concurrency, $rate) = @options{qw(concurrency rate)};
-    Carp::croak('the concurrency of a queue is an integer of 1 or more')
+    Carp::croak('the concurrency of a queue must be an integer of 1 or more')
       if defined $concurrency && $concurrency !~ /\A[1-9][0-9]{0,8}\z/;
-    Carp::croak('the rate of a queue is a number above 0')
+    Carp::croak('the rate of a queue must be a number above 0')
       if defined $rate && !($rate =~ /\A[0-9]*\.?[0-9]+\z/ && $rate > 0);
     $queues{$name} = { map { ($_ => $options{$_} + 0) } grep { defined $options{$_} } keys %options };
     return;
@@ -109,7 +109,7 @@ sub add_queue {
 sub _check {
     my ($options, $known) = @_;
     my ($unknown) = grep { !$known->{$_} } keys %$options;
-    Carp::croak("there is no option $unknown, but " . join ', ', sort keys %$known) if defined $unknown;
+    Carp::croak("unknown option $unknown; the options are " . join ', ', sort keys %$known) if defined $unknown;
     return;
 }
 

@@ -67,7 +67,7 @@ sub cancelled {
 
 sub progress {
     my ($self, $fraction, $text) = @_;
-    Carp::croak('a fraction is a number between 0 and 1')
+    Carp::croak('a fraction must be a number between 0 and 1')
       if defined $fraction && !($fraction =~ /\A[0-9]*\.?[0-9]+(?:e-?[0-9]+)?\z/i && $fraction <= 1);
     my $beginning = substr $text // '', 0, PROGRESS_TEXT_MAX;
     chop $beginning while _bytes($beginning) > PROGRESS_TEXT_MAX;

@@ -31,7 +31,7 @@ sub history {
 
 sub publish {
     my ($self, $body, %options) = @_;
-    my $link = Parkade::Link->current or Carp::croak('messages are published by a worker of Parkade');
+    my $link = Parkade::Link->current or Carp::croak('only a worker of Parkade can publish messages');
     $link->publish($link->running, $self->{name}, $body, %options);
     return;
 }
@@ -40,10 +40,10 @@ sub _checked {
     my ($options, @known) = @_;
     my %known = map { ($_ => 1) } @known;
     my ($unknown) = grep { !$known{$_} } keys %$options;
-    Carp::croak("there is no option $unknown here, but " . join ', ', @known) if defined $unknown;
+    Carp::croak("unknown option $unknown; the options here are " . join ', ', @known) if defined $unknown;
     my %told = map { ($_ => $options->{$_}) } grep { defined $options->{$_} } keys %$options;
     for my $number (grep { exists $told{$_} } qw(timeout count)) {
-        Carp::croak("$number is a number, not negative") if $told{$number} !~ /\A[0-9]*\.?[0-9]+\z/;
+        Carp::croak("$number must be a number of 0 or more") if $told{$number} !~ /\A[0-9]*\.?[0-9]+\z/;
         $told{$number} += 0;
     }
     $told{since} = "$told{since}" if exists $told{since};

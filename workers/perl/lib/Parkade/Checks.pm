@@ -20,10 +20,10 @@ sub json { my ($value) = @_; return $json->encode($value) }
 
 sub _name {
     my ($what, $name) = @_;
-    Carp::croak("$what has a name") if !defined $name;
+    Carp::croak("$what needs a name") if !defined $name;
     utf8::encode(my $bytes = "$name");
-    Carp::croak("the name of $what has 1 to 200 bytes") if !length $bytes || length $bytes > NAME_MAX;
-    Carp::croak("the name of $what has no control character") if $name =~ /[\x00-\x1f\x7f-\x9f]/;
+    Carp::croak("the name of $what must have 1 to 200 bytes") if !length $bytes || length $bytes > NAME_MAX;
+    Carp::croak("the name of $what must not contain control characters") if $name =~ /[\x00-\x1f\x7f-\x9f]/;
     return;
 }
 
@@ -43,7 +43,7 @@ sub message {
     my ($text) = @_;
     my $bytes = "$text";
     utf8::encode($bytes) if utf8::is_utf8($bytes);
-    Carp::croak('a message has at most ' . MESSAGE_MAX . ' bytes') if length $bytes > MESSAGE_MAX;
+    Carp::croak('a message can have at most ' . MESSAGE_MAX . ' bytes') if length $bytes > MESSAGE_MAX;
     return bin($bytes);
 }
 

@@ -41,10 +41,10 @@ sub is_pending {
 # The future of a wait that the code which is running awaits: its request or its job is parked, and held again after it.
 sub future_of {
     my ($wait) = @_;
-    Carp::croak('a stream is for a client; a coroutine has no use for it') if $wait->{wait}[0] eq 'stream';
-    Carp::croak('what is awaited has no function after it') if $wait->{then};
-    my $link     = Parkade::Link->current or Carp::croak('waits are for workers of Parkade');
-    my $exchange = $link->exchange        or Carp::croak('there is no request here, and no job, that could wait');
+    Carp::croak('a stream cannot be awaited: return it to the client') if $wait->{wait}[0] eq 'stream';
+    Carp::croak('a wait with then cannot be awaited: return it') if $wait->{then};
+    my $link     = Parkade::Link->current or Carp::croak('only a worker of Parkade can await a wait');
+    my $exchange = $link->exchange        or Carp::croak('only a request or a job can await a wait, and none is running here');
     my $future   = Future->new;
     my ($parts)  = $wait->parts(sub { undef });
     $exchange->await(
@@ -88,8 +88,8 @@ Parkade::Coroutine - await, with Future::AsyncAwait
 =head1 DESCRIPTION
 
 An application that loads L<Future::AsyncAwait> may await any wait but a stream, in requests and in jobs. While it waits, its
-worker runs other requests, and the core holds the request; the lexical variables of the sub stay in the worker. So a worker
-that dies takes what awaits in it along, unlike what waits with C<then>.
+worker runs other requests, and the core holds the request; the lexical variables of the sub stay in the worker. So requests
+that await are lost when their worker dies, unlike those that wait with C<then>.
 
 A sub awaits one of Parkade's waits at a time. It may also await futures of other modules, with an event loop.
 

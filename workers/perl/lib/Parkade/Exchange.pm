@@ -155,7 +155,8 @@ sub await {
     my ($self, $wait, $resume) = @_;
     my ($link, $stream) = @$self{qw(link stream)};
     my $session = $link->session;
-    die "a request awaits one wait at a time, before it is answered\n" if $self->{closed} || !$session->may_await($stream);
+    die "a request or a job can await only one wait at a time, and only before it is answered\n"
+      if $self->{closed} || !$session->may_await($stream);
     $self->{resume} = $resume;
     $self->{job}->pause if $self->{job};
     $link->keep($self);
@@ -264,7 +265,7 @@ sub DESTROY {
             ? 'the application called exit: its worker ends'
             : 'the application dropped the responder of a request without answering it');
         $self->{link}->leave_soon if $is_left;    # before the closing frame, so that nobody else is sent here
-        $self->fail('nobody will answer');
+        $self->fail('the application dropped the request without answering it');
         $self->{link}->leave if $is_left;
     }
     return;

@@ -18,10 +18,11 @@ sub enqueue {
     my ($class, $options, $name, @arguments) = @_;
     Parkade::Checks::job($name);
     my ($unknown) = grep { !$OPTIONS{$_} } keys %$options;
-    Carp::croak("there is no option $unknown, but delay, at, priority, queue and key") if defined $unknown;
-    my $encoded = eval { encode([1, \@arguments, {}]) } // Carp::croak("a job's arguments are plain data: $@");
-    Carp::croak('the arguments of a job have at most 524,288 bytes') if length $encoded > JOB_VALUE_MAX;
-    my $link = Parkade::Link->current or Carp::croak('jobs are enqueued by a worker of Parkade');
+    Carp::croak("unknown option $unknown; the options are delay, at, priority, queue and key") if defined $unknown;
+    my $encoded = eval { encode([1, \@arguments, {}]) } // Carp::croak("a job's arguments must be plain data: $@");
+    Carp::croak('the arguments of a job are larger than 524,288 bytes: pass a reference to larger data')
+      if length $encoded > JOB_VALUE_MAX;
+    my $link = Parkade::Link->current or Carp::croak('only a worker of Parkade can enqueue jobs');
     my %told = map { ($_ => /\A(?:delay|at|priority)\z/ ? $options->{$_} + 0 : "$options->{$_}") }
       grep { defined $options->{$_} } keys %$options;
     my $self = bless { bytes => _new_id() }, $class;

@@ -10,20 +10,22 @@ use Parkade::PSGI ();
 sub load {
     my ($target, %settings) = @_;
     my $wanted = delete $settings{interface} // 'auto';
-    die "$target is an application of Perl, not of \U$wanted\E, as --interface says\n" if $wanted eq 'wsgi' || $wanted eq 'asgi';
+    die "--interface says $wanted, but $target is a Perl application\n" if $wanted eq 'wsgi' || $wanted eq 'asgi';
     $ENV{PLACK_ENV} ||= $settings{dev} ? 'development' : 'deployment';
     my $is_module = $target =~ /\A\w+(?:::\w+)*\z/ && !-e $target;
     my $loaded    = $is_module ? _module($target, $wanted) : _file($target);
     my $is_psgi   = _is_psgi($loaded);
     my $is_native = _has_routes() && ($wanted eq 'native' || $wanted ne 'psgi' && !$is_psgi);
     return Parkade::Native->new(%settings) if $is_native;
-    die "$target has no route of Parkade, as --interface native says\n" if $wanted eq 'native';
+    die "--interface says native, but $target declares no routes of Parkade\n" if $wanted eq 'native';
     if ($is_psgi) {
         my $is_code = ref $loaded eq 'CODE' || _is_callable($loaded);
         return Parkade::PSGI->new($is_code ? $loaded : $loaded->to_app, %settings);
     }
     my $kind = !defined $loaded ? 'undef' : ref $loaded || qq{"$loaded"};
-    die "$target returns $kind, neither an application of PSGI, which is a code reference, nor has it a route of Parkade\n";
+    my $told = "$target returns $kind, which is not a PSGI application (a code reference)";
+    die "--interface says psgi, but $told\n" if $wanted eq 'psgi';
+    die "$told, and declares no routes of Parkade\n";
 }
 
 sub _has_routes { return $INC{'Parkade/App.pm'} && Parkade::App::has_routes() }

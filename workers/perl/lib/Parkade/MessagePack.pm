@@ -68,7 +68,7 @@ sub _encode {
     }
     return $$value ? "\xc3" : "\xc2" if $class eq 'SCALAR' || $value->isa('JSON::PP::Boolean');
     return $$value ? "\xc3" : "\xc2" if $class eq 'Parkade::MessagePack::Boolean';
-    Carp::croak("plain data has no $class: numbers, text, arrays, hashes, \\1 and \\0 are");
+    Carp::croak("$class is not plain data, which is numbers, text, arrays, hashes, \\1 and \\0");
 }
 
 sub _scalar {

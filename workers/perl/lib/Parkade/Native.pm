@@ -182,12 +182,13 @@ sub given {
 sub _result {
     my ($exchange, $value) = @_;
     if (blessed $value && $value->isa('Parkade::Wait')) {
-        die "a job goes on after a wait with then\n" if !$value->{then};
+        die "a job returned a wait without then: give it a function that continues the job\n" if !$value->{then};
         $exchange->park($value->parts(\&Parkade::Response::encoded));
         return;
     }
     my $encoded = Parkade::Response::stored($value);
-    die "the result of a job has at most 524,288 bytes\n" if length $encoded > JOB_VALUE_MAX;
+    die "the result of a job is larger than 524,288 bytes: return a reference to larger data\n"
+      if length $encoded > JOB_VALUE_MAX;
     $exchange->end(F_RESULT, payload(bin($encoded)));
     return;
 }

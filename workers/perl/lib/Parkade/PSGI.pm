@@ -17,7 +17,7 @@ use Scalar::Util                qw(weaken);
 
 sub new {
     my ($class, $application, %settings) = @_;
-    die "an application of PSGI is a code reference\n" if !_is_code($application);
+    die "a PSGI application must be a code reference\n" if !_is_code($application);
     # In bytes, as PSGI has paths.
     utf8::encode(my $root = $settings{root_path} // '');
     return bless { application => $application, is_dev => $settings{dev}, root => $root }, $class;
@@ -128,7 +128,7 @@ sub answered {
         return;
     }
     my $kind = defined $response ? ref $response || qq{the text "$response"} : 'undef';
-    die "an application returns an array or a code reference, not $kind\n";
+    die "the application must return an array or a code reference, not $kind\n";
 }
 
 sub _environment {
@@ -189,7 +189,7 @@ sub _delay {
 sub _respond {
     my ($exchange, $response) = @_;
     if (ref $response ne 'ARRAY' || @$response < 2 || @$response > 3) {
-        die "a responder gets an array of two or three elements\n";
+        die "the responder of a request takes an array of two or three elements\n";
     }
     if (@$response == 3) {
         Parkade::PSGI::Response::send_to($exchange, $response);
@@ -230,7 +230,7 @@ Parkade::PSGI - an application of PSGI as a link runs it
 PSGI 1.1, with responses as arrays, file handles and objects, delayed responses and writers, and the extensions
 C<psgix.input.buffered>, C<psgix.cleanup> and C<psgix.harakiri>. There is no C<psgix.io>: the worker has no socket.
 
-A request that is answered later keeps no worker from running others. C<psgi.nonblocking> is true once AnyEvent is loaded.
+A request that is answered later does not keep its worker from running others. C<psgi.nonblocking> is true once AnyEvent is loaded.
 
 The environment has in addition
 

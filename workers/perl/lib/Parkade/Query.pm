@@ -10,7 +10,7 @@ use parent 'Parkade::Wait';
 
 sub new {
     my ($class, $sql, @bind) = @_;
-    Carp::croak('a query has a statement') if !defined $sql || $sql !~ /\S/;
+    Carp::croak('the statement of a query is missing') if !defined $sql || $sql !~ /\S/;
     my $self = $class->SUPER::new(query => "$sql", \@bind, {});
     return $self;
 }
@@ -68,10 +68,10 @@ The name of a database of the configuration; C<default> without this.
 
 =head2 deadline($seconds)
 
-From now on, including the time in the queue.
+How long it may take from now on, including the time in the queue.
 
 =head2 shared($key, $ttl)
 
-Queries that wait with the same key at the same time are executed once. The rows are kept for so many seconds.
+Queries that wait with the same key at the same time are executed once. The rows are kept for C<$ttl> seconds.
 
 =cut

@@ -78,7 +78,7 @@ sub _fields {
 
 sub _read {
     my ($text, $fields) = @_;
-    Parkade::Fault->throw(400, 'there are at most 1,000 fields') if ($text =~ tr/&;//) >= FIELDS_MAX;
+    Parkade::Fault->throw(400, 'more than 1,000 fields') if ($text =~ tr/&;//) >= FIELDS_MAX;
     for my $field (split /&/, $text) {
         my ($name, $value) = map {
             (my $part = $_) =~ tr/+/ /;
@@ -123,7 +123,7 @@ All fields of that name.
 
 =head2 method, path, query_string, client, scheme, id, header($name), env
 
-What the head says; C<client> is its address, and C<env> the part of a PSGI environment.
+What the head says; C<client> is the client's address, and C<env> the part of a PSGI environment.
 
 =head2 body, json
 

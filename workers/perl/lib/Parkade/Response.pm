@@ -46,7 +46,7 @@ sub of {
     if ($kind eq 'CODE') {
         return Parkade::Response->new(200, ['content-type', 'text/plain; charset=utf-8'], $value);
     }
-    die "a handler has returned an object of $kind, which is not an answer\n" if blessed $value && !$value->can('TO_JSON');
+    die "a handler returned an object of $kind, which is not an answer\n" if blessed $value && !$value->can('TO_JSON');
     return Parkade::Response->new(200, ['content-type', 'application/json'], $json->encode($value));
 }
 
@@ -71,7 +71,7 @@ sub pieces { my ($self) = @_; return ref $self->{body} eq 'CODE' ? $self->{body}
 sub encoded {
     my ($value) = @_;
     my $response = of($value);
-    die "a body in pieces is for handlers and functions only\n" if $response->pieces;
+    die "only handlers and functions after a wait may return a body in pieces\n" if $response->pieces;
     return [@{ head($response) }, bin(_utf8($response->{body}))];
 }
 
@@ -79,7 +79,7 @@ sub encoded {
 sub head {
     my ($response) = @_;
     my ($status, $headers) = @$response{qw(status headers)};
-    die "a status is 200 to 599, not $status\n" if $status !~ /\A[2-5][0-9]{2}\z/;
+    die "a status must be 200 to 599, not $status\n" if $status !~ /\A[2-5][0-9]{2}\z/;
     my @told;
     for (my $at = 0; $at < @$headers; $at += 2) {
         push @told, "$headers->[$at]", bin(_utf8($headers->[$at + 1]));
@@ -90,7 +90,7 @@ sub head {
 # A piece of a body as bytes.
 sub piece {
     my ($text) = @_;
-    die "a piece of a body is text or bytes\n" if ref $text;
+    die "a piece of a body must be text or bytes\n" if ref $text;
     return _utf8($text);
 }
 

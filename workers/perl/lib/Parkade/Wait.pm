@@ -42,11 +42,11 @@ sub answer_with {
 
 sub then {
     my ($self, $code, @state) = @_;
-    Carp::croak('after a stream nothing follows: it ends when its client leaves') if $self->{wait}[0] eq 'stream';
+    Carp::croak('a stream cannot have a function after it: it ends when its client leaves') if $self->{wait}[0] eq 'stream';
     # The stream that calls the function does not tell whether it is for a request or for a job.
     my $job   = $Parkade::Native::job;
-    my $state = eval { encode([$job ? $job->carried : undef, \@state]) } // Carp::croak("what a function gets after a wait is plain data: $@");
-    Carp::croak('what a function gets after a wait has at most 65,536 bytes') if length $state > STATE_MAX;
+    my $state = eval { encode([$job ? $job->carried : undef, \@state]) } // Carp::croak("a function after a wait can only be given plain data: $@");
+    Carp::croak('a function after a wait can be given at most 65,536 bytes') if length $state > STATE_MAX;
     my $name = name_of($code);
     $self->{then} = ['call', $name, bin($state), _is_async($name) ? 'async' : ()];
     return $self;
@@ -72,7 +72,7 @@ sub name_of {
         my $symbol = B::svref_2object($code)->GV;
         $name = $symbol->STASH->NAME . '::' . $symbol->NAME;
     }
-    Carp::croak('after a wait a named sub is called, in whichever worker is free: an anonymous one cannot be found')
+    Carp::croak('only a named sub can be called after a wait: in another worker, an anonymous one cannot be found')
       if !defined $name || $name =~ /__ANON__/;
     $name = "main::$name" if $name !~ /::/;
     Carp::croak("there is no sub $name") if !defined &$name;

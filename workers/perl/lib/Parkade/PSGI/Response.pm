@@ -39,10 +39,10 @@ sub begin {
 
 sub _headers {
     my ($status, $headers) = @_;
-    die "a response begins with its status, 200 to 599\n"
+    die "the first element of a response must be its status, 200 to 599\n"
       if !defined $status || ref $status || $status !~ /\A[2-5][0-9]{2}\z/;
     $_[0] += 0;
-    die "the headers of a response are an array of names and values\n" if ref $headers ne 'ARRAY' || @$headers % 2;
+    die "the headers of a response must be an array of names and values\n" if ref $headers ne 'ARRAY' || @$headers % 2;
     my @told;
     for (my $at = 0; $at < @$headers; $at += 2) {
         my ($name, $value) = @$headers[$at, $at + 1];
@@ -64,7 +64,7 @@ sub _check_body {
     return if blessed $body && $body->can('getline');
     return if openhandle $body;
     my $kind = !defined $body ? 'undef' : ref $body || 'text';
-    die "the body of a response is an array, a file handle, or an object with getline and close, not $kind\n";
+    die "the body of a response must be an array, a file handle, or an object with getline and close, not $kind\n";
 }
 
 # A body of a known, short length, and a short file, go in one piece: three frames become one. Others are sent as they

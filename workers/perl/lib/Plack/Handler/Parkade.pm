@@ -57,7 +57,7 @@ sub command {
     my ($self, $program, @arguments) = @_;
     my %options = %{ $self->{options} };
     my $script  = Cwd::abs_path($program);
-    die "Parkade runs the program that has called it once for each worker, and $program is no file\n"
+    die "Parkade runs the program that called it once for each worker, but $program is not a file\n"
       if !defined $script || !-f $script;
     my ($parkade, $pid) = delete @options{qw(parkade pid)};
     my @listening = _addresses(\%options);
@@ -169,7 +169,7 @@ sub _load {
         local @ARGV = @{ $told->{arguments} };
         Parkade::Loader::run_file($script);
     }
-    die "$script has handed no application to Parkade\n" if !$loaded;
+    die "$script did not pass an application to Parkade\n" if !$loaded;
     return Parkade::PSGI->new($loaded, Parkade::Worker::settings($info));
 }
 
@@ -190,7 +190,7 @@ Plack::Handler::Parkade - plackup -s Parkade
 =head1 DESCRIPTION
 
 The program C<parkade> takes the place of C<plackup>, with the same process id. Each of its workers runs C<plackup> again with
-the same options, up to the point where the application is there: C<-e>, C<-I>, C<-M>, C<--path>, C<--access-log> and the
+the same options, until the application is loaded: C<-e>, C<-I>, C<-M>, C<--path>, C<--access-log> and the
 middleware of C<-E development> work as with any other server, and SIGHUP loads all of it anew. Programs that have a
 C<Plack::Runner> of their own are run again likewise.
 
@@ -202,7 +202,7 @@ C<parkade> is looked for in C<PATH>.
 
 =item --host, --port, --listen, --socket
 
-Where it listens; C<:5000> if nothing is said.
+Where it listens; by default C<:5000>.
 
 =item --workers, --max-workers
 
@@ -210,7 +210,7 @@ The number of workers. Without it, one for each core.
 
 =item --max-requests, --max-reqs-per-child
 
-A worker is replaced after so many requests.
+A worker is replaced after that many requests.
 
 =item -r, --reload, -R FOLDERS
 
@@ -226,8 +226,8 @@ The program, if it is not in C<PATH>.
 
 =back
 
-Every other option is one of Parkade's own settings: C<--deadline 10s> and C<--grace 5s>, for instance. What other servers tune
-and Parkade does not have is left out, with a line that says so (C<--backlog>, C<--keepalive-timeout>, C<--read-timeout> and the
+Every other option is one of Parkade's own settings: C<--deadline 10s> and C<--grace 5s>, for instance. Options of other
+servers that Parkade does not have are ignored, with a line that says so (C<--backlog>, C<--keepalive-timeout>, C<--read-timeout> and the
 like); C<--daemonize>, C<--user> and C<--group> are refused.
 
 =head1 METHODS
