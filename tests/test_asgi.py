@@ -495,4 +495,4 @@ def test_an_asgi_2_application_is_refused_in_words(serve: Serve, tmp_path: Path)
         "class App:\n    def __init__(self, scope): ...\n    async def __call__(self, receive, send): ...\napp = App\n"
     )
     server = serve(tmp_path / "double.py", is_ready=False)
-    server.until_logged("is called with a scope alone, as in ASGI 2: Parkade runs ASGI 3")
+    server.until_logged("takes only a scope, as in ASGI 2: Parkade runs ASGI 3")

@@ -56,7 +56,7 @@ def test_a_response_of_a_wait_that_cannot_be_is_a_fault(response: Response, capf
     app = App()
     app.get("/", lambda: response)
     assert Client(app).get("/").status == 500
-    assert "returned a response of a wait" in "".join(capfd.readouterr())
+    assert "returned a response whose body is a wait" in "".join(capfd.readouterr())
 
 
 def test_a_wait_with_headers_is_not_awaited() -> None:
@@ -184,7 +184,7 @@ def test_the_nearest_policy_counts() -> None:
         ({"origins": "null"}, "is not an origin"),
         ({"origins": "https://a*.example"}, "is not an origin"),
         ({"origins": "https://a.example:443"}, "leave this port out"),
-        ({"origins": "*", "methods": "GET"}, "methods is a list"),
+        ({"origins": "*", "methods": "GET"}, "methods must be a list"),
         ({"origins": "*", "headers": ["a b"]}, "neither a method nor"),
         ({"origins": "*", "max_age": -1}, "max_age is seconds"),
         ({"origins": "https://a.example", "credentials": True, "expose": ["*"]}, "write the names"),

@@ -127,7 +127,7 @@ def test_jobs_of_a_transaction_are_told_of_behind_it() -> None:
         before = asyncio.ensure_future(enqueued.id_of(b"a", exchange))
         await turn()
         await exchange.resume(p.Stored([b"A"]))
-        with pytest.raises(WaitError, match="when that commits"):
+        with pytest.raises(WaitError, match="when the transaction commits"):
             await enqueued.id_of(b"b", exchange)
         enqueued.committed()
         behind = asyncio.ensure_future(enqueued.id_of(b"b", exchange))

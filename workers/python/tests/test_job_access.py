@@ -230,7 +230,7 @@ def generates(request: Request, job: StoredJob) -> Iterator[bool]:
         (lambda request, job, user: True, "access takes the request and the job"),
         (True, "access is a function of the request and the job, not True"),
         (Members, "access is a function"),
-        (generates, "it does not yield"),
+        (generates, "True or False, not yield"),
     ],
 )
 def test_a_function_that_cannot_be_asked_is_refused_at_once(access: Any, why: str) -> None:

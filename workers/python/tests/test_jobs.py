@@ -90,8 +90,8 @@ def test_the_route_of_jobs_is_where_the_application_wants_it(path: str | None, t
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("/{tenant}/jobs", "jobs_path has no parameters"),
-        ("/jobs/{id}", "jobs_path has no parameters"),
+        ("/{tenant}/jobs", "jobs_path must not have parameters"),
+        ("/jobs/{id}", "jobs_path must not have parameters"),
         ("jobs", "begin with a slash"),
     ],
 )
@@ -143,8 +143,8 @@ def unknown(x: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 @pytest.mark.parametrize(
     ("register", "reason"),
     [
-        (lambda app: app.job(generator), "does not yield"),
-        (lambda app: app.job(async_generator), "does not yield"),
+        (lambda app: app.job(generator), "not yield"),
+        (lambda app: app.job(async_generator), "not yield"),
         (lambda app: app.job(Mail), "a job is a function"),
         (lambda app: app.job(lambda: 1), "lambda"),
         (lambda app: app.job(two), "cannot both be the job"),
@@ -152,7 +152,7 @@ def unknown(x: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
         (lambda app: app.job(name="")(nothing), "1 to 200 bytes"),
         (lambda app: app.job(name="a\n")(nothing), "control character"),
         (lambda app: app.job(retries=-1)(nothing), "retries"),
-        (lambda app: app.job(deadline=-1)(nothing), "not negative"),
+        (lambda app: app.job(deadline=-1)(nothing), "0 or more"),
         (lambda app: app.job(queue="")(nothing), "a queue"),
         (lambda app: app.job(priority=1_001)(nothing), "priority"),
         (lambda app: [app.job(nothing), app.job(name="nothing")(line)], "two jobs are named"),
@@ -598,8 +598,8 @@ def test_what_went_wrong_is_in_the_log_unless_it_was_meant(capsys: pytest.Captur
         ("x" * 524_288, "a job's result has at most 524288"),
         (Response(iter(["x"])), "an iterator"),
         ([html("x")], "cannot be encoded"),
-        (channel("x").stream(), "a stream of messages"),
-        (after(1, "x" * 64_510), "returned a wait and 64513 bytes to give after it: a wait keeps at most 64512"),
+        (channel("x").stream(), "a job cannot return a stream or a file"),
+        (after(1, "x" * 64_510), "returned a wait for a result of 64513 bytes: a wait keeps at most 64512"),
         (2**70, "cannot be encoded"),
     ],
 )

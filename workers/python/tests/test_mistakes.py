@@ -150,7 +150,7 @@ def test_an_unknown_option_is_answered_with_those_that_there_are(tmp_path: Path,
     [
         ("Wiat", "parkade has no Wiat; did you mean 'Wait'?"),
         ("after, chanel", "parkade has no chanel; did you mean 'channel'?"),
-        ("FastAPI", "parkade has no FastAPI: it is App"),
+        ("FastAPI", "parkade has no FastAPI: use App"),
         ("jsonify", "parkade has no jsonify: a handler returns dicts"),
         ("Depends", "write a before hook of a router"),
     ],

@@ -146,7 +146,7 @@ def test_what_pydantic_would_not_see_is_refused_when_the_application_loads(annot
     def handler(body: Any) -> None: ...
 
     handler.__annotations__["body"] = annotation
-    with pytest.raises(SignatureError, match=r"would not (see|be enforced)"):
+    with pytest.raises(SignatureError, match=r"would not (check|be enforced)"):
         App().post("/", handler)
 
 

@@ -164,12 +164,12 @@ def test_what_is_parameter_is_not_shown() -> None:
         (lambda: query("ü" * 131_073), ValueError, "1 to 262144 bytes"),
         (lambda: query("select '\0'"), ValueError, "NUL"),
         (lambda: query(b"select 1"), TypeError, "a statement is text, not a bytes"),
-        (lambda: query("a", deadline=-1), ValueError, "not negative"),
+        (lambda: query("a", deadline=-1), ValueError, "0 or more"),
         (lambda: query("a", int8="text"), ValueError, "'number' or 'string'"),
-        (lambda: query("a", database=None), TypeError, "named by a text"),
+        (lambda: query("a", database=None), TypeError, "must be a str"),
         (lambda: query("a").shared(""), ValueError, "1 to 200 bytes"),
         (lambda: query("a").shared(7), TypeError, "a shared key is text"),
-        (lambda: query("a").shared("k", ttl=-1), ValueError, "not negative"),
+        (lambda: query("a").shared("k", ttl=-1), ValueError, "0 or more"),
     ],
 )
 def test_a_query_that_cannot_be_is_refused_at_once(make: Callable[[], Any], error: type[Exception], said: str) -> None:

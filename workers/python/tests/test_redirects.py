@@ -45,7 +45,7 @@ def test_an_address_is_sent_as_headers_can_hold_it(url: str, sent: str) -> None:
 
 @pytest.mark.parametrize("url", ["", "/a\r\nset-cookie: x", "/a\tb", "/a\x00"])
 def test_an_address_with_control_characters_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="is no address"):
+    with pytest.raises(ValueError, match="is not an address"):
         redirect(url)
 
 

@@ -464,7 +464,7 @@ def test_requests_and_jobs_are_told_in_the_order_in_which_they_came() -> None:
     ("run", "reason"),
     [
         ([b"i" * 16, "job", 0, None, b""], "RUN: Expected `int` >= 1"),
-        ([b"i" * 16, "a\n", 1, None, b""], "RUN: a job's name has no control character"),
+        ([b"i" * 16, "a\n", 1, None, b""], "RUN: a job's name must not contain control characters"),
         ([b"i" * 15, "job", 1, None, b""], "RUN: Expected `bytes` of length >= 16"),
     ],
 )

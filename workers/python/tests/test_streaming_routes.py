@@ -27,7 +27,7 @@ def test_a_limit_is_written_as_the_servers_are(size: Any, count: int | None) -> 
 
 @pytest.mark.parametrize("size", ["", "2gb", "1.5MiB", "-1", "0", 65_535, -1, True, 1e6, "1EiB", 1 << 63])
 def test_what_is_no_size_is_refused(size: Any) -> None:
-    with pytest.raises(ValueError, match=r"POST /a: body_limit is a number of bytes from 65536 on, or a size such"):
+    with pytest.raises(ValueError, match=r"POST /a: body_limit must be 65536 bytes or more, or a size such"):
         App().post("/a", stream=True, body_limit=size)
 
 
@@ -50,7 +50,7 @@ def of_record(order: dict[str, int]) -> str: ...
 
 @pytest.mark.parametrize("handler", [of_body, of_file, of_files, of_record])
 def test_a_parameter_of_the_whole_body_is_refused_when_it_is_registered(handler: Callable[..., str]) -> None:
-    with pytest.raises(SignatureError, match=r"is of the whole body.*read request\.stream\(\)"):
+    with pytest.raises(SignatureError, match=r"needs the whole body.*read request\.stream\(\)"):
         App().post("/a", handler, stream=True)
 
 

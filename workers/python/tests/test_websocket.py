@@ -555,9 +555,9 @@ async def generates(socket: WebSocket) -> Any:
     ("handler", "says"),
     [
         (takes_none, "takes no WebSocket: give it a parameter `socket: WebSocket`"),
-        (takes_body, "what asks for a WebSocket has no body"),
+        (takes_body, "a request for a WebSocket has no body"),
         (is_plain, "write `async def is_plain"),
-        (generates, "without yield"),
+        (generates, "instead of yield"),
     ],
 )
 def test_a_handler_that_is_none_is_refused(handler: Callable[..., Any], says: str) -> None:
@@ -605,7 +605,7 @@ def test_it_is_denied_by_a_response(asgi: Core, case: str, status: int, body: by
         ("silent", "the application returned without websocket.accept or websocket.close", 0),
         ("half", "the application returned without http.response.body", 0),
         ("early", "the application sent websocket.send before websocket.accept", 0),
-        ("odd", "the application sent 'http.response.start', which is no message of a WebSocket", 0),
+        ("odd", "the application sent 'http.response.start', which is not a WebSocket message", 0),
         ("fails_early", "ValueError: on purpose", 0),
         ("twice", "the application sent websocket.accept after websocket.accept", 1011),
         ("empty", "the application sent websocket.send with neither text (str) nor bytes", 1011),

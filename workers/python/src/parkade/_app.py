@@ -78,7 +78,7 @@ class App(Router):
         from ._openapi.document import Settings  # most applications are not described
 
         if self._described is not None:
-            raise SignatureError("the application is described already")
+            raise SignatureError("the application is described already: call openapi only once")
         about = About(hidden=True)
         self._described = Settings(title, version, description, path, page)
         for one in filter(None, (path, page)):

@@ -34,7 +34,7 @@ class Cors:
     def __post_init__(self) -> None:
         for name in ("methods", "headers", "expose"):
             if isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} is a list: write [{getattr(self, name)!r}]")
+                raise ValueError(f"{name} must be a list: write [{getattr(self, name)!r}]")
         if not self._origins():
             raise ValueError("origins are missing: write the origins of the pages, or '*' for any page")
         for origin in self._origins():
@@ -42,7 +42,7 @@ class Cors:
         if self.credentials and "*" in self._origins():
             raise ValueError("browsers refuse credentials with origins='*': write the origins of your own pages")
         if "*" in self.expose and self.credentials:
-            raise ValueError("with credentials, expose='*' is the header named *: write the names")
+            raise ValueError("with credentials, browsers take expose='*' for a header named *: write the names")
         if self._seconds() is not None and not 0 <= (self._seconds() or 0) <= _SECONDS_MAX:
             raise ValueError(f"max_age is seconds, 0 to {_SECONDS_MAX}, not {self.max_age!r}")
         for name in (*(self.methods or ()), *(self.headers or ()), *self.expose):

@@ -52,7 +52,7 @@ def load(target: str, wanted: Wanted = Wanted()) -> Loaded:
     Raises `LoadError`, with the traceback of the application's own frames when its code raised.
     """
     if wanted.interface == "psgi":
-        raise LoadError(f"{target} is an application of Python, not of PSGI, as --interface says")
+        raise LoadError(f"--interface says psgi, but {target} is a Python application")
     named, found = _found(target, wanted)
     if wanted.factory:
         named, found = f"what {named}() returns", _made(named, found)
@@ -112,10 +112,15 @@ def _as_interface(named: str, found: Any, wanted: Wanted) -> Loaded:
     if wanted.interface == "native":
         if isinstance(found, App):
             return found
-        raise LoadError(f"{named} is {article_of(type(found).__name__)}, not a parkade.App, as --interface native says")
+        raise LoadError(
+            f"--interface says native, but {named} is {article_of(type(found).__name__)}, not a parkade.App"
+        )
     if isinstance(found, App) or not callable(found):
         kind = article_of(type(found).__name__)
-        raise LoadError(f"{named} is {kind}, not an application of {wanted.interface.upper()}, as --interface says")
+        interface = wanted.interface
+        raise LoadError(
+            f"--interface says {interface}, but {named} is {kind}, not an application of {interface.upper()}"
+        )
     return Asgi3(found) if wanted.interface == "asgi" else cast(WsgiCallable, found)
 
 
@@ -128,12 +133,12 @@ def _detected(named: str, found: Any) -> Loaded:
         return cast(WsgiCallable, found)
     if is_factory(found):
         raise LoadError(
-            f"{named} is called without arguments: if it returns the application, add --factory (in parkade.toml: "
-            "factory = true)"
+            f"{named} takes no arguments, so it is not an application: if it returns the application, add "
+            "--factory (in parkade.toml: factory = true)"
         )
     if is_asgi_2(found):
         raise LoadError(
-            f"{named} is called with a scope alone, as in ASGI 2: Parkade runs ASGI 3, which is one callable "
+            f"{named} takes only a scope, as in ASGI 2: Parkade runs ASGI 3, where an application is one callable "
             "(scope, receive, send). asgiref.compatibility.guarantee_single_callable converts it"
         )
     kind = article_of(type(found).__name__)
@@ -168,7 +173,9 @@ def _import_file(path: Path) -> ModuleType:
         raise LoadError(f"there is no file {path}")
     name = path.stem
     if not name.isidentifier() or (name in sys.modules and getattr(sys.modules[name], "__file__", None) != str(path)):
-        raise LoadError(f"{path} cannot be imported as {name!r}: rename it: the name is invalid for a module, or taken")
+        raise LoadError(
+            f"{path} cannot be imported as {name!r}, which is not a valid module name or is taken: rename it"
+        )
     _put_first(path.parent)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

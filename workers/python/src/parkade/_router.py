@@ -54,7 +54,7 @@ class Router(JobRegistry):
     def __init__(self, prefix: str = "", *, name: str | None = None) -> None:
         super().__init__()
         if name is not None and not name.isidentifier():
-            raise SignatureError(f"the name of a router is an identifier, as `orders`, not {name!r}")
+            raise SignatureError(f"the name of a router must be an identifier, such as `orders`, not {name!r}")
         self.prefix = checked_prefix(prefix)
         self.name = name
         self._tag = name or next((part for part in reversed(prefix.split("/")) if part and "{" not in part), None)
@@ -259,7 +259,7 @@ class Router(JobRegistry):
         if not prefix and not self._is_application:
             raise SignatureError("the files of a router need a path, or a router with a prefix")
         if parse(prefix or "/").ends_with_rest:
-            raise SignatureError(f"the path {path!r} ends with a parameter for the rest of the path")
+            raise SignatureError(f"files: the path {path!r} must not end with a parameter for the rest of the path")
         about = About(self._tag, {}, True, line_of(sys._getframe(1)))
         for pattern, given in ((prefix, None), (f"{prefix}/", None), (f"{prefix}/{{path:path}}", name)):
             if pattern:
@@ -474,7 +474,7 @@ class Router(JobRegistry):
             raise KeyError(f"several routes have the name {name!r}: {told}; rename them or their routers")
         if len(patterns) != 1:
             told = ", ".join(sorted(patterns)) or "nowhere"
-            raise KeyError(f"the router of {name!r} is not included once: {told}")
+            raise KeyError(f"the router of {name!r} is not included exactly once, but at: {told}")
         return parse(patterns.pop())
 
     def _places(self) -> Iterator[str]:

@@ -209,7 +209,7 @@ class Retry(ParkadeError):
 
     def __init__(self, after: float | None = None, text: str = "") -> None:
         if after is not None and not (isinstance(after, int | float) and 0 <= after <= 1e15):
-            raise ValueError(f"seconds are a finite number, not negative: {after!r}")
+            raise ValueError(f"seconds must be a finite number, 0 or more, not {after!r}")
         super().__init__(text)
         self.after = after
 

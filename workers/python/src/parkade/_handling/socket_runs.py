@@ -34,7 +34,7 @@ def is_asked(raw: p.Request) -> bool:
 def no_upgrade() -> HTTPError:
     """The answer to any other request."""
     upgrade = {"upgrade": "websocket", "connection": "upgrade"}
-    return HTTPError(426, "this is the address of a WebSocket", upgrade)
+    return HTTPError(426, "this address is for WebSockets: connect with a WebSocket client", upgrade)
 
 
 class SocketRuns:

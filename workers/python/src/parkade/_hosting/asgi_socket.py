@@ -157,7 +157,7 @@ def _close_of(message: Mapping[str, Any]) -> tuple[int, str]:
 
 def _misplaced(kind: object, phase: Phase) -> InvalidResult:
     if kind not in _KINDS:
-        return InvalidResult(f"the application sent {kind!r}, which is no message of a WebSocket")
+        return InvalidResult(f"the application sent {kind!r}, which is not a WebSocket message")
     if phase is Phase.CLOSED:
         return InvalidResult(f"the application sent {kind} after it had closed or denied the WebSocket")
     if phase is Phase.OPEN:

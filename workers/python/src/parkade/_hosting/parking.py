@@ -28,8 +28,8 @@ _OF_A_BODY = ("content-encoding", "content-range", "content-md5", "content-diges
 """What only somebody who has seen the body can know."""
 
 _REASON = (
-    "The request is parked, so there is no body yet. Leave this response out there, or return an answer at once "
-    "instead of park(…)"
+    "The request is parked, so there is no body yet. Have the middleware skip such responses, or return an answer at "
+    "once instead of park(…)"
 )
 
 

@@ -136,7 +136,7 @@ def _flat(headers: list[tuple[str, str]]) -> list[Any]:
     flat: list[Any] = []
     for name, value in headers:
         if not (isinstance(name, str) and isinstance(value, str)):
-            raise InvalidResult(f"a header is two texts, not {name!r}: {value!r}")
+            raise InvalidResult(f"the name and the value of a header must be str, not {name!r}: {value!r}")
         try:
             flat += _plain(name), _plain(value) if value.isascii() else value.encode("latin-1")
         except UnicodeEncodeError as error:

@@ -192,7 +192,7 @@ def listeners(draft: Draft, configuration: Table, chosen: str | None, *, is_only
             continue
         draft.bind(f"listeners.{address}", address)
         if passed.startswith("routes"):
-            draft.leave(f"listeners.{address}.pass = {passed}", "every path is the application's here")
+            draft.leave(f"listeners.{address}.pass = {passed}", "here the application serves every path")
         for key, value in listener.items():
             line = f"listeners.{address}.{key} = {json.dumps(value)}"
             if key in {"forwarded", "client_ip"} and isinstance(value, dict):
@@ -256,7 +256,7 @@ HTTP = {
     "large_header_buffers": HEAD,
     "body_buffer_size": f"{NOT_NEEDED}: requests-limit is for the memory of all requests",
     "body_temp_path": f"{NOT_NEEDED}: bodies are not kept in files",
-    "websocket": "docs/asgi.md says what there is of WebSocket",
+    "websocket": "docs/asgi.md says what of WebSocket is supported",
     "static": IN_A_PROXY,
     "compression": IN_A_PROXY,
 }

@@ -62,7 +62,9 @@ class Enqueued:
         """
         while (told := self._told.get(id)) is None:
             if id in self._within:
-                raise WaitError("a job of a transaction is enqueued when that commits: await it after the block")
+                raise WaitError(
+                    "a job enqueued in a transaction is stored when the transaction commits: await it after the block"
+                )
             if self._asking is None:
                 await self._ask(exchange)
             else:

@@ -129,7 +129,7 @@ def _job_operation(method: str, id: str) -> dict[str, Any]:
 _JOB_ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
 _JOBS: dict[str, Any] = {
     "get": {
-        "summary": "The result of a job, or how far it is",
+        "summary": "The result of a job, or its state",
         "responses": {
             "200": {"description": "What the job returned"},
             "202": {"description": "It has not ended yet", "content": {JSON: {"schema": {"type": "object"}}}},
@@ -143,7 +143,7 @@ _JOBS: dict[str, Any] = {
         "responses": {
             "200": {"description": "It is cancelled", "content": {JSON: {"schema": {"type": "object"}}}},
             "404": {"description": "There is no such job"},
-            "default": {"description": "It had ended"},
+            "default": {"description": "It has ended already"},
         },
     },
 }

@@ -155,10 +155,10 @@ def _responses(route: Route, arguments: list[Parameter], has_body: bool) -> dict
         if status is not None:
             found[str(status)] = _response(status, content)
     if any(argument.place != "path" for argument in arguments) or _is_converted(route, arguments):
-        found["422"] = {"description": "A parameter or the body does not fit", "content": _INVALID}
+        found["422"] = {"description": "A parameter or the body is invalid", "content": _INVALID}
     if has_body:
         found["400"] = {"description": "The body cannot be read", "content": _FAILED}
-        found["415"] = {"description": "The body has another content type", "content": _FAILED}
+        found["415"] = {"description": "The content type of the body is not supported", "content": _FAILED}
     if route.pattern.names:
         found["404"] = {"description": phrase(404), "content": _FAILED}
     for status, told in route.about.responses.items():
@@ -292,7 +292,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     },
     "parkade.Invalid": {
         "title": "Invalid",
-        "description": "What does not fit in a request",
+        "description": "What is invalid in a request",
         "allOf": [reference("parkade.Problem")],
         "required": ["parameters"],
         "properties": {"parameters": {"type": "array", "items": _INVALID_PART}},

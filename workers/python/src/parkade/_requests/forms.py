@@ -160,7 +160,7 @@ def _parts(dashed: bytes, body: bytes) -> Iterator[bytes]:
 def _parse_part(part: bytes) -> tuple[str, FormValue]:
     end = part.find(b"\r\n\r\n", 0, PART_HEADER_MAX + 4)
     if end == -1 or not part.startswith(b"\r\n") or part.count(b"\r\n", 0, end) > PART_HEADER_LINES_MAX:
-        raise HTTPError(400, "a part of the multipart body has no header, or a too long one")
+        raise HTTPError(400, "a part of the multipart body has no header, or one that is too long")
     content = part[end + 4 :]
     try:
         headers = dict(_header(line) for line in part[2:end].decode().split("\r\n"))

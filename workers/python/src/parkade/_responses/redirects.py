@@ -40,7 +40,7 @@ def redirect(
     if local and not is_local(url):
         raise HTTPError(400, "the address must be a path on this server")
     if not url or _INVISIBLE.search(url):
-        raise ValueError(f"{url!r} is no address to redirect to")
+        raise ValueError(f"{url!r} is not an address to redirect to")
     response = Response(None, status, headers)
     response.headers["location"] = quote(url, safe=_KEPT)
     return response

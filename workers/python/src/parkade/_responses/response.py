@@ -151,7 +151,7 @@ def _with_headers(wait: Wait, response: Response) -> Wait:
     try:
         return wait.headers(response.headers.pairs(), status=response.status)
     except (ValueError, WaitError) as error:
-        raise InvalidResult(f"returned a response of a wait: {error}") from error
+        raise InvalidResult(f"returned a response whose body is a wait: {error}") from error
 
 
 def shortened(value: object) -> str:

@@ -57,7 +57,7 @@ def bind(
     bodies = [each.name for each in parameters if each.place == "body"]
     if streams and (whole := [each.name for each in parameters if each.place in ("body", "file")]):
         raise SignatureError(
-            f"{told}: {' and '.join(whole)} is of the whole body, but the route has stream=True: take the request, and "
+            f"{told}: {' and '.join(whole)} needs the whole body, but the route has stream=True: take the request, and "
             "read request.stream()"
         )
     if len(bodies) > 1:
@@ -77,7 +77,7 @@ def _of_socket(told: str, parameter: Parameter) -> Parameter:
     if parameter.name == "socket" and parameter.place == "field" and parameter.annotation is EMPTY:
         return replace(parameter, place="socket")
     if parameter.place in ("body", "file"):
-        raise SignatureError(f"{told}: what asks for a WebSocket has no body (the parameter {parameter.name})")
+        raise SignatureError(f"{told}: a request for a WebSocket has no body (the parameter {parameter.name})")
     return parameter
 
 

@@ -210,7 +210,7 @@ def make_socket_route(
     """The same for the handler of a WebSocket: a coroutine that has it, or a function that leaves it to the core."""
     name = name or str(getattr(handler, "__name__", pattern.path))
     if inspect.isasyncgenfunction(handler) or inspect.isgeneratorfunction(handler):
-        raise SignatureError(f"{pattern.path}: {name} has a WebSocket: it sends its messages, without yield")
+        raise SignatureError(f"{pattern.path}: {name} has a WebSocket: write socket.send(…) instead of yield")
     is_coroutine = is_asynchronous(handler)
     if not is_coroutine and "socket" in inspect.signature(handler).parameters:
         raise SignatureError(

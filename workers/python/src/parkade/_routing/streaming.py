@@ -27,7 +27,7 @@ def streaming(told: str, stream: bool, body_limit: int | str | None) -> Streamin
     """
     if body_limit is not None and not stream:
         raise SignatureError(
-            f"{told}: body_limit is for a route with stream=True; --body-limit is that of bodies that the server "
+            f"{told}: body_limit is for a route with stream=True; --body-limit is the limit of bodies that the server "
             "collects"
         )
     return Streaming(None if body_limit is None else _bytes_of(told, body_limit)) if stream else None
@@ -41,7 +41,6 @@ def _bytes_of(told: str, size: int | str) -> int:
     number = int(match[1]) * _UNITS.get(match[2] or "", 1) if match else size
     if not isinstance(number, int) or not _LIMIT_MIN <= number <= _LIMIT_MAX:
         raise ValueError(
-            f"{told}: body_limit is a number of bytes from {_LIMIT_MIN} on, or a size such as '64KiB' or '2GB', "
-            f"not {size!r}"
+            f"{told}: body_limit must be {_LIMIT_MIN} bytes or more, or a size such as '64KiB' or '2GB', not {size!r}"
         )
     return number

@@ -151,7 +151,7 @@ def options(database: str, deadline: float | None, int8: Int8, within: bool = Fa
 def named(database: str) -> str:
     """A database's name. Raises `TypeError` unless it is text."""
     if not isinstance(database, str):
-        raise TypeError(f"a database is named by a text, not {article_of(type(database).__name__)}")
+        raise TypeError(f"the name of a database must be a str, not {article_of(type(database).__name__)}")
     return database
 
 

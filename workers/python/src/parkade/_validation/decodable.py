@@ -23,7 +23,9 @@ def check_decodable(annotation: Any) -> None:
         if isinstance(kind, inspect.CustomType):
             _check_class(kind.cls)
         elif isinstance(kind, inspect.DataclassType) and is_model(kind.cls):
-            raise TypeError(f"pydantic would not see {name_of(kind.cls)} in there: make what holds it a model, too")
+            raise TypeError(
+                f"pydantic would not check {name_of(kind.cls)} there: make the type that contains it a model, too"
+            )
     for kind, added in parts_in(annotation, is_record):
         for each in filter(is_constraint, added):
             raise TypeError(f"{each!r} of {name_of(kind)} would not be enforced: write msgspec.Meta(…)")

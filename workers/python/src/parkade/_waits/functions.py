@@ -143,7 +143,7 @@ def find(name: str, state: frozenset[str], hears: bool = False) -> Function:
         for part in qualname.split("."):
             value = getattr(value, part)
     except (ImportError, AttributeError, ValueError) as error:
-        raise LookupError(f"no function {name}: it was there when the request parked ({error})") from error
+        raise LookupError(f"no function {name}: it existed when the request parked ({error})") from error
     return describe(value, state, hears)
 
 
@@ -181,7 +181,7 @@ def encode_state(
     except TypeError as error:
         raise TypeError(f"the state of {function} cannot be encoded as MessagePack: {error}") from error
     if len(encoded) > INLINE_MAX:
-        raise ValueError(f"the state of {function} has {len(encoded)} bytes, and may have at most {INLINE_MAX}")
+        raise ValueError(f"the state of {function} can have at most {INLINE_MAX} bytes, not {len(encoded)}")
     return encoded
 
 
@@ -205,7 +205,9 @@ def _name(function: Callable[..., Any]) -> str:
             "any worker must find it, so define it at the top level of a module"
         )
     if len(f"{module}:{qualname}".encode()) > NAME_MAX:
-        raise SignatureError(f"{qualname} has too long a name: at most {NAME_MAX} bytes with its module's")
+        raise SignatureError(
+            f"{qualname}: the name is too long: with the module's it can have at most {NAME_MAX} bytes"
+        )
     found: Any = sys.modules.get(module)
     for part in qualname.split("."):
         found = getattr(found, part, None)

@@ -27,7 +27,7 @@ def pattern_of_channel(pattern: str, count: int | None, bytes: int | None, age: 
     if (reason := fault_of_channel(pattern)) is not None:
         raise ValueError(f"{pattern!r}: {reason}")
     if any(value is not None and value < 0 for value in (count, bytes, age)):
-        raise ValueError(f"{pattern!r}: a bound is not negative")
+        raise ValueError(f"{pattern!r}: count, bytes and age must be 0 or more")
     return ChannelPattern(pattern, ChannelOptions(count, bytes, age))
 
 

@@ -249,5 +249,5 @@ def value_of_outcome(outcome: p.Outcome) -> Any:
 def check_seconds(seconds: float) -> float:
     """Returns the seconds unchanged. Raises `ValueError` when they are negative or not finite."""
     if not (isinstance(seconds, (int, float)) and 0 <= seconds <= 1e15):  # neither infinity nor NaN passes
-        raise ValueError(f"seconds are a finite number, not negative: {seconds!r}")
+        raise ValueError(f"seconds must be a finite number, 0 or more, not {seconds!r}")
     return seconds

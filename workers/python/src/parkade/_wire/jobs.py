@@ -33,7 +33,7 @@ class EnqueueOptions(Map, frozen=True):
         if self.at is not None and self.delay:
             raise ValueError("a job has either delay or at")
         if self.queue is not None:
-            _check_length("a queue", self.queue)
+            _check_length("the name of a queue", self.queue)
         if self.key is not None:
             _check_length("a key", self.key)
 
@@ -141,7 +141,7 @@ class Job(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        _check_length("a queue", self.queue)
+        _check_length("the name of a queue", self.queue)
 
 
 class QueueOptions(Struct, frozen=True, omit_defaults=True):
@@ -156,7 +156,7 @@ class Queue(Struct, array_like=True, frozen=True):
     options: QueueOptions
 
     def __post_init__(self) -> None:
-        _check_length("a queue", self.name)
+        _check_length("the name of a queue", self.name)
 
 
 class Recurring(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -172,7 +172,7 @@ class Recurring(Struct, frozen=True, omit_defaults=True, kw_only=True):
     key: str | None = None
 
     def __post_init__(self) -> None:
-        _check_length("a recurring job", self.name)
+        _check_length("the name of a recurring job", self.name)
         if self.key is not None:
             _check_length("a key", self.key)
         if (self.every is None) == (self.cron is None):
@@ -183,16 +183,16 @@ class Recurring(Struct, frozen=True, omit_defaults=True, kw_only=True):
 def fault_of_job(name: str) -> str | None:
     """Why no job can have this name, or None."""
     if not 1 <= len(name.encode("utf-8", "replace")) <= JOB_NAME_MAX:
-        return f"a job's name has 1 to {JOB_NAME_MAX} bytes"
+        return f"a job's name must have 1 to {JOB_NAME_MAX} bytes"
     if has_control_character(name):
-        return "a job's name has no control character"
+        return "a job's name must not contain control characters"
     return None
 
 
 def fault_of_length(what: str, text: str) -> str | None:
     """Why no queue, key or recurring job can have this name, or None."""
     if not 1 <= len(text.encode("utf-8", "replace")) <= JOB_NAME_MAX:
-        return f"{what} is named by 1 to {JOB_NAME_MAX} bytes"
+        return f"{what} must have 1 to {JOB_NAME_MAX} bytes"
     return None
 
 

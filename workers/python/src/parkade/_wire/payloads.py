@@ -390,19 +390,19 @@ def read_fields(raw: Raw) -> list[tuple[bytes, bytes]]:
 def fault_of_channel(name: str) -> str | None:
     """Why no core accepts this name of a channel, or None (PROTOCOL.md, `PARK`)."""
     if not 1 <= len(name.encode("utf-8", "replace")) <= CHANNEL_NAME_MAX:
-        return "a channel's name has 1 to 200 bytes"
+        return "a channel's name must have 1 to 200 bytes"
     if has_control_character(name):
-        return "a channel's name has no control character"
+        return "a channel's name must not contain control characters"
     return None
 
 
 def fault_of_event(name: str) -> str | None:
     """Why no core accepts this name of an event, or None (PROTOCOL.md, `PUBLISH`)."""
     if not 1 <= len(name.encode("utf-8", "replace")) <= EVENT_NAME_MAX:
-        return "an event has 1 to 200 bytes"
+        return "the name of an event must have 1 to 200 bytes"
     if has_control_character(name):
-        return "an event has no control character"
-    return "the event gap is the core's own" if name == "gap" else None
+        return "the name of an event must not contain control characters"
+    return "the event gap is the server's own" if name == "gap" else None
 
 
 _decode_head = msgspec.msgpack.Decoder(RequestHead).decode

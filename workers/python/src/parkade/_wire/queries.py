@@ -32,7 +32,7 @@ class QueryOptions(Map, frozen=True):
                 raise ValueError("a ttl goes with shared")
             return
         if not 1 <= byte_length(self.shared) <= SHARED_MAX:
-            raise ValueError(f"a shared key has 1 to {SHARED_MAX} bytes")
+            raise ValueError(f"a shared key must have 1 to {SHARED_MAX} bytes")
         if self.within:
             raise ValueError("a query within a transaction cannot be shared")
 
@@ -46,9 +46,9 @@ class Query(Array, frozen=True, tag="query"):
 
     def __post_init__(self) -> None:
         if not 1 <= byte_length(self.text) <= STATEMENT_MAX:
-            raise ValueError(f"a statement has 1 to {STATEMENT_MAX} bytes")
+            raise ValueError(f"a statement must have 1 to {STATEMENT_MAX} bytes")
         if "\0" in self.text:
-            raise ValueError("a statement has no NUL")
+            raise ValueError("a statement must not contain NUL")
         if len(self.parameters) > PARAMETERS_MAX:
             raise ValueError(f"a statement has at most {PARAMETERS_MAX} parameters")
 

@@ -59,7 +59,7 @@ def make_access(function: Access) -> Hook:
     if not callable(function) or inspect.isclass(function):
         raise SignatureError(f"access is a function of the request and the job, not {function!r}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise SignatureError(f"{function.__qualname__}: access returns True or False, it does not yield")
+        raise SignatureError(f"{function.__qualname__}: an access function must return True or False, not yield")
     return make_hook(function, 2, "access takes the request and the job")
 
 

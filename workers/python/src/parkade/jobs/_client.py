@@ -186,7 +186,7 @@ _NO_OPTIONS = p.EnqueueOptions()
 
 def _check_name(name: Any) -> None:
     if not isinstance(name, str):
-        raise TypeError(f"a job is named by a text, not by {name!r}")
+        raise TypeError(f"the name of a job must be a str, not {name!r}")
     if (reason := fault_of_job(name)) is not None:
         raise ValueError(reason)
 

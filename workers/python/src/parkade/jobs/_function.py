@@ -35,7 +35,7 @@ class JobFunction(Generic[P, R]):
         if not inspect.isroutine(function):
             raise SignatureError(f"a job is a function, not {function!r}")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise SignatureError(f"{function.__qualname__}: a job returns its result, it does not yield")
+            raise SignatureError(f"{function.__qualname__}: a job must return its result, not yield")
         update_wrapper(self, function)
         self._function = function
         self._signature = Signature(function)

@@ -34,7 +34,7 @@ def options(
         0 if delay is None else _seconds("delay", delay),
         None if at is None else _moment(at),
         usual.priority if priority is None else checked_priority(priority),
-        usual.queue if queue is None else checked_text("a queue", queue),
+        usual.queue if queue is None else checked_text("the name of a queue", queue),
         None if key is None else checked_text("a key", key),
     )
 
@@ -51,7 +51,7 @@ def checked_priority(priority: int) -> int:
 def checked_text(what: str, text: Any) -> str:
     """A name or a key: 1 to 200 bytes."""
     if not isinstance(text, str):
-        raise TypeError(f"{what} is named by a text, not by {text!r}")
+        raise TypeError(f"{what} must be a str, not {text!r}")
     if (reason := fault_of_length(what, text)) is not None:
         raise ValueError(reason)
     return text
@@ -60,7 +60,9 @@ def checked_text(what: str, text: Any) -> str:
 def _moment(at: datetime | float) -> float:
     if isinstance(at, datetime):
         if at.tzinfo is None:
-            raise ValueError("at is a datetime with a time zone, as datetime.now(timezone.utc), or seconds since 1970")
+            raise ValueError(
+                "at must be a datetime with a time zone, such as datetime.now(timezone.utc), or seconds since 1970"
+            )
         return _seconds("at", at.timestamp())
     return _seconds("at", at)
 
@@ -69,5 +71,5 @@ def _seconds(what: str, seconds: Any) -> float:
     if not isinstance(seconds, int | float) or isinstance(seconds, bool):
         raise TypeError(f"{what} is a number of seconds, not {seconds!r}")
     if not 0 <= seconds <= 1e15:  # neither infinity nor NaN is in there
-        raise ValueError(f"{what} is a finite number of seconds, not negative: {seconds!r}")
+        raise ValueError(f"{what} must be a finite number of seconds, 0 or more, not {seconds!r}")
     return seconds

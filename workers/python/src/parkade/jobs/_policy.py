@@ -47,7 +47,7 @@ class Policy:
                 raise ValueError(f"retries are 0 to {RETRIES_MAX}, not {self.retries!r}")
             if self.deadline is not None:
                 check_seconds(self.deadline)
-            checked_text("a queue", self.queue)
+            checked_text("the name of a queue", self.queue)
             checked_priority(self.priority)
             if not isinstance(self.public, bool):
                 raise TypeError(f"public is True or False, not {self.public!r}")

@@ -120,7 +120,7 @@ class JobRegistry:
         Raises `ValueError` for an invalid name or limit, and for a queue that has limits already.
         """
         self._check_open()
-        if checked_text("a queue", name) in self._queues:
+        if checked_text("the name of a queue", name) in self._queues:
             raise ValueError(f"the queue {name!r} has limits already")
         if concurrency is not None and (not isinstance(concurrency, int) or not 1 <= concurrency <= 0xFFFF_FFFF):
             raise ValueError(f"the concurrency of a queue is an integer of 1 or more, not {concurrency!r}")
@@ -229,7 +229,7 @@ class JobRegistry:
             name = job.name if job.name not in self._recurring else f"{job.name} {schedule}"
         if name in self._recurring:
             raise SignatureError(f"two recurring jobs are named {name!r}: rename one of them with name=")
-        return checked_text("a recurring job", name)
+        return checked_text("the name of a recurring job", name)
 
 
 def _merge(what: str, own: dict[str, T], others: dict[str, T]) -> None:
@@ -241,7 +241,7 @@ def _merge(what: str, own: dict[str, T], others: dict[str, T]) -> None:
 def pattern_of_jobs(path: str) -> Pattern:
     """The pattern of a job's address. A slash at the end of the path is the one before the id."""
     if "{" in path or "}" in path:
-        raise SignatureError(f"jobs_path has no parameters, because it is the same for all jobs: {path!r}")
+        raise SignatureError(f"jobs_path must not have parameters, because it is the same for all jobs: {path!r}")
     return parse(f"{path.removesuffix('/')}/{{id:uuid}}")
 
 

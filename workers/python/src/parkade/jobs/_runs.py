@@ -106,7 +106,7 @@ def _park(job: Job, wait: Wait) -> Parked:
     if isinstance(wait, Statement):
         raise InvalidResult("returned a query of a transaction, which ends with its block: await it there")
     if isinstance(wait._wait, p.Stream | p.File | p.Files):
-        raise WaitError("a stream of messages goes to a client: in a job, call channel(name).next() repeatedly")
+        raise WaitError("a job cannot return a stream or a file: for messages, call channel(name).next() repeatedly")
     if wait._function is None:
         is_timer = isinstance(wait._wait, p.Timer)
         wait = wait.then(give_kept, result=_kept(wait._response)) if is_timer else wait.then(give)
@@ -123,7 +123,7 @@ def _kept(value: object) -> bytes:
     result = encode_result(value)
     if len(result) > JOB_KEPT_MAX:
         raise InvalidResult(
-            f"returned a wait and {len(result)} bytes to give after it: a wait keeps at most {JOB_KEPT_MAX}; "
+            f"returned a wait for a result of {len(result)} bytes: a wait keeps at most {JOB_KEPT_MAX}; "
             "return after(…).then(a function that makes them), or await it in an async def"
         )
     return result

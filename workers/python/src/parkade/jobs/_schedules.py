@@ -56,7 +56,7 @@ def cron(fields: str, timezone: str, missed: Missed) -> Schedule:
             f"cron has five fields (minute, hour, day, month, weekday), as in @app.cron('0 3 * * *'), not {fields!r}"
         )
     try:
-        return Schedule(None, " ".join(fields.split()), checked_text("a time zone", timezone), missed)
+        return Schedule(None, " ".join(fields.split()), checked_text("the name of a time zone", timezone), missed)
     except (TypeError, ValueError) as error:
         raise SignatureError(f"cron {fields!r}: {error}") from None
 

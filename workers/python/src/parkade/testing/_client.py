@@ -193,7 +193,7 @@ class Client:
     def leave(self, response: Response) -> None:
         """The client of a parked request goes away; a coroutine that waits is cancelled."""
         if not isinstance(response, Parked) or response.parking is None:
-            raise AssertionError("only a parked request can be left")
+            raise AssertionError("leave takes a request that is parked, and this one is not")
         self._core.cancel(response, "client_left")
 
     @property

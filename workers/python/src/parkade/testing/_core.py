@@ -263,7 +263,7 @@ class Core:
         if isinstance(wait, p.UntilResult):
             return self._begin_result(wait, over)
         if isinstance(wait, p.UntilStored | p.UntilBranches | p.AllOf | p.FirstOf | p.File | p.Files | p.Access):
-            raise WaitError("no request waits for that")
+            raise WaitError("a request cannot wait for that in a test")
         if isinstance(wait, p.Socket):
             raise WaitError("parkade.testing has no WebSockets: test the function of on_message by itself")
         return self.waits.park_query(wait, *self.databases.ask(wait, response), over)
