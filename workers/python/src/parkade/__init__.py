@@ -1,6 +1,6 @@
 """Parkade for Python: write plain code; let the server wait.
 
-Public are the names here, and the modules `parkade.django`, `parkade.errors`, `parkade.jobs` and `parkade.testing`.
+The names here are public, and so are `parkade.django`, `parkade.errors`, `parkade.jobs` and `parkade.testing`.
 """
 
 from . import jobs

@@ -39,9 +39,9 @@ class App(Router):
     hooks and jobs, or with `concurrent=True`, it runs many at once on an event loop, and plain functions in threads.
 
     An application with jobs also answers `GET` and `DELETE` under `jobs_path`, followed by a job's id; None turns that
-    off. With `redirect_slashes`, a request for `/notes/` is sent on to `/notes` (307) when only that has a route, and
-    the other way round; then requests that match no route go to a worker. Raises `SignatureError` for a path that does
-    not begin with a slash, or has parameters.
+    off. With `redirect_slashes`, a request for `/notes/` is redirected to `/notes` (307) when only that has a route,
+    and the other way round; then requests that match no route go to a worker. Raises `SignatureError` for a path that
+    does not begin with a slash, or has parameters.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class App(Router):
     ) -> None:
         """Describes the application in OpenAPI 3.1 at `path`, and shows that as a page at `page` (None for no page).
 
-        It is off otherwise, because it tells everybody all routes that are not `hidden`, and what they take. The
-        annotations of handlers tell parameters, bodies and responses, their docstrings the texts, routers the tags.
+        It is off by default, because it shows everyone all routes that are not `hidden`, and what they take. The
+        annotations of handlers give parameters, bodies and responses; their docstrings give texts, routers give tags.
         Hooks of the application run for both. Raises `SignatureError` for a path that is taken.
         """
         from ._openapi.document import Settings  # most applications are not described
@@ -90,8 +90,9 @@ class App(Router):
         """Adds these headers to every answer that has no header of that name: those of handlers, constants and waits,
         streams, and the server's own errors, such as 404 and 503.
 
-        Only what no application has seen goes without them: malformed requests, and everything before the application
-        has loaded for the first time. Raises `ValueError` for headers that describe one answer, such as `content-type`.
+        Only requests that no application has seen are answered without them: malformed ones, and all that come before
+        the application has loaded for the first time. Raises `ValueError` for headers that describe one answer, such as
+        `content-type`.
         """
         given = Headers(headers)
         for name in given:

@@ -43,7 +43,7 @@ class Fields(Mapping[str, V], Generic[V]):
 class Headers(MutableMapping[str, str]):
     """Header fields; names in any case, shown in lower case. Setting replaces every value of a name, `add` keeps them.
 
-    A value with CR, LF or NUL, or a name that is no token, is refused with `ValueError`: it would end one header and
+    A value with CR, LF or NUL, or a name that is not a token, is refused with `ValueError`: it would end one header and
     begin another (RFC 9110, section 5.5).
     """
 

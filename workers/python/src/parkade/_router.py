@@ -87,12 +87,12 @@ class Router(JobRegistry):
 
         `deadline`: seconds that a request may be queued or running (0 for none, None for the server's). `name` is for
         `path` and `request.route`, by default the function's. `responses` and `hidden` are for the description of the
-        application (`App.openapi`): responses that annotations do not tell, by status, as a text or the body's type;
+        application (`App.openapi`): responses that annotations do not show, by status, as a text or the body's type;
         and whether to leave the route out. `cors` is the route's own policy for pages of other origins (see `cors`);
         False is none.
 
-        Raises `SignatureError` for a malformed path, a second
-        handler of the same path, and a function with a parameter that no request has.
+        Raises `SignatureError` for a malformed path, a second handler of the same path, and a function with a parameter
+        that no request has.
         """
         return self._register(path, target, ("GET",), deadline, name, responses, hidden, cors)
 
@@ -111,8 +111,8 @@ class Router(JobRegistry):
     ) -> Callable[[F], F]:
         """As `get`, for POST.
 
-        With `stream=True` the handler reads the body while it arrives, with `request.stream()`, and takes nothing that
-        is in it. `body_limit` is the most bytes that such a body may have (`"2GB"`), instead of `--stream-limit`.
+        With `stream=True` the handler reads the body while it arrives, with `request.stream()`, and has no parameters
+        from it. `body_limit` is the maximum size of such a body (`"2GB"`), instead of `--stream-limit`.
         """
         return self._register(path, target, ("POST",), deadline, name, responses, hidden, cors, stream, body_limit)
 
@@ -177,7 +177,7 @@ class Router(JobRegistry):
     ) -> Callable[[F], F]:
         """As `post`, for QUERY (RFC 10008): a safe, idempotent request with a body, for what does not fit into a URL.
 
-        Clients and proxies may repeat it, so the handler changes nothing. `App.openapi` leaves it out.
+        Clients and proxies may repeat it, so the handler must not change anything. `App.openapi` leaves it out.
         """
         return self._register(path, target, ("QUERY",), deadline, name, responses, hidden, cors, stream, body_limit)
 
@@ -199,11 +199,11 @@ class Router(JobRegistry):
         return self._register(path, target, tuple(methods), deadline, name, responses, hidden, cors, stream, body_limit)
 
     def websocket(self, path: str, *, deadline: float | None = None, name: str | None = None) -> Callable[[F], F]:
-        """Registers what has the WebSockets of a path: `@app.websocket("/rooms/{room}")`.
+        """Registers what handles the WebSockets of a path: `@app.websocket("/rooms/{room}")`.
 
         A coroutine takes `socket: WebSocket`; a plain function returns `channel(…).socket(…)`. There is no body.
-        `deadline`: seconds until the WebSocket is accepted, and for which a coroutine may outlive its client, or a call
-        for a message lasts. Other requests get 426. Raises `SignatureError` as `get` does.
+        `deadline`: seconds within which the WebSocket must be accepted; it is also the limit for a call for a message,
+        and for a coroutine once its client has left. Other requests get 426. Raises `SignatureError` as `get` does.
         """
         if not isinstance(path, str):
             raise SignatureError(f"{getattr(path, '__qualname__', path)}: write @app.websocket('/path')")
@@ -232,14 +232,14 @@ class Router(JobRegistry):
         """Serves the files of a folder: `app.files("/static", "static")`. The server answers alone, without a worker.
 
         A relative folder is next to the file that calls this. Nothing outside it is ever sent, whatever the path is and
-        wherever links lead; names that begin with a dot only with `hidden_files`. Folders are not listed: their `index`
-        is sent (None for none). `name` is for `path`: `app.path("static", path="app.css")`.
+        wherever links lead. Names that begin with a dot are 404 unless `hidden_files`. Folders are not listed: their
+        `index` is sent (None for none). `name` is for `path`: `app.path("static", path="app.css")`.
 
-        Browsers ask each time whether a file has changed; with `max_age` they use it for so many seconds without
+        Browsers ask each time whether a file has changed; with `max_age` they use it for that many seconds without
         asking. With `precompressed`, `app.css.br`, `app.css.zst` or `app.css.gz` is sent instead of `app.css` to
         clients that accept it, unless it is older.
 
-        With a before or after hook, which may refuse a request, a worker says whether the server sends the file.
+        With a before or after hook, which may refuse a request, a worker decides whether the server sends the file.
         Raises `LoadError` without the folder, `SignatureError` for a path that is taken.
         """
         caller = sys._getframe(1).f_globals.get("__file__")
@@ -268,10 +268,10 @@ class Router(JobRegistry):
 
     def path(self, name: str, /, **parameters: object) -> str:
         """The path of the route of that name with these parameters, encoded. Names are those of this router, so a
-        module needs no other one to link to its own routes.
+        module needs no other module to link to its own routes.
 
         Raises `KeyError` for a name that no route has, or several have; for a missing parameter; and for a router that
-        is not included exactly once. If the server mounts the application, the path begins with the prefix of that.
+        is not included exactly once. If the server mounts the application, the path begins with the mount's prefix.
         """
         return self._mounted_at() + self._pattern_of(name).fill(parameters)
 
@@ -318,7 +318,7 @@ class Router(JobRegistry):
         return function
 
     def on_start(self, function: F) -> F:
-        """Runs in each worker before it takes requests. If it raises, the worker has not started. Those of the
+        """Runs in each worker before it takes requests. If it raises, the worker does not start. Those of the
         application run first.
         """
         self._start_hooks.append(make_hook(function, 0, "a start-up hook takes nothing"))
@@ -376,7 +376,7 @@ class Router(JobRegistry):
         expose: Sequence[str] = (),
     ) -> None:
         """Lets pages of other origins use the routes of this router and of those that it includes, unless they have a
-        policy of their own. That of the application also counts for what has no route.
+        policy of their own. That of the application also covers paths that have no route.
 
         `origins`: those pages' origins (`"https://app.example.com"`, or `"https://*.example.com"` for all hosts under
         that), or `"*"` for any page. `methods` and `headers`: what such a request may have; None is whatever the page

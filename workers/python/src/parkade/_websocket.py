@@ -27,9 +27,9 @@ class WebSocket:
     The first `receive`, `send` or turn of the loop accepts it, unless `accept` did. To refuse it, raise `HTTPError` or
     return a response before that. It is closed with 1000 when the handler returns, and with 1011 when it fails.
 
-    The loop ends when the client closes the WebSocket or leaves. A handler that never receives is cancelled then; one
-    that is waiting for something else when the connection breaks, too. All waits can be awaited, and several tasks may
-    send. One task receives.
+    The loop ends when the client closes the WebSocket or leaves. A handler that never receives is cancelled then, and
+    so is one that is waiting for something else when the connection breaks. All waits can be awaited, and several tasks
+    may send. Only one task may receive.
     """
 
     __slots__ = ("_client", "request", "subprotocol")
@@ -59,7 +59,7 @@ class WebSocket:
     ) -> None:
         """Accepts it, with one of the client's sub-protocols, and with further headers of the response.
 
-        Only needed for these: whatever is received or sent first accepts it, too. Raises `ValueError` for a
+        Only needed for these: the first receive or send accepts it, too. Raises `ValueError` for a
         sub-protocol that the client does not offer, `RuntimeError` if it was accepted, `WebSocketClosed`.
         """
         if self._client.phase is not Phase.ASKED:
@@ -100,7 +100,7 @@ class WebSocket:
         """Sends a message: str is text, bytes are binary, a `Message` of a channel is what was published, and
         everything else is JSON, as text.
 
-        Waits while 256 KiB are under way to the client. Raises `WebSocketClosed` when it has ended, `ValueError` for
+        Waits while 256 KiB are on their way to the client. Raises `WebSocketClosed` when it has ended, `ValueError` for
         more than 1,048,576 bytes, `TypeError` for a value that is not JSON-able.
         """
         data, content_type = encode_value(message)
@@ -114,7 +114,7 @@ class WebSocket:
     async def close(self, code: int = NORMAL, reason: str = "") -> None:
         """Closes it, with a code (1000, or 3000 to 4999 for one of your own) and a reason of at most 123 bytes.
 
-        Then nothing can be awaited for it any more; what other tasks of the handler await ends. Does nothing if it is
+        After that, nothing can be awaited for it, and the waits of the handler's other tasks end. Does nothing if it is
         closed. Raises `ValueError` for a code or a reason that cannot be sent, `RuntimeError` if it was not accepted.
         """
         _check_close(code, reason)

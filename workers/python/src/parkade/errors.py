@@ -34,7 +34,7 @@ class WaitError(ParkadeError, RuntimeError):
 
 
 class InvalidResult(ParkadeError, TypeError):
-    """A handler, job or access function returned what it may not. The text says what it was and what is allowed."""
+    """A handler, job or access function returned something that it may not return. The text says what is allowed."""
 
 
 class BodyError(ParkadeError, RuntimeError):

@@ -35,8 +35,8 @@ def park(wait: Wait[Any], response: Any = None) -> Any:
     for a view of an `App`, or any worker calls the function of `.then`. What that returns is the answer, as that of a
     handler would be; it may also be a response of the framework.
 
-    `response` is a response of the framework to set headers and cookies on; by default it is made of the framework that
-    calls. Its body has to be empty. Raises `WaitError` where no request is being answered, and where it is not clear
+    `response` is a response of the framework to set headers and cookies on; by default one of the calling framework is
+    made. Its body has to be empty. Raises `WaitError` where no request is being answered, and where it is not clear
     which framework calls; `TypeError` for anything but a wait.
     """
     if not isinstance(wait, Wait):

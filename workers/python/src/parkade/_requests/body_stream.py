@@ -28,7 +28,7 @@ class BodyStream(io.BufferedReader):
 
     A coroutine takes the pieces as they come: `async for piece in request.stream()`. For a plain function it is a
     binary file that waits for its client: `read`, `readline`, `readinto`, `for line in …`; `shutil.copyfileobj` and
-    whatever else reads files take it. It is read once, in one of the two ways, and has no position to go back to.
+    whatever else reads files accept it. It is read once, in one of the two ways, and has no position to go back to.
 
     Raises `IncompleteBody`, an `OSError`, when the rest will not come. A coroutine is cancelled then.
     """

@@ -78,7 +78,7 @@ class Request:
     @property
     def id(self) -> str:
         """What the log and the response (`X-Request-Id`) call this request: the `X-Request-Id` of a trusted proxy, the
-        id of its trace (`traceparent`), or a text of the server.
+        id of its trace (`traceparent`), or an id that the server makes.
         """
         return self._head.id
 

@@ -31,7 +31,7 @@ def redirect(
 
     `status` is 303 (go there with GET: after a POST), 302, 301 (moved for good), 307 or 308 (the same with the method
     and body kept). With `local` the address must be a path on this server: for one that the client has sent, such as
-    `?next=`, which could otherwise lead your users to a page of somebody else. Any other is 400 then.
+    `?next=`, which could otherwise lead your users to someone else's page. Any other is 400 then.
 
     Raises `ValueError` for another status and an address with control characters, `HTTPError` 400 as said.
     """

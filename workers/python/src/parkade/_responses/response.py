@@ -101,7 +101,7 @@ class Response:
         secure: bool = True,
         partitioned: bool = False,
     ) -> Response:
-        """Has the client forget a cookie. `path`, `domain`, `secure` and `partitioned` are as it was set."""
+        """Has the client forget a cookie. `path`, `domain`, `secure` and `partitioned` must be as it was set."""
         return self.set_cookie(
             name, max_age=0, expires=EPOCH, path=path, domain=domain, secure=secure, partitioned=partitioned
         )

@@ -51,7 +51,7 @@ class Templates:
         self._compile()
 
     def render(self, name: str, /, **context: Any) -> Response:
-        """The page that a template makes of `context`, with the content type that its name tells.
+        """The page that a template makes of `context`, with the content type that follows from its name.
 
         Values are escaped, except in `.txt` templates. A value that the template uses and `context` does not have is an
         error. Raises what Jinja2 raises.
@@ -59,7 +59,7 @@ class Templates:
         return Response(self.text(name, **context), headers={"content-type": _content_type(name)})
 
     def text(self, name: str, /, **context: Any) -> str:
-        """As `render`, only the text: for a mail, or a message to a channel."""
+        """As `render`, but only the text: for an e-mail, or a message to a channel."""
         return str(self._environment.get_template(name).render(context))
 
     def _compile(self) -> None:

@@ -93,7 +93,7 @@ class Query(Wait[T_co]):
 
     def shared(self, key: str, ttl: float = 0) -> Query[T_co]:
         """Requests that wait with the same key (1 to 200 bytes) share one execution, which is cancelled when the last
-        of them has gone. A request that comes within `ttl` seconds after its end gets the same rows.
+        of them has gone. A request that comes within `ttl` seconds after the execution gets the same rows.
 
         Only the same statement, parameters and shape are shared: a key that is reused by mistake mixes nothing up.
         """

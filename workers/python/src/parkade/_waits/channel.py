@@ -78,8 +78,8 @@ class Channel:
         Returned, the message is the answer and its cursor the ETag; the answer is 204 when the time is up. Without
         `since`, and with `BEGINNING`, the client's own cursor counts (`request.cursor`). With `.then` and awaited, it
         gives a `Message`, or None when the time is up; without `since` the wait begins now. With a `type`, awaiting
-        gives what the message holds as that, as `Message.json` does; after `.then` the function's annotation says what
-        it gets.
+        gives the message's content as that type, as `Message.json` does; after `.then` the function's annotation says
+        what it gets.
 
         Give the `timeout` here rather than with `asyncio.timeout`: then the core does all of the waiting, which saves
         two messages on the link.
@@ -92,7 +92,7 @@ class Channel:
         """Every message from now on, as server-sent events, until the client leaves. Only to be returned.
 
         With `since=BEGINNING`, everything that is held comes first. A client that comes back sends its own cursor, and
-        gets what it has missed. Any other `since` counts instead of that.
+        gets what it has missed. Any other `since` overrides that cursor.
 
         ```python
         @app.get("/auction/{lot}/bids")
@@ -164,8 +164,8 @@ class Channel:
         `event` is the kind of the message, 1 to 200 bytes without control characters: clients of a stream listen for it
         (`source.addEventListener("typing", …)`), others see it as `Message.event`, or as the header `Parkade-Event`.
 
-        Nothing is to be awaited. Awaited, with `.then`, or returned, the result gives the cursor of the message, for
-        the request or job that published it.
+        The result need not be awaited. Awaited, with `.then`, or returned, it gives the cursor of the message, for the
+        request or job that published it.
 
         Raises `TypeError` for a value that is not JSON-able, `ValueError` over 524,288 bytes or for a name of an event
         that cannot be sent (`gap` is the server's own), `WaitError` where there is no core.

@@ -33,9 +33,9 @@ class File(Wait[NoReturn]):
     taken care of. `filename` has the browser store it under that name (`inline`: show it, if it can). The content type
     is that of the file's name, unless `content_type` gives another.
 
-    The path is taken as it is: never make it of what a client sends. `File.within` is for that. A relative path counts
-    from the working directory. A file that the server cannot read is 500, and the log says why. One that is written to
-    while it is sent ends the connection: write to another name, and rename.
+    The path is taken as it is: never build it from what a client sends. `File.within` is for that. A relative path is
+    relative to the working directory. A file that the server cannot read is 500, and the log says why. One that is
+    written to while it is sent ends the connection: write to another name, and rename.
 
     Raises `ValueError` for a path or headers that cannot be sent.
     """
@@ -66,7 +66,7 @@ class File(Wait[NoReturn]):
         headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         hidden_files: bool = False,
     ) -> File:
-        """The file of that name in a folder, for a name that a client has sent; it may have folders of its own.
+        """The file of that name in a folder, for a name that a client has sent. The name may contain folders.
 
         ```python
         @app.get("/pictures/{name:path}")
@@ -74,8 +74,9 @@ class File(Wait[NoReturn]):
             return File.within("pictures", name)
         ```
 
-        What leads out of the folder is 404 (`HTTPError`), also by a link, and so is what is not there. Names that begin
-        with a dot are 404 unless `hidden_files`. So is a name of more than 4,096 bytes, which no system has.
+        A name that leads out of the folder, even through a link, is 404 (`HTTPError`), and so is one that does not
+        exist. Names that begin with a dot are 404 unless `hidden_files`. So is a name of more than 4,096 bytes, which
+        no system allows.
         """
         if not is_name_within(name, hidden_files) or byte_length(name) > CLIENT_NAME_MAX:
             raise HTTPError(404, NO_FILE)

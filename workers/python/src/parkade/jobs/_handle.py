@@ -36,7 +36,7 @@ class Handle(Generic[R_co]):
 
     @classmethod
     def of(cls, id: str | UUID) -> Handle[Any]:
-        """The handle of a job by its id. Raises `InvalidJobId`, a `ValueError` that answers 404, if it is no UUID."""
+        """The handle of a job by its id. Raises `InvalidJobId`, a `ValueError` that is 404, if that is not a UUID."""
         try:
             return cls((id if isinstance(id, UUID) else UUID(id)).bytes)
         except (ValueError, TypeError, AttributeError) as error:  # UUID tries to read whatever it is given

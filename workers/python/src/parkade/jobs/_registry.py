@@ -133,8 +133,8 @@ class JobRegistry:
         `@app.job`; a function that is not a job becomes one.
 
         `missed` says what to do about times that passed while no server ran: `once` (one run for all of them), `skip`,
-        `all`. `name` identifies the schedule in the store (by default the job's name, to which a second schedule of a
-        job adds itself).
+        `all`. `name` identifies the schedule in the store. By default it is the job's name; a second schedule of the
+        same job appends itself, as in `report every 300 s`.
 
         Raises `SignatureError` for a job that needs arguments.
         """

@@ -145,7 +145,7 @@ class Client:
         Without `answers` it is SQLite in memory; this gives its connection, so that the test can create tables. The
         database `default` is that from the beginning. It takes `$1` and SQLite's SQL, not PostgreSQL's (`$1::int`,
         arrays, `now()`); columns have the types that their tables declare. There is one connection, so there is one
-        transaction at a time, and everybody sees what it has not committed.
+        transaction at a time, and all queries see what it has not committed.
 
         `answers` is a function that gets an `Asked`, or a mapping by the text of the statements. What it gives: rows
         (dicts), one row, a number of changed rows (None for 0) or a `QueryError`, which it may also raise; or

@@ -130,7 +130,7 @@ class Parked(Response):
 
     @property
     def correlation(self) -> Correlation:
-        """What the jobs are given that it enqueues."""
+        """What is given to the jobs that it enqueues."""
         return correlation_of(self.requested)
 
     @property
