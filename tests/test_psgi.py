@@ -198,7 +198,10 @@ def test_what_is_broken_off_is_seen_by_its_client(server: Server) -> None:
         ("/undef", "the application must return an array or a code reference, not undef"),
         ("/status", "the first element of a response must be its status, 200 to 599"),
         ("/large", "a response is too large: its head has at most a million bytes"),
-        ("/body", "the body of a response is an array, a file handle, or an object with getline and close, not text"),
+        (
+            "/body",
+            "the body of a response must be an array, a file handle, or an object with getline and close, not text",
+        ),
         ("/nobody", "the application dropped the responder of a request without answering it"),
     ],
 )
