@@ -11,6 +11,8 @@ from ..errors import InvalidResult, LoadError
 from .interfaces import AsgiCallable
 from .scope import ASGI
 
+_PHASES = ("lifespan.startup", "lifespan.shutdown")
+
 
 class Lifespan:
     """Runs beside the requests, in a task of its own. `state` is what the application keeps for them."""
@@ -19,6 +21,7 @@ class Lifespan:
         self.state: dict[str, Any] = {}
         self._application = application
         self._messages: asyncio.Queue[str] = asyncio.Queue()
+        self._phase = _PHASES[0]
         self._outcome: asyncio.Future[str | None] | None = None  # of the phase that runs: a failure in words
         self._has_received = False
         self._has_misunderstood = False  # an application of HTTP alone takes it for a request
@@ -64,6 +67,7 @@ class Lifespan:
 
     async def _pass(self, message: str, task: asyncio.Task[None]) -> str | None:
         """Returns when the application has answered, or is over."""
+        self._phase = message
         outcome = self._outcome = asyncio.get_running_loop().create_future()
         self._messages.put_nowait(message)
         await asyncio.wait({task, outcome}, return_when=asyncio.FIRST_COMPLETED)
@@ -75,11 +79,13 @@ class Lifespan:
         return {"type": kind}
 
     async def _send(self, message: Mapping[str, Any]) -> None:
-        kind, outcome = message["type"], self._outcome
-        phase, _, how = str(kind).rpartition(".")
-        if phase not in ("lifespan.startup", "lifespan.shutdown") or how not in ("complete", "failed"):
-            self._has_misunderstood = True
+        kind, outcome = str(message["type"]), self._outcome
+        phase, _, how = kind.rpartition(".")
+        if phase not in _PHASES or how not in ("complete", "failed"):
+            self._has_misunderstood = kind.startswith("http.")
             raise InvalidResult(f"the application sent {kind!r}, which is not a message of a lifespan")
+        if phase != self._phase:
+            raise InvalidResult(f"the application sent {kind} when it was asked for {self._phase}.complete")
         if outcome is None or outcome.done():
             raise InvalidResult(f"the application sent {kind} a second time")
         outcome.set_result(None if how == "complete" else str(message.get("message") or f"the application sent {kind}"))
