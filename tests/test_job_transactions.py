@@ -207,7 +207,7 @@ def test_more_than_a_transaction_may_enqueue_fails_and_changes_nothing(shop: Sho
     server = shop.serve()
     answer = begin(server, order("too many"), *({"enqueue": "job"} for _ in range(10_001)), way="plain").answer(30)
     assert answer.status == 500
-    server.until_logged("a transaction enqueues at most 10000 jobs")
+    server.until_logged("a transaction can enqueue at most 10000 jobs")
     assert (shop.orders(), shop.bodies()) == ([], 0)
 
 

@@ -67,7 +67,7 @@ def parkade(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         (mount("/", "shop.py", 'interface = "cgi"'), [], ["wsgi"]),
         (mount("/", "shop.py", 'env = "A=b"'), [], ["`env` takes a table"]),
         (mount("/", "shop.py", "env = { A = [] }"), [], ["`A` in `env`"]),
-        (mount("/", "shop.py", 'env = { "A=B" = "c" }'), [], ["no name of a variable"]),
+        (mount("/", "shop.py", 'env = { "A=B" = "c" }'), [], ["not the name of a variable"]),
         ('[mount]\nprefix = "/"\ntarget = "shop.py"\n', [], ["write [[mount]]"]),
         (mount("/", "nowhere.py"), [], ["there is no file", "nowhere.py"]),
     ],

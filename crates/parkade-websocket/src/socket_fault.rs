@@ -19,7 +19,7 @@ pub enum SocketFault {
     Unfinished,
     #[error("a close frame has a code that may not be sent")]
     BadCloseCode,
-    #[error("a text is not valid UTF-8")]
+    #[error("a text message is not valid UTF-8")]
     BadText,
     #[error("a message cannot be decompressed")]
     BadCompression,

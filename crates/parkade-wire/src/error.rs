@@ -71,7 +71,7 @@ impl ProtocolRule {
             ProtocolRule::Closed => "on a stream that is closed",
             ProtocolRule::Window => "beyond the window",
             ProtocolRule::More => "without a MORE before it",
-            ProtocolRule::Response => "behind a RESPONSE",
+            ProtocolRule::Response => "after a RESPONSE",
             ProtocolRule::Await => "await by a worker that is not concurrent",
             ProtocolRule::Credit => "credit out of its range",
             ProtocolRule::Version => "no version in common",

@@ -30,7 +30,7 @@ pub type Read<T> = Result<T, &'static str>;
 
 /// The text of a token, if it is UTF-8.
 pub fn utf8(text: &[u8]) -> Read<&str> {
-    str::from_utf8(text).map_err(|_| "a text in it is not UTF-8")
+    str::from_utf8(text).map_err(|_| "a string in it is not UTF-8")
 }
 
 impl<'a> Tokens<'a> {

@@ -38,7 +38,7 @@ pub enum CommandError {
     #[error("the server is still reloading after {after:?}, and continues: `parkade status` shows the outcome")]
     StillReloading { after: Duration },
     #[error(
-        "{what} is still running after {after:?}: {holds}. It goes on stopping; `parkade stop --now` ends it at once"
+        "{what} is still running after {after:?}: {holds}. The stop continues; `parkade stop --now` ends the server at once"
     )]
     StillRunning { what: String, after: Duration, holds: String },
     #[error("the number in {0} does not fit into 64 bits: pass it as text, '\"…\"'")]

@@ -112,7 +112,7 @@ impl CronField {
             _ => String::new(),
         };
         let expected = format!(
-            "give *, a number from {} to {}{names}, a range as 1-5, a step as */2, or a list of these with commas",
+            "give *, a number from {} to {}{names}, a range such as 1-5, a step such as */2, or a list of these with commas",
             self.first, self.last
         );
         BadTimetable::Field { field: self.word, part: part.to_owned(), expected }

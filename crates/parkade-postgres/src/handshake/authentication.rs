@@ -137,7 +137,7 @@ impl Authentication {
     }
 
     fn password(&self) -> Result<&Secret, DialRefusal> {
-        self.password.as_ref().ok_or_else(|| DialRefusal::denied("the server asks for a password, and none is given"))
+        self.password.as_ref().ok_or_else(|| DialRefusal::denied("the server asks for a password, but none was given"))
     }
 }
 

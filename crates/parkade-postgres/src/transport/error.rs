@@ -7,7 +7,7 @@ use std::io;
 pub enum TlsRefusal {
     #[error("the server does not offer TLS, which sslmode requires: set ssl=on there, or sslmode=disable here")]
     NoTls,
-    #[error("the server sent more than a yes to TLS: somebody may be intercepting the connection")]
+    #[error("the server sent more than one byte when asked for TLS: someone may be intercepting the connection")]
     TooMuch,
     #[error("the server does not respond like PostgreSQL: is this its port?")]
     Foreign,

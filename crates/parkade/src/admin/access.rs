@@ -77,14 +77,16 @@ impl WritePolicy {
         match (self, via) {
             (Self::Token(token), Via::Tcp { .. }) => {
                 if is_from_another_site(headers) {
-                    return Some(forbidden("requests from other sites change nothing here"));
+                    return Some(forbidden(
+                        "requests from pages of other sites are not allowed to change anything here",
+                    ));
                 }
                 let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).and_then(bearer);
                 (!given.is_some_and(|given| token.is(given))).then(unauthorized)
             }
             // Browsers send it with every such request of a page, so no page that an operator visits gets further.
             _ if headers.contains_key(ORIGIN) => {
-                Some(forbidden("requests from browsers change nothing here, unless --admin-writes is token"))
+                Some(forbidden("requests from browsers may change something here only with --admin-writes token"))
             }
             (_, Via::Unix) => None,
             (Self::Off, Via::Tcp { .. }) => {
@@ -117,7 +119,7 @@ fn forbidden(why: &str) -> AdminAnswer {
 }
 
 fn unauthorized() -> AdminAnswer {
-    let mut answer = fault(StatusCode::UNAUTHORIZED, "this takes the token: `Authorization: Bearer TOKEN`");
+    let mut answer = fault(StatusCode::UNAUTHORIZED, "this request needs the token: `Authorization: Bearer TOKEN`");
     answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"parkade\""));
     answer
 }

@@ -146,12 +146,12 @@ fn applications(page: &mut Page, applications: &[ApplicationReport]) {
         return;
     }
     let (ready, queued) = (by_mount(|app| app.workers_ready as u64), by_mount(|app| app.queued as u64));
-    let about = "Workers of requests that are ready, by mount.";
+    let about = "Ready workers that run requests, by mount.";
     page.labelled("application_workers_ready", MetricType::Gauge, about, "mount", ready);
     let about = "Requests that wait for a worker, by mount.";
     page.labelled("application_queued", MetricType::Gauge, about, "mount", queued);
     let failed = by_mount(|app| u64::from(app.state == "failed"));
-    let about = "Whether the application does not load, by mount.";
+    let about = "1 if the application does not load, by mount.";
     page.labelled("application_failed", MetricType::Gauge, about, "mount", failed);
 }
 

@@ -58,7 +58,7 @@ fn event(query: Option<&str>) -> Result<Option<EventName>, String> {
     for (name, value) in pairs(query.unwrap_or_default())? {
         match name.as_str() {
             "event" => event = Some(EventName::parse(&value).map_err(|error| error.to_string())?),
-            _ => return Err(format!("the query may have event, not {name}")),
+            _ => return Err(format!("unknown option {name:?}; the only option is event")),
         }
     }
     Ok(event)

@@ -56,7 +56,8 @@ async fn begin(query: Option<&str>, door: &AdminDoor) -> Result<AdminAnswer, Adm
 }
 
 async fn follow(place: &str, query: Option<&str>, door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
-    let number = place[1..].parse::<u64>().map_err(|_| fault(StatusCode::BAD_REQUEST, "a reload has a number"))?;
+    let number =
+        place[1..].parse::<u64>().map_err(|_| fault(StatusCode::BAD_REQUEST, "the id of a reload is a number"))?;
     let patience = patience(query).map_err(|error| fault(StatusCode::BAD_REQUEST, &error))?;
     end(ReloadId(number), patience, door).await
 }

@@ -28,7 +28,7 @@ pub fn resolve(typed: &str, here: &Path) -> Result<String, String> {
     }
     match dotted_name(typed, here) {
         Some((module, name)) => Err(format!(
-            "{typed} is no module: did you mean `{module}:{name}`? A colon separates a module from its application"
+            "{typed} is not a module: did you mean `{module}:{name}`? A colon separates a module from its application"
         )),
         None => Ok(typed.into()),
     }

@@ -113,7 +113,9 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
         refusal("serve app", &[], "max_requests = 3"),
         "error: settings.toml: unknown key `max_requests`; did you mean `max-requests`?\n"
     );
-    assert!(refusal("serve app", &[], "zzz = 3").contains("known are target, directory, interface, factory, "));
+    assert!(
+        refusal("serve app", &[], "zzz = 3").contains("the known ones are target, directory, interface, factory, ")
+    );
     assert_eq!(
         refusal("serve app", &[("PARKADE_DEADLIN", "3")], ""),
         "error: unknown environment variable PARKADE_DEADLIN; did you mean `PARKADE_DEADLINE`?\n"

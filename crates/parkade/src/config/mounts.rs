@@ -134,7 +134,7 @@ fn read_one(path: &Path, mut table: toml::Table) -> Result<MountSettings, Config
 fn environment(value: Option<toml::Value>) -> Result<Vec<(String, String)>, String> {
     let is_odd = |name: &str| name.is_empty() || name.contains(['=', '\0']);
     let text = |(name, value): (String, toml::Value)| match value {
-        _ if is_odd(&name) => Err(format!("{name:?} in `env` is no name of a variable")),
+        _ if is_odd(&name) => Err(format!("{name:?} in `env` is not the name of a variable")),
         toml::Value::String(text) if !text.contains('\0') => Ok((name, text)),
         toml::Value::Integer(number) => Ok((name, number.to_string())),
         _ => Err(format!("the variable `{name}` in `env` takes a string or a number")),

@@ -13,7 +13,7 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 pub fn advice(wrong: &str, known: &[String]) -> String {
     match nearest(wrong, known.iter().map(String::as_str)) {
         Some(name) => format!("did you mean `{name}`?"),
-        None => format!("known are {}", known.join(", ")),
+        None => format!("the known ones are {}", known.join(", ")),
     }
 }
 

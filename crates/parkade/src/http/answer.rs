@@ -21,7 +21,7 @@ pub enum BadAnswer {
     Count,
     #[error("Content-Length does not match the body")]
     Length,
-    #[error("a trailer says what belongs into the head")]
+    #[error("a trailer has a field that belongs in the head")]
     Trailer,
 }
 

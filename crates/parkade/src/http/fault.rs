@@ -106,19 +106,19 @@ impl RequestFault {
             Self::UnknownExpectation => (417, "the only supported expectation is 100-continue"),
             Self::UnknownVersion => (505, "the supported versions are HTTP/1.0, HTTP/1.1 and HTTP/2"),
             Self::ConnectUnsupported => (501, "CONNECT is not supported: this is not a proxy"),
-            Self::ConnectProtocol => {
-                (501, "the only protocol of an extended CONNECT is websocket, and the application has to take it")
-            }
+            Self::ConnectProtocol => (
+                501,
+                "the only supported protocol of an extended CONNECT is websocket, and only if the application has WebSockets",
+            ),
             Self::HeadTooLarge => (431, "the header block is larger than this server allows"),
             Self::TargetTooLong => {
                 (414, "the request target is larger than this server allows for a whole header block")
             }
             Self::TooManyHeaders => (431, "there are more header fields than this server allows"),
             Self::BodyTooLarge => (413, "the body is larger than this server allows"),
-            Self::StreamTooLarge => (
-                413,
-                "the body is larger than its route allows, or this server for routes that do not say (--stream-limit)",
-            ),
+            Self::StreamTooLarge => {
+                (413, "the body is larger than its route allows (body_limit, or else --stream-limit)")
+            }
             Self::RequestsFull => (503, "the memory limit for requests is reached; try again"),
             Self::HeadTooSlow => (408, "the header block did not arrive in time"),
             Self::BodyTooSlow => (408, "the body did not arrive in time"),

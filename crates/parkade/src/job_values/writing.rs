@@ -70,7 +70,7 @@ fn write_value(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), String> {
         Token::Array(_) => out.extend(b"[]"),
         Token::Map(_) => out.extend(b"{}"),
         Token::Extension(TIMESTAMP, data) => write(&timestamp(data).ok_or("a timestamp is malformed")?, out),
-        Token::Extension(kind, _) => return Err(format!("it has an extension of type {kind} in it")),
+        Token::Extension(kind, _) => return Err(format!("it contains an extension of type {kind}")),
     }
     Ok(())
 }

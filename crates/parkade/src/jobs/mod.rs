@@ -171,7 +171,10 @@ impl Jobs {
         if let Some(left) = left
             && !self.is_paused
         {
-            tracing::warn!("workers keep dying while they run jobs; no job is started for {:.1} s", left.as_secs_f64());
+            tracing::warn!(
+                "workers keep dying while they run jobs; no job will be started for the next {:.1} s",
+                left.as_secs_f64()
+            );
         }
         self.is_paused = left.is_some();
     }

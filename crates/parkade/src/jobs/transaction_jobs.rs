@@ -119,7 +119,7 @@ pub fn unstored(why: CommitFault, store: &StoreLink, end_of: impl FnOnce(Payload
         CommitFault::TooManyJobs => QueryEnd::Failed(QueryFailure::new(
             FailureKind::TooLarge,
             format!(
-                "a transaction enqueues at most {TRANSACTION_JOBS_COUNT_MAX} jobs, with {TRANSACTION_JOBS_BYTES_MAX} bytes"
+                "a transaction can enqueue at most {TRANSACTION_JOBS_COUNT_MAX} jobs, with {TRANSACTION_JOBS_BYTES_MAX} bytes in all"
             ),
         )),
         CommitFault::StoreRefuses => match store.within() {

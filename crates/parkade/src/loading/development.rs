@@ -62,7 +62,7 @@ impl Development {
         let reason = words::reason_of_load_error(error);
         let body = format!(
             "<h1>The application does not load</h1>\n<p class=what>{}</p>\n<pre>{}</pre>\n\
-             <p>This page loads itself anew as soon as the code has changed.</p>\n<script>{}</script>",
+             <p>This page reloads itself as soon as the code has changed.</p>\n<script>{}</script>",
             escaped(reason),
             escaped(error),
             SCRIPT.replace("STAMP", &self.stamp.to_string()),

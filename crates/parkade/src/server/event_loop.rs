@@ -200,7 +200,7 @@ impl EventLoop {
                 format!("Serving the old code: the new code does not load ({why})")
             }
             (ServicePhase::Serving, None) => format!("Serving {}", server.about.addresses.join(", ")),
-            (ServicePhase::Reloading, _) => "Loading the application afresh; the old code serves".into(),
+            (ServicePhase::Reloading, _) => "Loading the new code; the old code is still serving".into(),
             (ServicePhase::Starting, _) => "Loading the application".into(),
             (ServicePhase::Stopping, _) => "Waiting for requests to finish".into(),
         });

@@ -40,8 +40,8 @@ fn each_answer_has_its_consequence() {
     check(b"hello", TlsUse::Never, Ok("hello"));
     check(b"N", TlsUse::IfOffered, Ok(""));
     check(b"N", TlsUse::Always, Err("does not offer TLS"));
-    check(b"Sx", TlsUse::Always, Err("more than a yes"));
-    check(b"Nx", TlsUse::IfOffered, Err("more than a yes"));
+    check(b"Sx", TlsUse::Always, Err("more than one byte"));
+    check(b"Nx", TlsUse::IfOffered, Err("more than one byte"));
     check(b"HTTP/1.1 400", TlsUse::Always, Err("does not respond like PostgreSQL"));
     check(b"E\0\0\0\x10SFATAL\0", TlsUse::IfOffered, Err("failed before it answered"));
     check(b"", TlsUse::Always, Err("unexpected end of file"));
