@@ -125,7 +125,7 @@ def test_the_page_shows_what_the_server_does(browser: Browser, serve: Serve, tmp
     page.until('document.querySelector("#graph-requests path.c1").getAttribute("d").length > 10')
     page.until(shown("#setting-rows", "admin"))
     assert page.run('document.querySelectorAll(".act button").length') == 0, "it only reads"
-    assert page.run(shown("#access", "only reads"))
+    assert page.run(shown("#access", "read-only"))
     assert browser.problems == []
     server.open_gate("page")
 

@@ -128,7 +128,7 @@ def test_stop_says_what_still_runs_and_can_end_it(serve: Serve, file: Path) -> N
     server.until_parked(1)
     ended = command(server, "stop", "--timeout", "300ms")
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "1 are parked" in ended.stderr
+    assert "1 parked" in ended.stderr
     assert "parkade stop --now" in ended.stderr
     assert command(server, "reload").returncode == 1, "a server that stops does not reload"
     ended = command(server, "stop", "--now")

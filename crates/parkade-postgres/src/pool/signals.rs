@@ -15,6 +15,8 @@ use crate::requests::{Delivery, Request, Requests};
 use crate::settings::Secret;
 use crate::slot::{CancelRoute, Cancels, SlotSession};
 
+const CANNOT_CANCEL: &str = "it cannot send cancels: it leads to a pooler, or the database refused to prepare them";
+
 #[derive(Debug)]
 pub(crate) struct BackendSignals {
     canceller: Canceller,
@@ -200,7 +202,7 @@ impl BackendSignals {
             CancellerStep::Nothing => {}
             CancellerStep::Next(setback) => cx.lines.open_next(line, setback),
             CancellerStep::Refused(refusal) => self.lose_canceller(&Loss::Unreachable(refusal.why), slots, cx),
-            CancellerStep::Useless => self.lose_canceller(&Loss::Broken("it cannot cancel there".into()), slots, cx),
+            CancellerStep::Useless => self.lose_canceller(&Loss::Broken(CANNOT_CANCEL.into()), slots, cx),
             CancellerStep::News(Batch { aim: Aim::Cancel, targets }) => cancelled(&targets, slots, cx),
             CancellerStep::News(Batch { aim, targets }) => looked(aim, &targets, slots, cx),
         }

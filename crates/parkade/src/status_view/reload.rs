@@ -114,7 +114,7 @@ fn named(report: &Report) -> String {
 fn held(seen: &Sight) -> String {
     let Sight::Alive(report) = seen else { return "it does not answer".into() };
     let lives = &report.lives;
-    let requests = format!("{} requests run, {} are queued, {} are parked", lives.running, lives.queued, lives.parked);
+    let requests = format!("requests: {} running, {} queued, {} parked", lives.running, lives.queued, lives.parked);
     let jobs = report.jobs.running;
-    if jobs > 0 { format!("{requests}, {jobs} jobs run") } else { requests }
+    if jobs > 0 { format!("{requests}; jobs: {jobs} running") } else { requests }
 }

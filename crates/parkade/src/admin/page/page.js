@@ -648,7 +648,7 @@ function showWorkers({ report, requests }) {
   $("#reload").hidden = !isUnlocked;
   $("#reload").disabled = code.reloading || report.state === "draining";
   const last = code.last_reload ? ` The last reload was ${code.last_reload === "done" ? "done" : "aborted: the old code serves"}.` : "";
-  say("#reload-told", code.reloading ? "New workers are loading the code; the old ones serve." : `Generation ${code.generation} of the code serves.${last}`);
+  say("#reload-told", code.reloading ? "New workers are loading the code; the old ones are still serving." : `Generation ${code.generation} of the code serves.${last}`);
   $("#reload-error").hidden = !code.error;
   say("#reload-error pre", code.error ?? "");
 }
@@ -720,9 +720,9 @@ function showSettings() {
 
 function showAccess() {
   const words = {
-    off: "This page only reads.",
-    local: "This page only reads. To cancel, retry, drop and reload here, start the server with --admin-writes token.",
-    token: isUnlocked ? "Actions are unlocked in this tab." : "This page only reads until it has the token of --admin-token.",
+    off: "This page is read-only.",
+    local: "This page is read-only. To cancel, retry, drop and reload here, start the server with --admin-writes token.",
+    token: isUnlocked ? "Actions are unlocked in this tab." : "This page is read-only until you enter the admin token.",
   };
   say("#access", words[writes]);
   $("#unlock").hidden = writes !== "token" || isUnlocked;
