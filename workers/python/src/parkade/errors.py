@@ -82,7 +82,8 @@ class HTTPError(Exception):
 class InvalidParameter(HTTPError):
     """A request whose parameters do not fit the handler: 422. `parameters` names every one of them at once.
 
-    Each is a map of `name`, `where` (path, query, form or body), `reason` and `value` (what was sent, or None).
+    Each is a map of `name`, `where` (path, query, header, cookie, form or body), `reason` and `value` (what was sent,
+    or None).
     """
 
     parameters: list[dict[str, object]]
@@ -225,7 +226,7 @@ class WebSocketClosed(ParkadeError, ConnectionError):
     """The WebSocket has ended: nothing more is received or sent. `code` and `reason` say how (RFC 6455, section 7.4.1).
 
     1000 and 1001 are what clients usually close it with, 1005 is a client that gave no code, 1006 a connection that
-    broke. Raised out of a handler after its client has left, it is no fault, and nothing is logged.
+    broke. Raised out of a handler after its client has left, it is not a fault, and nothing is logged.
     """
 
     code: int
