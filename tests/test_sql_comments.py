@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from .conftest import Serve
 from .harness.postgres import Postgres
 from .harness.server import Server
 from .harness.until import until
+
+pytestmark = pytest.mark.also_in_perl
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0"
 TEXT = "select query from pg_stat_activity where pid = pg_backend_pid()"
