@@ -15,6 +15,8 @@ from .harness.postgres import Postgres
 from .harness.server import Server, run
 from .harness.until import until
 
+pytestmark = pytest.mark.also_in_perl
+
 
 @pytest.fixture(scope="module")
 def shared(serve_for_all: Serve, postgres: Postgres) -> Server:

@@ -122,7 +122,12 @@ def test_fields_and_json_are_read(native: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "why"), [("/raises", "at once"), ("/anonymous", "an anonymous one cannot be found at .*native.pl line")]
+    ("target", "why"),
+    [
+        ("/raises", "at once"),
+        ("/anonymous", "an anonymous one cannot be found at .*native.pl line"),
+        ("/large", "a wait has at most 1048576 bytes with its answer"),
+    ],
 )
 def test_a_mistake_is_500_and_logged(native: Server, target: str, why: str) -> None:
     assert native.get(target).status == 500

@@ -31,6 +31,8 @@ from .harness.postgres import Postgres
 from .harness.server import Server, run, whom
 from .harness.until import BUSY, Stopwatch, until
 
+pytestmark = pytest.mark.also_in_perl
+
 SLOTS = 3
 
 
@@ -328,6 +330,7 @@ SLOW_COMMIT = """
 """
 
 
+@pytest.mark.python_only("transactions")
 @pytest.mark.promise(3)
 def test_a_commit_is_never_cancelled(server: Server, postgres: Postgres) -> None:
     postgres.psql(SLOW_COMMIT)
@@ -395,6 +398,7 @@ def test_an_operator_cancels_what_queues(server: Server, postgres: Postgres) -> 
 # The coroutine
 
 
+@pytest.mark.python_only("asyncio.timeout")
 def test_a_timeout_around_a_query_cancels_it_and_the_coroutine_goes_on(server: Server, postgres: Postgres) -> None:
     with postgres.locked(32):
         assert ask(server, "impatient/0.2", LOCK, 32).json() == {"given up": True}

@@ -17,6 +17,8 @@ from .harness.asking import WAYS, ask, database, left_at_rest, until_settled, va
 from .harness.postgres import GUARDED, Postgres
 from .harness.server import Server, run
 
+pytestmark = pytest.mark.also_in_perl
+
 SLOTS = 2
 
 MiB = 1 << 20

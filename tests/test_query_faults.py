@@ -30,6 +30,10 @@ from .harness.postgres import Postgres, quiet_port
 from .harness.server import Server
 from .harness.until import BUSY, Stopwatch, until
 
+pytestmark = pytest.mark.also_in_perl
+
+TRANSACTIONS = pytest.mark.python_only("transactions")
+
 SLOTS = 2
 
 
@@ -200,6 +204,7 @@ def test_a_connection_that_is_ended_while_it_is_idle_fails_nobody(server: Server
         assert value(server, "select 7") == 7
 
 
+@TRANSACTIONS
 def test_a_transaction_whose_connection_is_ended_is_an_error_and_nothing_else(
     server: Server, postgres: Postgres
 ) -> None:
@@ -307,6 +312,7 @@ def test_what_is_locked_by_another_is_told_to_try_again(server: Server, postgres
         other.execute("rollback")
 
 
+@TRANSACTIONS
 def test_a_deadlock_ends_one_of_two(serve: Serve, postgres: Postgres) -> None:
     server = serve("shop_queries", database=f"{postgres.url}&options=-c%20deadlock_timeout%3D100", database_slots=SLOTS)
     postgres.psql("drop table if exists dead; create table dead (id int primary key, n int)")

@@ -17,6 +17,10 @@ from .harness.postgres import Postgres
 from .harness.server import Server
 from .harness.until import BUSY, until
 
+pytestmark = pytest.mark.also_in_perl
+
+TRANSACTIONS = pytest.mark.python_only("transactions")
+
 SLOTS = 3
 
 
@@ -85,6 +89,7 @@ def steps(server: Server, *sql: str) -> Client:
     return client.ask("POST", "/transaction", body=json.dumps({"steps": [{"sql": one} for one in sql]}).encode())
 
 
+@TRANSACTIONS
 def test_a_transaction_stays_on_its_process_and_commits(server: Server, postgres: Postgres) -> None:
     postgres.psql("drop table if exists pooled; create table pooled (n int primary key)")
     pid = "select pg_backend_pid() as pid"
@@ -94,6 +99,7 @@ def test_a_transaction_stays_on_its_process_and_commits(server: Server, postgres
     assert postgres.psql("select n from pooled") == [["1"]]
 
 
+@TRANSACTIONS
 @pytest.mark.promise(3)
 def test_a_transaction_whose_client_leaves_is_rolled_back(server: Server, postgres: Postgres) -> None:
     postgres.psql("drop table if exists pooled; create table pooled (n int primary key)")

@@ -29,6 +29,10 @@ from .harness.client import Client
 from .harness.server import Server, run, whom
 from .harness.until import BUSY, Stopwatch, until
 
+pytestmark = pytest.mark.also_in_perl
+
+TRANSACTIONS = pytest.mark.python_only("transactions")
+
 READERS = 4
 
 SLOW_WRITE = """
@@ -320,6 +324,7 @@ def names(server: Server) -> str:
 RENAME = {"sql": "update shop set name = 'new' where id = 1"}
 
 
+@TRANSACTIONS
 def test_a_transaction_commits_at_the_end_of_its_block_or_not_at_all(server: Server) -> None:
     gate = server.new_gate()
     client = begin(server, RENAME, {"gate": gate})
@@ -332,6 +337,7 @@ def test_a_transaction_commits_at_the_end_of_its_block_or_not_at_all(server: Ser
     assert names(server) == "new two"
 
 
+@TRANSACTIONS
 @pytest.mark.promise(3)
 def test_a_client_that_leaves_rolls_its_transaction_back(server: Server) -> None:
     gate = server.new_gate()
@@ -344,6 +350,7 @@ def test_a_client_that_leaves_rolls_its_transaction_back(server: Server) -> None
     assert names(server) == "one second"
 
 
+@TRANSACTIONS
 @pytest.mark.promise(3)
 def test_a_client_that_leaves_in_a_statement_of_its_transaction_rolls_back(server: Server) -> None:
     client = begin(server, RENAME, {"sql": SLOW_WRITE})

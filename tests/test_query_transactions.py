@@ -1,4 +1,7 @@
-"""Transactions: all or nothing, one connection, rolled back when the client leaves."""
+"""Transactions: all or nothing, one connection, rolled back when the client leaves.
+
+The worker for Perl has no transactions.
+"""
 
 from __future__ import annotations
 

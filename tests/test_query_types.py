@@ -1,4 +1,7 @@
-"""PostgreSQL's values become JSON according to the rules: the reference is `psql`, read by `harness/shown.py`."""
+"""PostgreSQL's values become JSON according to the rules: the reference is `psql`, read by `harness/shown.py`.
+
+The core writes the JSON; no worker takes part.
+"""
 
 from __future__ import annotations
 

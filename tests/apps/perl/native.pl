@@ -16,6 +16,7 @@ get '/psgi' => sub { return [202, ['X-A', 'b'], ['psgi']] };
 get '/nothing' => sub { return };
 get '/away' => sub { redirect '/hola/you' };
 get '/raises' => sub { die "at once\n" };
+get '/large' => sub { after(1, 'x' x 2_000_000) };
 get '/anonymous' => sub { after(1)->then(sub { 'never' }) };
 
 get '/lots/{lot}' => sub { my ($lot) = @_; channel("auction/$lot")->next(timeout => 0.3) };

@@ -11,6 +11,8 @@ use Scalar::Util qw(blessed);
 # What is wrong with a wait is told of the line that awaits it.
 our @CARP_NOT = qw(Parkade::Wait);
 
+use constant FAILED => 'parkade';    # the category of a future's failure
+
 # Whether the application has loaded what makes `await` a word of Perl. It is not loaded from here: most have no need of it.
 sub is_loaded { return exists $INC{'Future/AsyncAwait.pm'} }
 
@@ -52,9 +54,8 @@ sub future_of {
         sub {
             my ($outcome) = @_;
             if (Parkade::Native::has_failed($outcome)) {
-                my (undef, @rest) = @$outcome;
                 my $text = Parkade::Native::failure_text($outcome);
-                return $future->fail("the wait has failed: $text", 'parkade', @rest);
+                return $future->fail("the wait has failed: $text", FAILED, @$outcome);
             }
             my @value = Parkade::Native::shown($outcome);
             $future->done(@value ? @value : undef);
@@ -62,6 +63,13 @@ sub future_of {
     );
     $future->on_cancel(sub { $exchange->unpark });
     return $future;
+}
+
+# The outcome of a wait that failed, if that is what an exception is about.
+sub failed_wait {
+    my ($error) = @_;
+    return if !blessed $error || !$error->isa('Future::Exception') || $error->category ne FAILED;
+    return [$error->details];
 }
 
 1;
@@ -91,6 +99,10 @@ An application that loads L<Future::AsyncAwait> may await any wait but a stream,
 worker runs other requests, and the core holds the request; the lexical variables of the sub stay in the worker. So requests
 that await are lost when their worker dies, unlike those that wait with C<then>.
 
+A wait that fails is an exception, a L<Future::Exception>: its C<details> are what became of it. For a query: C<failed>, the
+reason in a word or two, the SQLSTATE (or C<undef>), a text for the log, what became of its changes (C<none>, C<cancelled>,
+C<completed> or C<unknown>), and the status, the fault and the text that a client gets if nobody catches it.
+
 A sub awaits one of Parkade's waits at a time. It may also await futures of other modules, with an event loop.
 
 =head1 FUNCTIONS
@@ -99,8 +111,9 @@ A sub awaits one of Parkade's waits at a time. It may also await futures of othe
 
 Whether there is C<await> in this process; whether code is an C<async sub>; whether code has returned a future.
 
-=head2 future_of($wait)
+=head2 future_of($wait), failed_wait($exception)
 
-The future of a wait. The request or the job that is running is parked.
+The future of a wait: the request or the job that is running is parked. The outcome of a wait that failed, if the exception is
+about one.
 
 =cut

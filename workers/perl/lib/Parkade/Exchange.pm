@@ -4,7 +4,7 @@ use strict;
 use warnings;
 
 use Parkade::MessagePack qw(bin);
-use Parkade::Wire        qw(payload response INLINE_MAX);
+use Parkade::Wire        qw(payload response FRAME_MAX INLINE_MAX);
 
 use constant {
     # Bytes that a writer may hold beyond what its client has room for: an event loop has to go on meanwhile. Then: write
@@ -146,8 +146,17 @@ sub fail {
 sub park {
     my ($self, $wait, $then) = @_;
     return if $self->{closed};
-    $self->_close($self->{link}->session->park($self->{stream}, payload($wait, $then)));
+    $self->_close($self->{link}->session->park($self->{stream}, _told($wait, $then)));
     return;
+}
+
+# What parks a stream.
+sub _told {
+    my ($wait, $then) = @_;
+    my $told = payload($wait, $then);
+    return $told if length $told <= FRAME_MAX;
+    my $what = $wait->[0] eq 'query' ? 'a query has at most %d bytes with its parameters' : 'a wait has at most %d bytes with its answer';
+    die sprintf "$what, not %d\n", FRAME_MAX, length $told;
 }
 
 # The code of the stream goes on in this worker after the wait; then $resume is called with its outcome.
@@ -157,10 +166,11 @@ sub await {
     my $session = $link->session;
     die "a request or a job can await only one wait at a time, and only before it is answered\n"
       if $self->{closed} || !$session->may_await($stream);
+    my $told = _told($wait, ['await']);
     $self->{resume} = $resume;
     $self->{job}->pause if $self->{job};
     $link->keep($self);
-    $link->write($session->park_awaiting($stream, payload($wait, ['await'])));
+    $link->write($session->park_awaiting($stream, $told));
     return;
 }
 

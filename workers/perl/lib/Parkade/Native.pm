@@ -123,9 +123,16 @@ sub shown {
     return _message(@rest) if $name eq 'message';
     return [map { my ($cursor, $type, $body, $event) = @$_; _message($cursor, $type, $body, 0, $event) } @{ $rest[1] }]
       if $name eq 'history';
-    return $json->decode($rest[3]) if $name eq 'rows';
+    return _rows(@rest) if $name eq 'rows';
     return Parkade::Response::loaded($rest[1]) if $name eq 'result';
     return $rest[0];
+}
+
+# A statement that has no columns is told as the core tells it to clients.
+sub _rows {
+    my ($columns, $command, $count, $body) = @_;
+    my $rows = $json->decode($body);
+    return @$columns || ref $rows ne 'ARRAY' || @$rows ? $rows : { command => $command, rows => $count };
 }
 
 sub _message {
@@ -161,8 +168,10 @@ sub given_up {
     my ($text, $status, $fault, $detail) = _why($outcome);
     Parkade::Log::record('error', "$exchange->{name}: the wait has failed: $text");
     return _attempt_failed($exchange, $text) if $exchange->{job};
-    my $body = $json->encode({ status => $status, fault => $fault, detail => $detail });
-    $exchange->respond($status, ['content-type', 'application/problem+json'], $body);
+    my %effect = $outcome->[0] eq 'failed' ? (effect => $outcome->[4]) : ();
+    my $body = $json->encode({ status => $status, fault => $fault, detail => $detail, %effect });
+    my @again = $status == 503 ? ('retry-after', bin('1')) : ();
+    $exchange->respond($status, ['content-type', bin('application/problem+json'), @again], $body);
     return;
 }
 
@@ -209,6 +218,8 @@ sub failed {
         Parkade::Log::failed($exchange->{name}, $error);
         return _attempt_failed($exchange, "$error");
     }
+    my $outcome = !$self->{is_dev} && Parkade::Coroutine::failed_wait($error);
+    return given_up($exchange, $outcome) if $outcome;
     Parkade::Log::failed($exchange->{name} // 'a request', $error);
     return $exchange->fail("$error") if $exchange->{begun} || !$self->{is_dev};
     my $text = "The application failed:\n\n$error";
