@@ -77,7 +77,7 @@ def test_a_wait_that_fails_is_an_exception(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "why"), [("/streams", "a stream is for a client"), ("/then", "has no function after it")]
+    ("target", "why"), [("/streams", "a stream cannot be awaited"), ("/then", "a wait with then cannot be awaited")]
 )
 def test_what_cannot_be_awaited_is_told(server: Server, target: str, why: str) -> None:
     assert server.get(target).status == 500
