@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from .._link.answers import FAULTS, Answer, ClientLeft, Handed, Parked, Run, Sent
 from .._link.blocking import Blocking
@@ -74,7 +74,7 @@ class Wsgi:
                 return Parked(self._parking.park_of(sending.wait, *sending.head, raw))
             finally:
                 if (close := getattr(body, "close", None)) is not None:
-                    close()
+                    _close(close, head)
         except ClientLeft:
             return Handed() if sending.is_handed else Sent()
         except FAULTS as error:
@@ -104,3 +104,13 @@ class Wsgi:
 
     async def stop_concurrent(self) -> None:
         """There are no shut-down hooks."""
+
+
+def _close(close: Callable[[], object], head: p.RequestHead) -> None:
+    """A failure comes too late to be told to the client, whose response is made."""
+    try:
+        close()
+    except ClientLeft:
+        pass
+    except FAULTS as error:
+        log_failure(error, head)
