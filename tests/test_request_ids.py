@@ -13,6 +13,8 @@ from .conftest import Kind, Serve
 from .harness.server import Server
 from .harness.until import until
 
+pytestmark = pytest.mark.also_in_perl
+
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 TRACEPARENT = f"traceparent: 00-{TRACE}-00f067aa0ba902b7-01"
 GENERATED = re.compile("[0-9a-f]{32}")

@@ -14,6 +14,8 @@ from .harness.http2 import Http2
 from .harness.server import Server
 from .harness.until import until
 
+pytestmark = pytest.mark.also_in_perl
+
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HELLO = bytes.fromhex("160301020001 0001fc0303") + b"\x5a" * 506
 """The beginning of a ClientHello."""

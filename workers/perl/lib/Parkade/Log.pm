@@ -33,15 +33,15 @@ sub warned {
 sub failed {
     my ($what, $error, %more) = @_;
     chomp(my $text = "$error");
-    my ($first) = split /\n/, $text;
-    record('error', $what, exception => $first // '', $text =~ /\n/ ? (traceback => $text) : (), %more);
+    my $first = (split /\n/, $text)[0] // '';
+    record('error', length $first ? "$what: $first" : $what, exception => $first, $text =~ /\n/ ? (traceback => $text) : (), %more);
     return;
 }
 
 sub record {
     my ($level, $message, %members) = @_;
     if (!defined $mark) {
-        print STDERR "$message", exists $members{exception} ? ": $members{exception}" : '', "\n";
+        print STDERR "$message\n";
         return;
     }
     $members{$_} = _shortened($members{$_}) for grep { defined $members{$_} } qw(exception);

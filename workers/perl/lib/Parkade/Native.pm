@@ -48,7 +48,6 @@ sub opened {
     my %named;
     @named{@$names} = @$parameters;
     local $request = Parkade::Request->new(head => $head, input => $input, size => $size, parameters => \%named);
-    $exchange->{name} = 'a request';
     $exchange->{request} = $request;
     $self->_answer_with($exchange, scalar $code->(@$parameters));
     return;
@@ -166,7 +165,7 @@ sub failure_text { my ($outcome) = @_; my ($text) = _why($outcome); return $text
 sub given_up {
     my ($exchange, $outcome) = @_;
     my ($text, $status, $fault, $detail) = _why($outcome);
-    Parkade::Log::record('error', "$exchange->{name}: the wait has failed: $text");
+    Parkade::Log::record('error', _name($exchange) . ": the wait has failed: $text");
     return _attempt_failed($exchange, $text) if $exchange->{job};
     my %effect = $outcome->[0] eq 'failed' ? (effect => $outcome->[4]) : ();
     my $body = $json->encode({ status => $status, fault => $fault, detail => $detail, %effect });
@@ -220,12 +219,26 @@ sub failed {
     }
     my $outcome = !$self->{is_dev} && Parkade::Coroutine::failed_wait($error);
     return given_up($exchange, $outcome) if $outcome;
-    Parkade::Log::failed($exchange->{name} // 'a request', $error);
+    Parkade::Log::failed(_name($exchange), $error, _asked($exchange));
     return $exchange->fail("$error") if $exchange->{begun} || !$self->{is_dev};
     my $text = "The application failed:\n\n$error";
     utf8::encode($text) if utf8::is_utf8($text);
     $exchange->respond(500, ['content-type', bin('text/plain; charset=utf-8')], $text);
     return;
+}
+
+# What the log calls that of which something is said, and which members a record of it has.
+sub _name {
+    my ($exchange) = @_;
+    return $exchange->{name} if defined $exchange->{name};
+    my %asked = _asked($exchange);
+    return %asked ? "$asked{method} $asked{path}" : 'a request';
+}
+
+sub _asked {
+    my ($exchange) = @_;
+    my $env = ($exchange->{request} || return)->env;
+    return (method => $env->{REQUEST_METHOD}, path => $env->{REQUEST_URI} =~ s/[?].*//sr);
 }
 
 sub _attempt_failed {
