@@ -180,6 +180,20 @@ def test_what_is_watched_can_be_set(serve: Serve, code: Code, tmp_path: Path) ->
     assert reloads(server) == 2
 
 
+def test_what_a_link_leads_to_is_watched_where_it_is_to_its_depth(serve: Serve, code: Code, tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    (real / "deep" / "deeper").mkdir(parents=True)
+    (tmp_path / "application").mkdir()
+    inside = Code(tmp_path / "application")
+    (inside.folder / "linked").symlink_to(real)
+    (real / "page.css").write_text("one")
+    (inside.folder / "one.css").symlink_to(real / "page.css")
+    server = serve(inside.file, command="dev", watch=[real])
+    for count, file in enumerate([real / "page.css", real / "deep" / "deeper" / "new.py"], 1):
+        file.write_text("x = 1")
+        server.until(lambda status, count=count: status["counts"]["reloads_done"] == count)  # type: ignore[misc]
+
+
 def test_the_help_says_what_is_watched() -> None:
     told = run("dev", "--help").stdout
     assert "--watch" in told

@@ -22,7 +22,7 @@ ACTIVATE = """
 import os, sys
 os.dup2(int(sys.argv[1]), 3)
 os.environ["LISTEN_FDS"] = "1"
-os.environ["LISTEN_PID"] = str(os.getpid())
+os.environ["LISTEN_PID"] = str(os.getpid() + int(os.environ.get("BESIDE", "0")))
 os.execv(sys.argv[2], sys.argv[2:])
 """
 """Does what systemd does: the socket is descriptor 3, announced by two variables."""
@@ -195,6 +195,15 @@ def test_it_serves_the_socket_that_systemd_passes(serve: Serve, short_folder: Pa
             assert client.get("/hola/x").text == "Hola x"
             environment = Path(f"/proc/{server.worker_pids()[0]}/environ").read_bytes()  # type: ignore[attr-defined]
         assert b"LISTEN_FDS" not in environment, "workers must not believe that they were activated"
+
+
+def test_a_socket_that_is_passed_to_another_process_is_left_alone(serve: Serve) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        server = activated(serve, listener, environment={"BESIDE": "1"})
+        server.still_serves()  # type: ignore[attr-defined]
+        assert server.address != listener.getsockname()  # type: ignore[attr-defined]
 
 
 def test_a_socket_of_systemd_loses_nobody_over_a_restart(serve: Serve) -> None:

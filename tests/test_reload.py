@@ -330,6 +330,24 @@ def test_the_memory_of_twenty_reloads_is_given_back(serve: Serve, code: Code) ->
     assert server.resident_bytes - before < 2 << 20
 
 
+@pytest.mark.python_only("about the core")
+def test_reloads_leave_no_descriptor_thread_or_process(serve: Serve, code: Code) -> None:
+    server = serve(code.file, workers=2)
+
+    def held() -> tuple[int, int, int]:
+        server.until(lambda status: len(status["workers"]) == 2)
+        here = Path(f"/proc/{server.pid}")
+        children = (here / f"task/{server.pid}/children").read_text().split()
+        return len(list((here / "fd").iterdir())), len(list((here / "task").iterdir())), len(children)
+
+    for _ in range(2):
+        server.reload()
+    before = held()
+    for _ in range(8):
+        server.reload()
+    assert all(after <= most + 2 for after, most in zip(held(), before, strict=True))
+
+
 @pytest.mark.python_only("code of its own")
 def test_old_code_that_fails_to_load_at_the_first_start_ends_nothing_after_new_code_has_loaded(
     serve: Serve, code: Code
