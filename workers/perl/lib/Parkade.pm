@@ -17,7 +17,7 @@ use Parkade::Wait     ();
 
 our $VERSION = '0.1.0';
 
-our @EXPORT = qw(get post put patch del any param request html redirect after channel query job queue jobs_at enqueue retry discard);
+our @EXPORT = qw(get post put patch del any websocket close_socket param request html redirect after channel query job queue jobs_at enqueue retry discard);
 our @EXPORT_OK   = qw(park);
 our %EXPORT_TAGS = (waits => [qw(after channel query job queue enqueue retry discard park)]);
 
@@ -27,6 +27,10 @@ sub put   { Parkade::App::add_route(['PUT'],    @_); return }
 sub patch { Parkade::App::add_route(['PATCH'],  @_); return }
 sub del   { Parkade::App::add_route(['DELETE'], @_); return }
 sub any   { my ($methods, @rest) = @_; Parkade::App::add_route($methods, @rest); return }
+
+sub websocket { my ($path, $code, %options) = @_; Parkade::App::add_route(['GET'], $path, $code, %options, websocket => 1); return }
+
+sub close_socket { my ($code, $reason) = @_; return Parkade::Close->new($code, $reason) }
 
 sub request {
     return $Parkade::Native::request // Carp::croak('there is no request here');
@@ -138,6 +142,18 @@ a code reference: a body in pieces, which it returns one by one, and then C<unde
 Instead of code, a route may have a constant answer, which is text or C<html(...)>, or a wait. Then the core answers, without
 a worker.
 
+=head2 websocket($path => $code, %options), close_socket($code, $reason)
+
+A route for WebSockets. Its code is called once, when a client asks for one, and returns C<channel(...)-E<gt>socket(...)>: the core
+then holds the WebSocket, and no worker is busy with it (see L<Parkade::Channel>). Any other answer denies it. Other requests for
+the path get 426. Options as above.
+
+    websocket '/rooms/{room}' => sub { my ($room) = @_; channel("rooms/$room")->socket(\&said, $room) };
+    sub said { my ($message, $room) = @_; channel("rooms/$room")->publish($message); return }
+
+A sub that is called for a client's message returns C<close_socket(4001, 'why')> to close the WebSocket: with 3000 to 4999, which
+are yours, or a code of RFC 6455, and at most 123 bytes.
+
 =head2 param($name), request
 
 A parameter of the path, the query or a form; the L<Parkade::Request>.
@@ -152,7 +168,7 @@ A wait for a timer, see L<Parkade::Wait>.
 
 =head2 channel($name)
 
-A L<Parkade::Channel>: C<next>, C<stream>, C<history>, C<publish>.
+A L<Parkade::Channel>: C<next>, C<stream>, C<socket>, C<history>, C<publish>.
 
 With options, while the application loads: how much of these channels is kept. C<channel('news/*', count =E<gt> 100)>; the name
 may end in C<*>. Options: C<count>, C<bytes>, C<age> (seconds).

@@ -22,6 +22,8 @@ my %CHANNEL_OPTIONS = map { ($_ => 1) } qw(count bytes age);
 
 sub add_route {
     my ($methods, $path, $code, %options) = @_;
+    my $is_socket = delete $options{websocket};
+    Carp::croak("the WebSocket $path needs a code reference") if $is_socket && ref $code ne 'CODE';
     Carp::croak("a path must begin with a slash, not $path") if $path !~ m{\A/};
     Carp::croak("the route $path needs a code reference, a constant answer or a wait") if !defined $code;
     _check(\%options, \%ROUTE_OPTIONS);
@@ -32,6 +34,7 @@ sub add_route {
         path    => "$path",
         _kind($code, $options{deadline}),
         source  => "$file:$line",
+        ($is_socket             ? (websocket => \1)             : ()),
         (defined $options{name} ? (name => "$options{name}") : ()),
     };
     push @code, [ref $code eq 'CODE' ? $code : sub { $code }, \@names];
@@ -114,6 +117,7 @@ sub _check {
 }
 
 sub has_routes { return scalar @routes }
+sub is_socket  { my ($number) = @_; return $routes[$number]{websocket} }
 sub is_async   { my ($number) = @_; return $routes[$number]{kind} eq 'async' }
 sub route      { my ($number) = @_; return @{ $code[$number] } }
 sub job        { my ($name) = @_; return $jobs{$name} }
@@ -143,8 +147,8 @@ What L<Parkade>'s C<get>, C<post>, C<job>, C<queue> and C<jobs_at> do.
 
 What C<channel> with options does.
 
-=head2 has_routes, is_async($number), route($number), job($name), declared
+=head2 has_routes, is_async($number), is_socket($number), route($number), job($name), declared
 
-Whether there is a route; whether a route's code is an C<async sub>; the code and the parameters' names of a route; the code of a job; the members of C<READY>.
+Whether there is a route; whether a route's code is an C<async sub>; whether the route is a WebSocket; the code and the parameters' names of a route; the code of a job; the members of C<READY>.
 
 =cut

@@ -24,6 +24,14 @@ sub stream {
     return Parkade::Wait->new(stream => $self->{name}, _checked(\%options, qw(since)));
 }
 
+sub socket {
+    my ($self, @rest) = @_;
+    my $options = ref $rest[0] eq 'HASH' ? shift @rest : {};
+    my ($code, @state) = @rest;
+    Carp::croak('socket needs the sub that is called for each message of the client') if !defined $code;
+    return Parkade::Wait->new(socket => $self->{name}, _checked($options, qw(since)))->then($code, @state);
+}
+
 sub history {
     my ($self, %options) = @_;
     return Parkade::Wait->new(history => $self->{name}, _checked(\%options, qw(count)));
@@ -85,6 +93,17 @@ cursor back, in C<If-None-Match>, misses nothing.
 =head2 stream(since => $cursor)
 
 A wait: every message from now on, as server-sent events.
+
+=head2 socket($sub, @state), socket(\%options, $sub, @state)
+
+A wait, for a handler of C<websocket> (see L<Parkade>): the core holds the WebSocket, and sends its client every message of the
+channel. For each message of the client, the named sub is called, in whichever worker is free, with a L<Parkade::Message> and
+C<@state>, plain data of at most 64 KiB. The client's next message is read after that call has ended.
+
+What the sub returns goes to this client alone, like the answer of a handler: text as text, data as JSON, a message as it
+came, C<undef> is nothing. It may be a wait, or C<close_socket(...)>. If it dies, the WebSocket is closed with 1011.
+
+Options: C<since>, as for C<stream>.
 
 =head2 history(count => $number)
 

@@ -4,7 +4,7 @@ use strict;
 use warnings;
 
 use Errno        qw(EINTR);
-use Scalar::Util qw(weaken);
+use Scalar::Util qw(blessed weaken);
 use Parkade::Checks   ();
 use Parkade::Exchange ();
 use Parkade::Link::Loop ();
@@ -350,6 +350,10 @@ sub taken_up {
 
 sub publish {
     my ($self, $stream, $channel, $body, %options) = @_;
+    if (blessed $body && $body->isa('Parkade::Message')) {
+        $options{content_type} //= $body->content_type;
+        $body = $body->body;
+    }
     Parkade::Checks::channel($channel);
     Parkade::Checks::event($options{event}) if defined $options{event};
     my $type = $options{content_type} // (ref $body ? 'application/json' : 'text/plain; charset=utf-8');
@@ -437,7 +441,7 @@ come. It returns how and why the link has ended, or nothing.
 
 =head2 publish($stream, $channel, $text, %options)
 
-Publishes a message on behalf of a stream, or of none (0). An array or a hash is published as JSON. Options: C<event>,
+Publishes a message on behalf of a stream, or of none (0). An array or a hash is published as JSON, a message as it came. Options: C<event>,
 C<content_type>.
 
 =head2 enqueue($stream, $id, $name, $arguments, \%options)

@@ -25,7 +25,31 @@ sub text {
     return $text;
 }
 
-sub json { my ($self) = @_; return JSON::PP->new->utf8->allow_nonref->decode($self->{body}) }
+sub json {
+    my ($self) = @_;
+    my $json = JSON::PP->new->utf8->allow_nonref;
+    return $json->decode($self->{body}) if !$self->{is_said};
+    my $data = eval { $json->max_depth(200)->decode($self->{body}) };
+    die Parkade::Close->new(1007, 'the message is not JSON') if $@;
+    return $data;
+}
+
+package Parkade::Close;
+
+use Carp ();
+
+use constant REASON_MAX => 123;    # bytes (RFC 6455, section 5.5). Then: it dies
+
+use overload '""' => sub { "close with $_[0]{code}: $_[0]{reason}" }, fallback => 1;
+
+sub new {
+    my ($class, $code, $reason) = @_;
+    Carp::croak('a WebSocket is closed with 1000, 1003, 1007 to 1011, or 3000 to 4999')
+      if ($code // '') !~ /\A(?:1000|1003|100[7-9]|101[01]|[34][0-9]{3})\z/;
+    utf8::encode(my $bytes = $reason // '');
+    Carp::croak('the reason of a close can have at most ' . REASON_MAX . ' bytes') if length $bytes > REASON_MAX;
+    return bless { code => $code + 0, reason => $reason // '' }, $class;
+}
 
 1;
 
@@ -33,17 +57,19 @@ __END__
 
 =head1 NAME
 
-Parkade::Message - a message of a channel, as a function gets it after a wait
+Parkade::Message - a message of a channel, or of the client of a WebSocket, as a function gets it
 
 =head1 METHODS
 
 =head2 text, json, body
 
-The message as characters, as data, as bytes. As a string it is its text.
+The message as characters, as data, as bytes. As a string it is its text. What a client of a WebSocket says, and is not JSON,
+makes C<json> close the WebSocket with 1007.
 
 =head2 cursor, content_type, event, gap
 
-Its position in the channel, its type, its event or C<undef>, and whether messages before it are no longer held.
+Its position in the channel, its type, its event or C<undef>, and whether messages before it are no longer held. What a client
+says has only a type: C<text/plain; charset=utf-8>, or C<application/octet-stream> for a binary message.
 
 =head2 new(%members)
 

@@ -13,7 +13,7 @@ use Parkade::MessagePack qw(bin decode encode);
 use Parkade::PSGI::Input ();
 use Parkade::Request     ();
 use Parkade::Response    ();
-use Parkade::Wire        qw(payload F_ERROR F_RESULT INLINE_MAX JOB_VALUE_MAX);
+use Parkade::Wire        qw(payload F_CLOSE F_ERROR F_RESULT INLINE_MAX JOB_VALUE_MAX);
 use Scalar::Util         qw(blessed);
 
 our $request;    # the one that a handler is answering
@@ -49,9 +49,13 @@ sub opened {
     @named{@$names} = @$parameters;
     local $request = Parkade::Request->new(head => $head, input => $input, size => $size, parameters => \%named);
     $exchange->{request} = $request;
+    Parkade::Fault->throw(426, 'this address is for WebSockets: connect with a WebSocket client')
+      if Parkade::App::is_socket($number) && !_asks_for_socket($request);
     $self->_answer_with($exchange, scalar $code->(@$parameters));
     return;
 }
+
+sub _asks_for_socket { my ($request) = @_; return $request->scheme =~ /\Awss?\z/ }
 
 # What code has returned: at once, or, if it is a coroutine, in the end.
 sub _answer_with {
@@ -85,9 +89,13 @@ sub resumed {
 sub answer {
     my ($exchange, $value, $headers) = @_;
     if (blessed $value && $value->isa('Parkade::Wait')) {
-        $exchange->park($value->parts(\&Parkade::Response::encoded, $headers));
+        my @parts = $value->parts(\&Parkade::Response::encoded, $headers);
+        die "socket() answers only a request for a WebSocket\n"
+          if $parts[0][0] eq 'socket' && $exchange->{request} && !_asks_for_socket($exchange->{request});
+        $exchange->park(@parts);
         return;
     }
+    return _closed($exchange, $value) if blessed $value && $value->isa('Parkade::Close');
     my $response = Parkade::Response::of($value);
     if (my $pieces = $response->pieces) {
         $exchange->begin(@{ Parkade::Response::head($response) });
@@ -99,13 +107,21 @@ sub answer {
     return;
 }
 
+sub _closed {
+    my ($exchange, $close) = @_;
+    die "only a sub that was called for a message of a WebSocket can close it\n" if !$exchange->{is_said};
+    $exchange->end(F_CLOSE, payload(@$close{qw(code reason)}));
+    return;
+}
+
 sub called {
     my ($self, $exchange, $function, $state, $outcome) = @_;
     my ($carried, $arguments) = @{ decode($state) };
     # An older worker carries 1.
     local $job = $carried && Parkade::Attempt->new($exchange->{stream}, ref $carried ? $carried : []);
     $exchange->{job}  = $job;
-    $exchange->{name} = "$function after a wait";
+    $exchange->{is_said} = $outcome->[0] eq 'said';
+    $exchange->{name} = $function . ($exchange->{is_said} ? ', called for a message of a WebSocket' : ' after a wait');
     return given_up($exchange, $outcome) if has_failed($outcome);
     no strict 'refs';
     die "there is no sub $function: has the application changed?\n" if !defined &$function;
@@ -120,11 +136,18 @@ sub shown {
     return () if $name eq 'elapsed';
     return undef if $name eq 'timeout' || $name eq 'pending';
     return _message(@rest) if $name eq 'message';
+    return _said(@rest)    if $name eq 'said';
     return [map { my ($cursor, $type, $body, $event) = @$_; _message($cursor, $type, $body, 0, $event) } @{ $rest[1] }]
       if $name eq 'history';
     return _rows(@rest) if $name eq 'rows';
     return Parkade::Response::loaded($rest[1]) if $name eq 'result';
     return $rest[0];
+}
+
+sub _said {
+    my ($is_text, $body) = @_;
+    my $type = $is_text ? 'text/plain; charset=utf-8' : 'application/octet-stream';
+    return Parkade::Message->new(body => $body, content_type => $type, is_said => 1);
 }
 
 # A statement that has no columns is told as the core tells it to clients.
@@ -204,9 +227,11 @@ sub _result {
 sub failed {
     my ($self, $exchange, $error) = @_;
     return if $exchange->{closed};
+    return _closed($exchange, $error) if $exchange->{is_said} && blessed $error && $error->isa('Parkade::Close');
     if (blessed $error && $error->isa('Parkade::Fault')) {
         my $body = $json->encode({ status => $error->{status}, fault => 'client', detail => $error->{detail} });
-        $exchange->respond($error->{status}, ['content-type', 'application/problem+json'], $body);
+        my @upgrade = $error->{status} == 426 ? ('upgrade', bin('websocket')) : ();
+        $exchange->respond($error->{status}, ['content-type', bin('application/problem+json'), @upgrade], $body);
         return;
     }
     if ($exchange->{job}) {

@@ -39,6 +39,7 @@ sub of {
     return Parkade::Response->new(204) if !defined $value;
     my $kind = ref $value;
     return $value if $kind eq 'Parkade::Response';
+    return Parkade::Response->new(200, ['content-type', $value->content_type], $value->body) if $kind eq 'Parkade::Message';
     return Parkade::Response->new(200, ['content-type', 'text/plain; charset=utf-8'], _utf8($value)) if $kind eq '';
     if ($kind eq 'ARRAY' && @$value == 3 && !ref $value->[0] && ref $value->[1] eq 'ARRAY' && ref $value->[2] eq 'ARRAY') {
         return Parkade::Response->new($value->[0], $value->[1], join '', @{ $value->[2] });

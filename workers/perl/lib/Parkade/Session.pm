@@ -6,7 +6,8 @@ use warnings;
 use Parkade::Wire qw(:all);
 use Scalar::Util  qw(blessed);
 
-use constant { VERSION_SPOKEN => 1, INCREMENTAL_BODIES => 1 };
+# It has WebSockets that the core holds, and accepts none itself: so no MESSAGE comes.
+use constant { VERSION_SPOKEN => 1, INCREMENTAL_BODIES => 1, MESSAGES => 2 };
 
 # The phases of a link.
 use constant { NEW => 0, GREETED => 1, READY => 2, OVER => 3 };
@@ -113,7 +114,7 @@ sub _hello {
     my ($least, $most, $features, $info) = @$hello;
     Parkade::Violation->throw('a second HELLO') if $self->{phase} != NEW;
     my $told = Parkade::MessagePack::ordered(language => 'perl', runtime => substr(sprintf('%vd', $^V), 0), pid => $$ + 0);
-    push @$events, [reply => frame(F_HELLO, 0, payload(VERSION_SPOKEN, VERSION_SPOKEN, INCREMENTAL_BODIES, $told))];
+    push @$events, [reply => frame(F_HELLO, 0, payload(VERSION_SPOKEN, VERSION_SPOKEN, INCREMENTAL_BODIES | MESSAGES, $told))];
     if ($least <= VERSION_SPOKEN && VERSION_SPOKEN <= $most) {
         $self->{phase} = GREETED;
         $self->{tells} = $features & INCREMENTAL_BODIES;
