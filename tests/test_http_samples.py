@@ -210,3 +210,39 @@ def test_version_and_connection_say_whether_a_second_request_is_read(
         )
         assert client.answer().text == "Hola first"
         assert client.answer().text == "Hola second" if goes_on else client.ends()
+
+
+@pytest.mark.parametrize(
+    ("version", "fields", "body", "first"),
+    [
+        ("1.1", ["Expect: 100-continue", "Content-Length: 4"], b"", 100),
+        ("1.1", ["Expect: 100-CONTINUE", "Content-Length: 4"], b"", 100),
+        ("1.1", ["Expect: 100-continue", "Transfer-Encoding: chunked"], b"", 100),
+        ("1.1", ["Expect: 100-continue", "Content-Length: 4"], b"body", 200),
+        ("1.1", ["Expect: 100-continue", "Content-Length: 4"], b"bo", None),
+        ("1.1", ["Expect: 100-continue", "Transfer-Encoding: chunked"], b"0\r\n\r\n", 200),
+        ("1.1", ["Expect: 100-continue", "Content-Length: 0"], b"", 200),
+        ("1.1", ["Expect: 100-continue"], b"", 200),
+        ("1.0", ["Expect: 100-continue", "Content-Length: 4"], b"", None),
+        ("1.1", ["Expect: 100-continue, 100-continue", "Content-Length: 4"], b"", 417),
+        ("1.1", ["Expect: 200-ok", "Content-Length: 4"], b"", 417),
+        ("1.1", ["Expect:", "Content-Length: 4"], b"", 417),
+    ],
+)
+def test_who_expects_to_be_told_to_continue_is_told_so_if_a_body_is_to_come(
+    server: Server, version: str, fields: list[str], body: bytes, first: int | None
+) -> None:
+    with Client(server.address) as client:
+        head = "\r\n".join([f"POST /echo HTTP/{version}", "Host: test", *fields, "", ""]).encode()
+        client.send(head, body)
+        if first is None:
+            assert not client.is_readable(0.2)
+        else:
+            assert client.opening().status == first
+
+
+@pytest.mark.parametrize("lines", [1, 2, 5])
+def test_empty_lines_before_any_request_are_read_over(server: Server, lines: int) -> None:
+    with Client(server.address) as client:
+        for name in ("one", "two"):
+            assert client.send(b"\r\n" * lines, request("GET", f"/hola/{name}")).answer().text == f"Hola {name}"
