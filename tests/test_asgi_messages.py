@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from .conftest import Serve
-from .harness.client import Closed
+from .harness.client import Broken, Closed
 from .harness.server import Server
 from .harness.versions import VERSIONS, Ask, asking_over
 
@@ -196,6 +196,60 @@ def test_whatever_is_raised_in_the_middle_breaks_the_response_off(server: Server
     with server.connect().ask("GET", target) as client, pytest.raises((Closed, ConnectionError)):
         list(client.pieces(client.opening()))
     server.still_serves()
+
+
+HINT = "{{'type': 'http.response.early_hint', 'links': {}}}"
+TRAILERS = "{{'type': 'http.response.trailers', 'headers': {}}}"
+FILE = "{{'type': 'http.response.pathsend', 'path': {}}}"
+
+
+@pytest.mark.parametrize("links", ["[7]", "['a']", "None", "7", "'a'", "b'a'"])
+def test_hints_that_are_no_bytes_are_500(ask: Ask, links: str) -> None:
+    assert ask(saying(HINT.format(links), "start()", "body(b'a')")).status == 500
+
+
+@pytest.mark.parametrize("links", ["[b'</a>']", "[Bytes(b'</a>'), bytearray(b'</b>')]", "iter([b'</a>'])", "[]"])
+def test_hints_may_be_said_so(server: Server, links: str) -> None:
+    with server.connect() as client:
+        client.ask("GET", saying(HINT.format(links), "start()", "body(b'a')"))
+        first = client.opening()
+        if first.status == 103:
+            assert first.all("link")[:1] == ([] if links == "[]" else ["</a>"])
+            first = client.opening()
+        assert first.status == 200
+        assert b"".join(client.pieces(first)) == b"a"
+        assert client.get("/hola/you").text == "Hola you"
+
+
+@pytest.mark.parametrize(
+    "trailers",
+    [
+        "None",
+        "7",
+        "[(b'x-a', 7)]",
+        "[('x-a', 'b')]",
+        r"[(b'x-a', b'b\r\nx-c: d')]",
+        r"[(b'x-a\r\nx-c', b'd')]",
+        "[(b'', b'')]",
+        "[(b':status', b'200')]",
+        "[(b'content-length', b'1')]",
+        "[(b'transfer-encoding', b'chunked')]",
+    ],
+)
+def test_trailers_that_cannot_be_break_the_response_off(server: Server, trailers: str) -> None:
+    target = saying("start(trailers=True)", "body(b'a')", TRAILERS.format(trailers))
+    with server.connect().ask("GET", target, "TE: trailers", "Connection: TE") as client:
+        opened = client.opening()
+        with pytest.raises((Closed, ConnectionError)):
+            list(client.pieces(opened))
+    with server.connect2() as client2, pytest.raises(Broken):
+        client2.get(target, ("te", "trailers"))
+    server.still_serves()
+
+
+@pytest.mark.parametrize("path", ["7", "None", "b'/etc/passwd'", "''", "'/'", "'passwd'", r"'\0'", r"'\ud800'"])
+def test_a_path_that_is_none_is_500(ask: Ask, path: str) -> None:
+    assert ask(saying("start()", FILE.format(path))).status == 500
 
 
 # After the response
