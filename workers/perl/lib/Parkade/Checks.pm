@@ -10,6 +10,7 @@ use Parkade::MessagePack qw(bin);
 our @CARP_NOT = qw(Parkade::Link Parkade::PSGI);
 
 use constant {
+    DEPTH_MAX   => 200,        # levels of a client's JSON. Then: it dies
     NAME_MAX    => 200,        # bytes of a channel's name, an event's, a job's. Then: it dies
     MESSAGE_MAX => 524_288,    # bytes of a message. Then: it dies
 };
@@ -17,6 +18,18 @@ use constant {
 my $json = JSON::PP->new->utf8->canonical->allow_blessed->convert_blessed;
 
 sub json { my ($value) = @_; return $json->encode($value) }
+
+# What a client sent, as data, and why it is none. To say where JSON is wrong, JSON::PP would list every character that
+# follows, which takes forty times their memory.
+sub from_json {
+    my ($bytes) = @_;
+    my $is_deep;
+    no warnings 'redefine';
+    local *JSON::PP::decode_error = sub { $is_deep = $_[0] =~ /nesting/; die "not JSON\n" };
+    my $data = eval { JSON::PP->new->utf8->allow_nonref->max_depth(DEPTH_MAX)->decode($bytes) };
+    return ($data, undef) if !$@;
+    return (undef, $is_deep ? 'JSON nested more than ' . DEPTH_MAX . ' levels deep' : 'not JSON');
+}
 
 sub _name {
     my ($what, $name) = @_;
@@ -67,8 +80,8 @@ Die for what no core accepts, from the point of view of the caller.
 
 The body of a message; characters become UTF-8.
 
-=head2 json($data)
+=head2 json($data), from_json($bytes)
 
-JSON as bytes.
+JSON as bytes. What a client sent as data, and what it is instead (C<undef> if it is JSON).
 
 =cut

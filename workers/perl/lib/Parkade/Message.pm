@@ -3,7 +3,8 @@ package Parkade::Message;
 use strict;
 use warnings;
 
-use JSON::PP ();
+use JSON::PP        ();
+use Parkade::Checks ();
 
 use overload '""' => sub { $_[0]->text }, fallback => 1;
 
@@ -27,10 +28,9 @@ sub text {
 
 sub json {
     my ($self) = @_;
-    my $json = JSON::PP->new->utf8->allow_nonref;
-    return $json->decode($self->{body}) if !$self->{is_said};
-    my $data = eval { $json->max_depth(200)->decode($self->{body}) };
-    die Parkade::Close->new(1007, 'the message is not JSON') if $@;
+    return JSON::PP->new->utf8->allow_nonref->decode($self->{body}) if !$self->{is_said};
+    my ($data, $wrong) = Parkade::Checks::from_json($self->{body});
+    die Parkade::Close->new(1007, "the message is $wrong") if $wrong;
     return $data;
 }
 

@@ -3,7 +3,7 @@ package Parkade::Request;
 use strict;
 use warnings;
 
-use JSON::PP                   ();
+use Parkade::Checks            ();
 use Parkade::PSGI::Environment ();
 
 use constant {
@@ -45,8 +45,8 @@ sub body {
 
 sub json {
     my ($self) = @_;
-    my $data = eval { JSON::PP->new->utf8->allow_nonref->max_depth(200)->decode($self->body) };
-    Parkade::Fault->throw(400, 'the body is not JSON') if $@;
+    my ($data, $wrong) = Parkade::Checks::from_json($self->body);
+    Parkade::Fault->throw(400, "the body is $wrong") if $wrong;
     return $data;
 }
 
