@@ -49,7 +49,7 @@ use added::{AddedHeaders, AddedSets};
 use client_text::ClientText;
 use exchange::{Arrival, ConnectionText, Exchange, Exchanges, Kept};
 use messages::Event as StreamEvent;
-use put_off::{Next, PutOff, What, audience};
+use put_off::{Next, Over, PutOff, What, audience};
 use recent::{Ended, RecentlyEnded};
 use request_id::RequestIds;
 use request_log::RequestLog;
@@ -301,12 +301,12 @@ impl Clients {
                 (What::Event(event), requests)
             }
             Effect::Http(HttpEffect::FeedGap { cursor, requests }) => (What::Event(StreamEvent::gap(cursor)), requests),
+            Effect::Server(ServerEffect::Forget { request, ending, times }) => {
+                self.exchanges.note_over_put_off(request);
+                return self.put_off.push_over(Over { request, ending, times });
+            }
             effect => {
-                let request = audience(&effect).one();
-                if let (Effect::Server(ServerEffect::Forget { .. }), Some(request)) = (&effect, request) {
-                    self.exchanges.note_over(request);
-                }
-                if let Some(request) = request {
+                if let Some(request) = audience(&effect).one() {
                     self.exchanges.note_put_off(request);
                 }
                 return self.put_off.push_effect(effect);
@@ -339,6 +339,10 @@ impl Clients {
                     self.exchanges.note_told(request);
                 }
                 return Some(Step::Effect(effect));
+            }
+            Next::Forget(Over { request, ending, times }) => {
+                self.exchanges.note_told(request);
+                return Some(Step::Effect(Effect::Server(ServerEffect::Forget { request, ending, times })));
             }
         };
         for request in &requests {

@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use parkade_core::{DatabaseEffect, Effect, HttpEffect, ServerEffect, StoreEffect};
-use parkade_model::RequestId;
+use parkade_core::{DatabaseEffect, Effect, HttpEffect, ServerEffect, StoreEffect, Times};
+use parkade_model::{Ending, RequestId};
 
 use super::exchange::Exchanges;
 use super::limits::{ANSWERS_AT_A_TIME, EFFECTS_AT_ONCE, PUT_OFF_BYTES_MAX, PUT_OFF_COUNT_MAX};
@@ -30,7 +30,20 @@ enum Item {
     /// Effects in their order, each for one request, or for none: the release of something that only earlier items need. They are one item because
     /// thousands of them come together, and an item with an allocation for each would delay the first response.
     Effects(VecDeque<Effect>),
+    /// Requests that are over, in their order. The most frequent effect of all, kept without the room that any other may need.
+    Over(VecDeque<Over>),
 }
+
+/// A request that is over, as [`ServerEffect::Forget`] says.
+#[derive(Debug, Clone, Copy)]
+pub struct Over {
+    pub request: RequestId,
+    pub ending: Ending,
+    pub times: Times,
+}
+
+/// There is one for each client of a crowd.
+const _: () = assert!(size_of::<Over>() <= 24);
 
 #[derive(Debug, Clone)]
 pub enum What {
@@ -43,6 +56,7 @@ pub enum What {
 pub enum Next {
     Tell(What, Vec<RequestId>),
     Act(Effect),
+    Forget(Over),
 }
 
 /// Which clients an effect concerns.
@@ -86,6 +100,15 @@ impl PutOff {
         self.items.push_back(Item::Effects(VecDeque::from([effect])));
     }
 
+    pub fn push_over(&mut self, over: Over) {
+        self.requests_count += 1;
+        self.bytes += size_of::<Over>();
+        if let Some(Item::Over(requests)) = self.items.back_mut() {
+            return requests.push_back(over);
+        }
+        self.items.push_back(Item::Over(VecDeque::from([over])));
+    }
+
     /// Whether the effect is to be put off. `count`: how many effects came with it.
     pub fn has_to_wait(&self, effect: &Effect, count: usize, exchanges: &Exchanges) -> bool {
         let is_for_many = count > EFFECTS_AT_ONCE;
@@ -124,6 +147,15 @@ impl PutOff {
                     self.items.pop_front();
                 }
                 Next::Act(effect)
+            }
+            Item::Over(requests) => {
+                let over = requests.pop_front()?;
+                self.requests_count -= 1;
+                self.bytes -= size_of::<Over>();
+                if requests.is_empty() {
+                    self.items.pop_front();
+                }
+                Next::Forget(over)
             }
         };
         Some(next)
@@ -222,6 +254,9 @@ mod tests {
                 reconnect_spread: Duration::ZERO,
             }));
         }
+        for slot in [5, 4] {
+            put_off.push_over(Over { request: request(slot), ending: Ending::Done, times: Times::default() });
+        }
         put_off.push(event(), vec![request(9)]);
         let mut told: Vec<u32> = Vec::new();
         while let Some(next) = put_off.next() {
@@ -231,9 +266,10 @@ mod tests {
                     told.extend(requests.iter().map(|request| request.slot));
                 }
                 Next::Act(effect) => told.extend(audience(&effect).one().map(|request| request.slot)),
+                Next::Forget(over) => told.push(over.request.slot),
             }
         }
-        assert!(told.into_iter().eq((0..19_500).chain([7, 3, 9])));
+        assert!(told.into_iter().eq((0..19_500).chain([7, 3, 5, 4, 9])));
         assert_eq!((put_off.requests_count, put_off.bytes), (0, 0));
     }
 
@@ -265,7 +301,7 @@ mod tests {
         exchanges.note_told(request(3));
         assert!(!exchanges.has_put_off(request(3)));
         assert!(exchanges.is_open(request(3)));
-        exchanges.note_over(request(3));
-        assert!(!exchanges.is_open(request(3)));
+        exchanges.note_over_put_off(request(3));
+        assert!(!exchanges.is_open(request(3)) && exchanges.has_put_off(request(3)));
     }
 }

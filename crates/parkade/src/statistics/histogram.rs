@@ -6,6 +6,18 @@ use std::time::Duration;
 pub const BUCKETS: [f64; 17] =
     [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
+/// The same in nanoseconds: whole numbers are compared for every request that ends.
+const BUCKET_NANOS: [u64; BUCKETS.len()] = {
+    let (mut nanos, mut bucket) = ([0; BUCKETS.len()], 0);
+    while bucket < BUCKETS.len() {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded, and far below 2^63")]
+        let bound = (BUCKETS[bucket] * 1e9 + 0.5) as u64;
+        nanos[bucket] = bound;
+        bucket += 1;
+    }
+    nanos
+};
+
 /// How many times were in each bucket.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Histogram {
@@ -16,8 +28,8 @@ pub struct Histogram {
 
 impl Histogram {
     pub fn observe(&mut self, time: Duration) {
-        let seconds = time.as_secs_f64();
-        let bucket = BUCKETS.iter().position(|bound| seconds <= *bound).unwrap_or(BUCKETS.len());
+        let nanos = time.as_secs().saturating_mul(1_000_000_000).saturating_add(time.subsec_nanos().into());
+        let bucket = BUCKET_NANOS.partition_point(|bound| *bound < nanos);
         self.counts[bucket] += 1;
         self.sum = self.sum.saturating_add(time);
     }
@@ -70,6 +82,8 @@ mod tests {
 
     #[test]
     fn a_time_counts_in_its_bucket_and_all_above() {
+        assert_eq!(BUCKET_NANOS[..4], [100_000, 500_000, 1_000_000, 2_500_000]);
+        assert_eq!(BUCKET_NANOS[16], 60_000_000_000);
         let mut histogram = Histogram::default();
         for milliseconds in [0, 1, 2_000, 100_000] {
             histogram.observe(Duration::from_millis(milliseconds));

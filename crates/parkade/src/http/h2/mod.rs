@@ -35,6 +35,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_LENGTH, HeaderValue};
+use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -45,7 +46,9 @@ pub use self::exchange::StreamExchange;
 use self::exchange::{StreamAnswer, StreamBody};
 pub use self::handover::Handover;
 use self::idle::{IdleAction, IdleTimeout};
+use self::incoming::IncomingRest;
 use self::outgoing::{Guard, Outgoing, Pieces};
+use self::request::{Opened, Received};
 pub use self::stream_table::StreamTable;
 use self::streams::Streams;
 use self::tunnel::Tunnel;
@@ -186,10 +189,11 @@ where
         builder.enable_connect_protocol();
     }
     let io = TokioIo::new(WriteTimeout::new(io, limits.write_stall));
-    let for_streams = shared.clone();
+    let for_streams = Arc::new(shared.clone());
     let heads = Budget::new(H2_HEADS_BYTES_MAX);
-    let service =
-        hyper::service::service_fn(move |request| stream(request, endpoints, heads.clone(), for_streams.clone()));
+    let service = hyper::service::service_fn(move |request| {
+        stream(Box::new(request), endpoints, heads.clone(), Arc::clone(&for_streams))
+    });
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));
     loop {
         tokio::select! {
@@ -209,39 +213,18 @@ where
     }
 }
 
+/// One stream, up to its response. The request is in a box, because every future that takes it keeps room for it for as
+/// long as the stream waits.
 async fn stream(
-    mut request: Request<Incoming>,
+    request: Box<Request<Incoming>>,
     endpoints: Endpoints,
     heads: Budget,
-    shared: H2Context,
+    shared: Arc<H2Context>,
 ) -> Result<Response<Outgoing>, Infallible> {
-    let mut share = shared.budget.share();
-    // Only of a CONNECT; otherwise this is nothing.
-    let upgrade = hyper::upgrade::on(&mut request);
-    let (head, body, rest) = match request::receive(request, &shared.setup, &heads, &mut share).await {
-        Ok(received) => received,
-        Err((fault, head)) => {
-            let refused = refused(fault, head.as_ref(), &shared.setup.limits);
-            let bytes = usize::try_from(refused.body().size_hint().lower()).unwrap_or(0);
-            let line = head.map(|head| Box::new((head.method().to_owned(), head.target())));
-            let _ = shared.inbox.send(FromStream::Refused(RefusedRequest { peer: endpoints.peer, fault, bytes, line }));
-            return Ok(refused);
-        }
+    let (mut guard, upgrade, answered) = match arrive(request, endpoints, &heads, &shared).await {
+        Ok(arrived) => arrived,
+        Err(refused) => return Ok(refused),
     };
-    let key = StreamKey(shared.next_key.fetch_add(1, Ordering::Relaxed) as u64);
-    let origin = forwarded::origin(endpoints, &head, &shared.setup.trust);
-    let mut guard = Guard { key, inbox: shared.inbox.clone(), has_ended: false };
-    let (answer, answered) = oneshot::channel();
-    let cut = write_timeout::end_by();
-    let (pieces, wanted) =
-        rest.map(|rest| (rest, mpsc::unbounded_channel())).map_or((None, None), |(rest, channel)| {
-            let (sender, receiver) = channel;
-            (Some(sender), Some((rest, receiver)))
-        });
-    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, pieces, origin, answer, cut, share });
-    if let Some((rest, wanted)) = wanted {
-        tokio::spawn(rest.serve(key, wanted, shared.inbox.clone(), shared.setup.limits.body_stall));
-    }
     let Ok(answer) = answered.await else {
         return Ok(refused(RequestFault::BodyEndedEarly, None, &shared.setup.limits));
     };
@@ -273,6 +256,48 @@ async fn stream(
     Ok(response)
 }
 
+/// Receives a request, and tells the server of it.
+async fn arrive(
+    mut request: Box<Request<Incoming>>,
+    endpoints: Endpoints,
+    heads: &Budget,
+    shared: &H2Context,
+) -> Result<(Guard, OnUpgrade, oneshot::Receiver<StreamAnswer>), Response<Outgoing>> {
+    // Only of a CONNECT; otherwise this is nothing.
+    let upgrade = hyper::upgrade::on(&mut *request);
+    let mut opened = Opened::new(*request, &shared.setup)
+        .map_err(|(fault, head)| refuse(fault, head.as_ref(), endpoints, shared))?;
+    let mut share = shared.budget.share();
+    let received = opened.receive(&shared.setup, heads, &mut share).await;
+    let Received { body, rest_of } = received.map_err(|fault| refuse(fault, Some(&opened.head), endpoints, shared))?;
+    let Opened { head, body: incoming } = opened;
+    let key = StreamKey(shared.next_key.fetch_add(1, Ordering::Relaxed) as u64);
+    let rest = rest_of.map(|bytes_max| IncomingRest::new(incoming, body.len() as u64, bytes_max));
+    let origin = forwarded::origin(endpoints, &head, &shared.setup.trust);
+    let guard = Guard { key, inbox: shared.inbox.clone(), has_ended: false };
+    let (answer, answered) = oneshot::channel();
+    let cut = write_timeout::end_by();
+    let (pieces, wanted) =
+        rest.map(|rest| (rest, mpsc::unbounded_channel())).map_or((None, None), |(rest, channel)| {
+            let (sender, receiver) = channel;
+            (Some(sender), Some((rest, receiver)))
+        });
+    let _ = shared.inbox.send(FromStream::Arrived { key, head, body, pieces, origin, answer, cut, share });
+    if let Some((rest, wanted)) = wanted {
+        tokio::spawn(rest.serve(key, wanted, shared.inbox.clone(), shared.setup.limits.body_stall));
+    }
+    Ok((guard, upgrade, answered))
+}
+
+/// The server is told, and this is what the client is told.
+fn refuse(fault: RequestFault, head: Option<&Head>, endpoints: Endpoints, shared: &H2Context) -> Response<Outgoing> {
+    let refused = refused(fault, head, &shared.setup.limits);
+    let bytes = usize::try_from(refused.body().size_hint().lower()).unwrap_or(0);
+    let line = head.map(|head| Box::new((head.method().to_owned(), head.target())));
+    let _ = shared.inbox.send(FromStream::Refused(RefusedRequest { peer: endpoints.peer, fault, bytes, line }));
+    refused
+}
+
 /// `head`: that of the request, if it is known.
 fn refused(fault: RequestFault, head: Option<&Head>, limits: &HttpLimits) -> Response<Outgoing> {
     let representation = head.map_or_else(Representation::default, Head::representation);
@@ -289,4 +314,19 @@ fn refused(fault: RequestFault, head: Option<&Head>, limits: &HttpLimits) -> Res
         response.headers_mut().insert("sec-websocket-version", HeaderValue::from_static("13"));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_future<A, B, C, D, F: Future>(_: impl Fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// A connection may have 249 of them, for which its client has sent 9 bytes each.
+    #[test]
+    fn a_stream_that_waits_for_its_body_is_small() {
+        assert!(size_of_future(stream) <= 1_024, "{}", size_of_future(stream));
+    }
 }

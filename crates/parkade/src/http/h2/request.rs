@@ -10,7 +10,6 @@ use hyper::header::{COOKIE, HeaderValue};
 use hyper::{Method, Request};
 use tokio::time::Instant;
 
-use super::incoming::IncomingRest;
 use crate::http::body::make_room;
 use crate::http::budget::{Budget, RequestStage, Reservation};
 use crate::http::fault::RequestFault;
@@ -18,80 +17,85 @@ use crate::http::head::{Head, HeadBuilder};
 use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, H2_STREAM_OVERHEAD_BYTES, STREAMED_PIECE_BYTES};
 use crate::http::{Setup, StreamTerms};
 
-/// `heads`: the budget of this connection for heads that wait for their bodies. A fault comes with the head of its
-/// request, if that was read.
-pub async fn receive(
-    request: Request<Incoming>,
-    setup: &Setup,
-    heads: &Budget,
-    share: &mut Reservation,
-) -> Result<(Head, Bytes, Option<IncomingRest>), (RequestFault, Option<Head>)> {
-    let (parts, incoming) = request.into_parts();
-    let mut head = head(&parts, setup).map_err(|fault| (fault, None))?;
-    let is_socket = parts.method == Method::CONNECT;
-    // Dropped before the body arrives, which may take long: only counted memory is kept.
-    drop(parts);
-    if is_socket {
-        match setup.sockets.offer_on_stream(&head) {
-            Ok(offer) => head.socket = Some(offer),
-            Err(fault) => return Err((fault, Some(head))),
-        }
-    }
-    match body(&head, incoming, setup, heads, share).await {
-        Ok((body, rest)) => Ok((head, body, rest)),
-        Err(fault) => Err((fault, Some(head))),
-    }
+/// What has come of a body.
+#[derive(Debug)]
+pub struct Received {
+    pub body: Bytes,
+    /// The rest of it follows; how large all of it may be.
+    pub rest_of: Option<u64>,
 }
 
-async fn body(
-    head: &Head,
-    incoming: Incoming,
-    setup: &Setup,
-    heads: &Budget,
-    share: &mut Reservation,
-) -> Result<(Bytes, Option<IncomingRest>), RequestFault> {
-    let terms = if incoming.is_end_stream() { None } else { setup.streamed.terms(head, incoming.size_hint().exact()) };
-    let bytes_max = terms.map_or(setup.limits.body_bytes_max as u64, |terms| terms.bytes_max);
-    let limit = BodyLimit { terms, bytes_max };
-    if incoming.size_hint().lower() > limit.bytes_max {
-        return Err(limit.fault());
+/// A request of which the head has been read. Its body may take long to come, so this is all that is kept of it.
+#[derive(Debug)]
+pub struct Opened {
+    pub head: Head,
+    pub body: Incoming,
+}
+
+impl Opened {
+    /// A fault comes with the head of its request, if that was read.
+    pub fn new(request: Request<Incoming>, setup: &Setup) -> Result<Self, (RequestFault, Option<Head>)> {
+        let (parts, body) = request.into_parts();
+        let mut head = head(&parts, setup).map_err(|fault| (fault, None))?;
+        if parts.method == Method::CONNECT {
+            match setup.sockets.offer_on_stream(&head) {
+                Ok(offer) => head.socket = Some(offer),
+                Err(fault) => return Err((fault, Some(head))),
+            }
+        }
+        Ok(Self { head, body })
     }
-    let stage = if incoming.is_end_stream() { RequestStage::Whole } else { RequestStage::Coming };
-    let bytes = head.held_bytes() + H2_STREAM_OVERHEAD_BYTES;
-    let mut waits = heads.share();
-    let is_held = share.hold(bytes, stage);
-    let has_room = match stage {
-        RequestStage::Whole => is_held,
-        // The first frame of a body may be its last: whether there is room for the body is decided when that frame has
-        // arrived.
-        RequestStage::Coming => waits.hold(head.held_bytes(), RequestStage::Whole),
-    };
-    if !has_room {
-        return Err(RequestFault::RequestsFull);
+
+    /// `heads`: the budget of this connection for heads that wait for their bodies.
+    pub async fn receive(
+        &mut self,
+        setup: &Setup,
+        heads: &Budget,
+        share: &mut Reservation,
+    ) -> Result<Received, RequestFault> {
+        let (head, incoming) = (&self.head, &mut self.body);
+        let is_whole = incoming.is_end_stream();
+        let announced = incoming.size_hint().exact();
+        let terms = if is_whole { None } else { setup.streamed.terms(head, announced) };
+        let bytes_max = terms.map_or(setup.limits.body_bytes_max as u64, |terms| terms.bytes_max);
+        let limit = BodyLimit { terms, bytes_max };
+        if incoming.size_hint().lower() > limit.bytes_max {
+            return Err(limit.fault());
+        }
+        let stage = if is_whole { RequestStage::Whole } else { RequestStage::Coming };
+        let bytes = head.held_bytes() + H2_STREAM_OVERHEAD_BYTES;
+        let mut waits = heads.share();
+        let is_held = share.hold(bytes, stage);
+        let has_room = match stage {
+            RequestStage::Whole => is_held,
+            // The first frame of a body may be its last: whether there is room for the body is decided when that frame
+            // has arrived.
+            RequestStage::Coming => waits.hold(head.held_bytes(), RequestStage::Whole),
+        };
+        if !has_room {
+            return Err(RequestFault::RequestsFull);
+        }
+        let waits_for_word = head.field("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
+        if terms.is_some() && announced.is_some() && waits_for_word {
+            // The application may answer without the body. If it does not, the client sends it some time later: hyper
+            // has no way to send an interim response.
+            return pass_on(Vec::new(), limit, share, bytes);
+        }
+        collect(incoming, (setup, limit), share, bytes).await
     }
-    let announced = incoming.size_hint().exact();
-    let waits_for_word = head.field("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
-    if terms.is_some() && announced.is_some() && waits_for_word {
-        // The application may answer without the body. If it does not, the client sends it some time later: hyper has
-        // no way to send an interim response.
-        return pass_on(incoming, Vec::new(), limit, share, bytes);
-    }
-    collect(incoming, (setup, limit), share, bytes).await
 }
 
 /// The request is passed on before the rest of its body has arrived.
 fn pass_on(
-    incoming: Incoming,
     body: Vec<u8>,
     limit: BodyLimit,
     share: &mut Reservation,
     head_bytes: usize,
-) -> Result<(Bytes, Option<IncomingRest>), RequestFault> {
+) -> Result<Received, RequestFault> {
     if !share.hold(head_bytes + body.capacity() + STREAMED_PIECE_BYTES, RequestStage::Coming) {
         return Err(RequestFault::RequestsFull);
     }
-    let rest = IncomingRest::new(incoming, body.len() as u64, limit.bytes_max);
-    Ok((body.into(), Some(rest)))
+    Ok(Received { body: body.into(), rest_of: Some(limit.bytes_max) })
 }
 
 fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, RequestFault> {
@@ -144,13 +148,13 @@ impl BodyLimit {
     }
 }
 
-/// The complete body, or a part of one that its application reads while it arrives. It arrive at a minimum rate and fit into the budget of all requests. `head_bytes`: what counts already.
+/// The complete body, or a part of one that its application reads while it arrives. It must arrive at a minimum rate and fit into the budget of all requests. `head_bytes`: what counts already.
 async fn collect(
-    mut incoming: Incoming,
+    incoming: &mut Incoming,
     (setup, limit): (&Setup, BodyLimit),
     share: &mut Reservation,
     head_bytes: usize,
-) -> Result<(Bytes, Option<IncomingRest>), RequestFault> {
+) -> Result<Received, RequestFault> {
     let (began, stall) = (Instant::now(), setup.limits.body_stall);
     let mut body = Vec::new();
     loop {
@@ -158,7 +162,7 @@ async fn collect(
         let until = (Instant::now() + stall).min(began + stall + earned);
         let data = match tokio::time::timeout_at(until, incoming.frame()).await {
             Err(_) => return Err(RequestFault::BodyTooSlow),
-            Ok(None) => return Ok((body.into(), None)),
+            Ok(None) => return Ok(Received { body: body.into(), rest_of: None }),
             Ok(Some(Err(_))) => return Err(RequestFault::BodyEndedEarly),
             Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
         };
@@ -173,7 +177,7 @@ async fn collect(
         body.extend_from_slice(&data);
         let is_ripe = |terms: StreamTerms| body.len() as u64 >= terms.collected_max;
         if stage == RequestStage::Coming && limit.terms.is_some_and(is_ripe) {
-            return pass_on(incoming, body, limit, share, head_bytes);
+            return pass_on(body, limit, share, head_bytes);
         }
     }
 }

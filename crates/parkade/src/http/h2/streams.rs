@@ -56,7 +56,8 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams
         self.all.fetch_add(1, Ordering::Relaxed);
         let (of_connection, of_all) = (Arc::clone(&self.open), Arc::clone(&self.all));
         let opened = Opened { of_connection, of_all, panics: Arc::clone(&self.panics) };
-        let watched = write_timeout::inherit().watch(stream, self.stall);
+        // On the heap once: each future that wraps another by value would reserve room for it again, and a stream may wait for long.
+        let watched = write_timeout::inherit().watch(Box::pin(stream), self.stall);
         tokio::spawn(async move {
             watched.await;
             drop(opened);
