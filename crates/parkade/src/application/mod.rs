@@ -5,12 +5,13 @@ mod routes;
 pub mod surroundings;
 pub mod waits;
 
-use bytes::Bytes;
+use std::rc::Rc;
+
 use parkade_core::WorkerError;
 use parkade_model::{HistoryLimits, Then};
 use parkade_wire::{CallKind, ChannelOptions, ErrorReason, Response, SWITCHING_PROTOCOLS, ThenRequest};
 
-use crate::clients::exchange::Kept;
+use crate::clients::exchange::{Function, Kept};
 use crate::http::answer;
 use crate::http::limits::FIELD_COUNT_MAX;
 use crate::seconds::duration;
@@ -62,10 +63,11 @@ fn called(kind: CallKind) -> Then {
 pub fn kept(then: ThenRequest) -> (Then, Option<Kept>) {
     match then {
         ThenRequest::Answer { response, .. } => {
-            (Then::Answer, response.map(|response| Kept::Response(response.detached())))
+            (Then::Answer, response.map(|response| Kept::Response(Box::new(response.detached()))))
         }
         ThenRequest::Call { function, state, kind } => {
-            (called(kind), Some(Kept::Function { name: function.into(), state: Bytes::copy_from_slice(&state) }))
+            let function = Function { name: function.into(), state: (&state[..]).into() };
+            (called(kind), Some(Kept::Function(Rc::new(function))))
         }
         // A branch comes with a frame of its own.
         ThenRequest::Await | ThenRequest::Branch { .. } => (Then::Await, None),

@@ -1,16 +1,10 @@
 //! Header fields that are added to whatever answers a request: those of its application, those for other origins, and
 //! those that a worker gave when it parked the request.
 
-use std::collections::HashSet;
-use std::rc::Rc;
-
 use crate::http::answer::HeaderField;
 
 /// Name and value.
 pub type OwnedHeader = (Box<[u8]>, Box<[u8]>);
-
-/// Nobody looks for unused sets before there are so many.
-const SWEPT_COUNT_MIN: usize = 64;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct AddedHeaders {
@@ -83,34 +77,6 @@ fn is_about_content(name: &[u8]) -> bool {
     about_content || [&b"cache-control"[..], b"etag", b"expires", b"last-modified"].iter().any(|name| is(name))
 }
 
-/// What is added to requests now; equal sets are one. Thousands of requests are parked with the same fields.
-#[derive(Debug)]
-pub struct AddedSets {
-    known: HashSet<Rc<AddedHeaders>>,
-    sweep_at: usize,
-}
-
-impl Default for AddedSets {
-    fn default() -> Self {
-        Self { known: HashSet::new(), sweep_at: SWEPT_COUNT_MIN }
-    }
-}
-
-impl AddedSets {
-    pub fn shared(&mut self, added: AddedHeaders) -> Rc<AddedHeaders> {
-        if let Some(known) = self.known.get(&added) {
-            return Rc::clone(known);
-        }
-        if self.known.len() >= self.sweep_at {
-            self.known.retain(|known| Rc::strong_count(known) > 1);
-            self.sweep_at = (2 * self.known.len()).max(SWEPT_COUNT_MIN);
-        }
-        let added = Rc::new(added);
-        self.known.insert(Rc::clone(&added));
-        added
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,17 +127,5 @@ mod tests {
         let added = AddedHeaders { status: Some(201), ..AddedHeaders::default() };
         assert_eq!([200, 204, 404].map(|status| added.status(status)), [201, 204, 404]);
         assert_eq!(AddedHeaders::default().status(200), 200);
-    }
-
-    #[test]
-    fn equal_sets_are_one_and_unused_ones_are_dropped() {
-        let mut sets = AddedSets::default();
-        let added =
-            |number: usize| AddedHeaders { given: fields(&[("x", &number.to_string())]), ..AddedHeaders::default() };
-        let kept = sets.shared(added(0));
-        assert!(Rc::ptr_eq(&kept, &sets.shared(added(0))));
-        (1..1_000).for_each(|number| drop(sets.shared(added(number))));
-        assert!(sets.known.len() <= SWEPT_COUNT_MIN + 1, "{}", sets.known.len());
-        assert!(Rc::ptr_eq(&kept, &sets.shared(added(0))));
     }
 }

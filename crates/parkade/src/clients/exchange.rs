@@ -37,7 +37,7 @@ pub struct Exchange {
     /// may begin another wait.
     pub wishes: Option<Box<Wishes>>,
     /// What a worker parked with it.
-    pub kept: Option<Box<Kept>>,
+    pub kept: Option<Kept>,
     /// What is still needed of its head. Kept if there is an access log, or if its client reads errors in another
     /// form than most clients.
     pub note: Option<Box<Note>>,
@@ -238,9 +238,17 @@ pub struct Wishes {
 /// How to continue when a wait is over, or the file that is the answer.
 #[derive(Debug)]
 pub enum Kept {
-    Response(Response),
-    Function { name: Box<str>, state: Bytes },
-    File(WantedFile),
+    Response(Box<Response>),
+    Function(Rc<Function>),
+    File(Box<WantedFile>),
+}
+
+/// A function of an application that is called when a wait is over, or for each message of a WebSocket. Thousands of
+/// requests wait with equal ones, which are kept once.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Function {
+    pub name: Box<str>,
+    pub state: Box<[u8]>,
 }
 
 /// What the access log will say, and how the client reads errors.
@@ -590,12 +598,13 @@ impl Exchanges {
         self.slots.get_mut(request.slot as usize)?.take()
     }
 
-    /// Bytes that are kept for parked requests: responses and states that workers sent.
+    /// Bytes that are kept for parked requests: responses and states that workers sent. A state counts for each request
+    /// that waits with it.
     pub fn kept_bytes(&self) -> usize {
-        let kept = self.slots.iter().flatten().filter_map(|exchange| exchange.kept.as_deref());
+        let kept = self.slots.iter().flatten().filter_map(|exchange| exchange.kept.as_ref());
         kept.map(|kept| match kept {
             Kept::Response(response) => response.body.len(),
-            Kept::Function { name, state } => name.len() + state.len(),
+            Kept::Function(function) => function.name.len() + function.state.len(),
             Kept::File(wanted) => wanted.path.len(),
         })
         .sum()

@@ -4,6 +4,10 @@
 /// order.
 pub const EFFECTS_AT_ONCE: usize = 256;
 
+/// The state of a function that is compared with those of other requests, to be kept once if they are equal. A larger one
+/// is rarely equal to another, and comparing it costs time.
+pub const SHARED_STATE_BYTES_MAX: usize = 256;
+
 /// Deferred responses that are sent in one step.
 pub const ANSWERS_AT_A_TIME: usize = 32;
 

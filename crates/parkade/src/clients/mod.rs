@@ -7,6 +7,7 @@
 //! | what is kept for a request | `exchange` |
 //! | its id | `request_id` |
 //! | its response; header fields that are added to it | `response`, `added` |
+//! | fields and functions that many requests have, kept once | `equal_ones` |
 //! | status and text of each refusal of the core | `refusal` |
 //! | messages as bytes: long polls and event streams; histories | `messages`, `histories` |
 //! | what clients of WebSockets say, and what they get for it | `socket_calls` |
@@ -16,6 +17,7 @@
 
 pub mod added;
 mod client_text;
+mod equal_ones;
 pub mod exchange;
 mod histories;
 mod limits;
@@ -45,9 +47,11 @@ use crate::http::{Head, Http, HttpEvent, RefusedRequest, StreamedContent};
 use crate::log::{AccessLog, LineThrottle};
 use crate::routing::HeldRoute;
 use crate::statistics::{NamedRoutes as _, RouteName, RouteNumber};
-use added::{AddedHeaders, AddedSets};
+use added::AddedHeaders;
 use client_text::ClientText;
-use exchange::{Arrival, ConnectionText, Exchange, Exchanges, Kept};
+use equal_ones::EqualOnes;
+use exchange::{Arrival, ConnectionText, Exchange, Exchanges, Function, Kept};
+use limits::SHARED_STATE_BYTES_MAX;
 use messages::Event as StreamEvent;
 use put_off::{Next, Over, PutOff, What, audience};
 use recent::{Ended, RecentlyEnded};
@@ -72,7 +76,10 @@ pub struct Clients {
     pub calls: SocketCalls,
     put_off: PutOff,
     text: ClientText,
-    added: AddedSets,
+    /// What is added to requests now.
+    added: EqualOnes<AddedHeaders>,
+    /// With what requests wait now.
+    functions: EqualOnes<Function>,
     /// Requests that have ended.
     pub log: RequestLog,
     /// Requests that met a limit of the operator.
@@ -97,7 +104,8 @@ impl Clients {
             calls: SocketCalls::default(),
             put_off: PutOff::default(),
             text: ClientText::default(),
-            added: AddedSets::default(),
+            added: EqualOnes::default(),
+            functions: EqualOnes::default(),
             log: RequestLog::new(access_log),
             too_large: LineThrottle::default(),
             recently_ended: RecentlyEnded::default(),
@@ -173,7 +181,7 @@ impl Clients {
 
     /// Whatever answers this request, this is added to it.
     pub fn add(&mut self, request: RequestId, added: AddedHeaders) {
-        let added = self.added.shared(added);
+        let added = self.added.one(Rc::new(added));
         if let Some(exchange) = self.exchanges.of(request) {
             exchange.added = Some(added);
         }
@@ -188,20 +196,25 @@ impl Clients {
     pub fn keep(&mut self, request: RequestId, kept: Option<Kept>) {
         if let Some(exchange) = self.exchanges.of(request) {
             match &kept {
-                Some(Kept::Function { .. }) => exchange.forget_arrival(Then::Call { concurrent: false }),
+                Some(Kept::Function(_)) => exchange.forget_arrival(Then::Call { concurrent: false }),
                 Some(Kept::Response(_) | Kept::File(_)) | None => exchange.forget_arrival(Then::Answer),
             }
-            exchange.kept = kept.map(Box::new);
+            exchange.kept = kept.map(|kept| match kept {
+                Kept::Function(function) if function.state.len() <= SHARED_STATE_BYTES_MAX => {
+                    Kept::Function(self.functions.one(function))
+                }
+                kept => kept,
+            });
         }
     }
 
     /// Sends the kept response. If there is none, returns the route, which has the response.
     pub fn release(&mut self, request: RequestId) -> Option<RouteId> {
         let exchange = self.exchanges.of(request)?;
-        match (exchange.kept.take().map(|kept| *kept), exchange.route.as_ref().map(HeldRoute::id)) {
+        match (exchange.kept.take(), exchange.route.as_ref().map(HeldRoute::id)) {
             (Some(Kept::Response(response)), _) => self.response(request).send(&response),
             (None, Some(route)) => return Some(route),
-            (Some(Kept::Function { .. } | Kept::File(_)) | None, _) => self.response(request).nothing(),
+            (Some(Kept::Function(_) | Kept::File(_)) | None, _) => self.response(request).nothing(),
         }
         None
     }
@@ -210,10 +223,10 @@ impl Clients {
     pub fn take_wanted(&mut self, request: RequestId) -> Option<(WantedFile, bool)> {
         let is_head = self.http.is_head(request);
         let exchange = self.exchanges.of(request)?;
-        match exchange.kept.take().map(|kept| *kept) {
-            Some(Kept::File(wanted)) => Some((wanted, is_head)),
+        match exchange.kept.take() {
+            Some(Kept::File(wanted)) => Some((*wanted, is_head)),
             kept => {
-                exchange.kept = kept.map(Box::new);
+                exchange.kept = kept;
                 None
             }
         }

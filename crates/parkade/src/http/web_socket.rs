@@ -85,29 +85,37 @@ impl Compressors {
 }
 
 pub struct WebSocket {
-    reader: MessageReader,
     /// Who gets what the client says, and whether there is room for more of it.
     taker: Taker,
+    /// Nothing for most of the time.
+    rest: Option<Box<Rest>>,
+    /// The second in which messages are counted, and their number.
+    counted: (Tick, u32),
+    /// Since when the client has been silent, or since when it owes the answer to a ping.
+    silent_since: Tick,
+    is_pinged: bool,
+    /// It has sent too many messages in this second.
+    is_paused: bool,
+    /// The window of its compressed messages, if that was agreed.
+    window: Option<WindowBits>,
+}
+
+/// What an idle WebSocket has not.
+#[derive(Default)]
+struct Rest {
+    /// A message that has begun to arrive.
+    reader: MessageReader,
     /// Bytes of the client for which there is no room yet.
     unread: Option<Box<[u8]>>,
     /// If messages refer to earlier ones.
-    own: Option<Box<Compressors>>,
-    pulse: Pulse,
-    /// The second in which messages are counted, and their number.
-    counted: (Tick, u32),
-    /// What the worker is granted when the client has taken everything.
-    owed: u32,
-    /// The window of its compressed messages, if that was agreed.
-    window: Option<WindowBits>,
-    /// It has sent too many messages in this second.
-    is_paused: bool,
+    own: Option<Compressors>,
 }
 
 /// Who gets messages of the client.
 #[derive(Debug, Clone, Copy)]
 enum Taker {
-    /// A worker, which has this window for them.
-    Worker(MessageWindow),
+    /// A worker, which has this window for them. `owed`: what it may send more when the client has taken everything.
+    Worker { window: MessageWindow, owed: u32 },
     /// A function that is called for each of them.
     Calls(CallState),
 }
@@ -123,15 +131,6 @@ enum CallState {
     Untaken,
 }
 
-/// Whether the client is still there.
-#[derive(Debug, Clone, Copy)]
-enum Pulse {
-    /// It last sent something at that time.
-    Heard(Tick),
-    /// It got a ping at that time, and has sent nothing since.
-    Pinged(Tick),
-}
-
 /// What silence leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PulseCheck {
@@ -143,7 +142,7 @@ pub enum PulseCheck {
 
 impl WebSocket {
     pub fn new(compression: Option<Compression>, now: Tick) -> Self {
-        Self::with(Taker::Worker(MessageWindow::new()), compression, now)
+        Self::with(Taker::Worker { window: MessageWindow::new(), owed: 0 }, compression, now)
     }
 
     /// One that no worker holds. What it is sent goes to others too, so no message refers to an earlier one.
@@ -155,23 +154,25 @@ impl WebSocket {
     fn with(taker: Taker, compression: Option<Compression>, now: Tick) -> Self {
         let own = compression.filter(|terms| terms.server_keeps_context || terms.client_keeps_context);
         Self {
-            reader: MessageReader::Idle,
             taker,
-            unread: None,
-            own: own.map(|terms| Box::new(Compressors::new(terms))),
-            pulse: Pulse::Heard(now),
+            rest: own.map(|terms| Box::new(Rest { own: Some(Compressors::new(terms)), ..Rest::default() })),
             counted: (now, 0),
-            owed: 0,
-            window: compression.map(Compression::window),
+            silent_since: now,
+            is_pinged: false,
             is_paused: false,
+            window: compression.map(Compression::window),
         }
+    }
+
+    fn heard(&mut self, now: Tick) {
+        (self.silent_since, self.is_pinged) = (now, false);
     }
 
     /// Whether more of the client is taken.
     pub fn reads(&self) -> bool {
         !self.is_paused
             && match &self.taker {
-                Taker::Worker(window) => window.is_open(),
+                Taker::Worker { window, .. } => window.is_open(),
                 Taker::Calls(state) => *state == CallState::Ready,
             }
     }
@@ -207,12 +208,17 @@ impl WebSocket {
 
     /// Whether bytes are there that were read before.
     pub fn has_unread(&self) -> bool {
-        self.unread.is_some()
+        self.rest.as_ref().is_some_and(|rest| rest.unread.is_some())
     }
 
     /// Takes the bytes that were read before, if it reads.
     pub fn take_unread(&mut self) -> Option<Box<[u8]>> {
-        if self.reads() { self.unread.take() } else { None }
+        if !self.reads() {
+            return None;
+        }
+        let unread = self.rest.as_mut()?.unread.take();
+        self.drop_empty_rest();
+        unread
     }
 
     /// Takes bytes of the client of that request, in order, and reports what they say. What there is no room for is
@@ -250,9 +256,11 @@ impl WebSocket {
         unsent: usize,
         now: Tick,
     ) -> ClientInput {
-        let Self { reader, taker, own, counted, is_paused, window, .. } = self;
-        self.pulse = Pulse::Heard(now);
-        let inflater = &mut own.as_deref_mut().unwrap_or(shared).inflater;
+        self.heard(now);
+        let mut reader = self.rest.as_mut().map(|rest| std::mem::take(&mut rest.reader)).unwrap_or_default();
+        let Self { taker, rest, counted, is_paused, window, .. } = self;
+        let own = rest.as_mut().and_then(|rest| rest.own.as_mut());
+        let inflater = &mut own.unwrap_or(shared).inflater;
         let rules = Rules { message_max: limits.message_bytes_max, is_compressed: window.is_some() };
         let mut received = ClientInput::default();
         let ClientInput { said, replies } = &mut received;
@@ -280,9 +288,12 @@ impl WebSocket {
                 false
             }
         });
+        if !matches!(reader, MessageReader::Idle) {
+            self.rest.get_or_insert_default().reader = reader;
+        }
         match outcome {
-            Ok(taken) if taken < bytes.len() => self.unread = Some(bytes[taken..].into()),
-            Ok(_) => {}
+            Ok(taken) if taken < bytes.len() => self.rest.get_or_insert_default().unread = Some(bytes[taken..].into()),
+            Ok(_) => self.drop_empty_rest(),
             Err(fault) => {
                 let close = Close::of(fault);
                 received.replies.extend_from_slice(&websocket::close(Some(&close)));
@@ -292,29 +303,43 @@ impl WebSocket {
         received
     }
 
+    fn drop_empty_rest(&mut self) {
+        let is_empty =
+            |rest: &Rest| rest.own.is_none() && rest.unread.is_none() && matches!(rest.reader, MessageReader::Idle);
+        if self.rest.as_deref().is_some_and(is_empty) {
+            self.rest = None;
+        }
+    }
+
     /// The worker takes so many bytes more.
     pub fn grant(&mut self, bytes: u32) {
-        if let Taker::Worker(window) = &mut self.taker {
+        if let Taker::Worker { window, .. } = &mut self.taker {
             window.granted(bytes);
         }
     }
 
     /// A message for the client as a frame. The worker may send as much in its place when the client has taken it.
     pub fn frame(&mut self, is_text: bool, bytes: &Bytes, shared: &mut Compressors) -> Bytes {
-        let cost = u32::try_from(MessageWindow::cost(bytes.len())).unwrap_or(u32::MAX);
-        self.owed = self.owed.saturating_add(cost);
+        if let Taker::Worker { owed, .. } = &mut self.taker {
+            let cost = u32::try_from(MessageWindow::cost(bytes.len())).unwrap_or(u32::MAX);
+            *owed = owed.saturating_add(cost);
+        }
         let kind = if is_text { MessageKind::Text } else { MessageKind::Binary };
         match self.window.filter(|_| bytes.len() >= SOCKET_COMPRESSED_BYTES_MIN) {
             None => websocket::message(kind, bytes),
             Some(window) => {
-                websocket::compressed(kind, bytes, self.own.as_deref_mut().unwrap_or(shared).deflater(window))
+                let own = self.rest.as_mut().and_then(|rest| rest.own.as_mut());
+                websocket::compressed(kind, bytes, own.unwrap_or(shared).deflater(window))
             }
         }
     }
 
     /// The client has taken everything, or will get nothing more: how many bytes the worker may send in their place.
     pub fn settle(&mut self) -> usize {
-        std::mem::take(&mut self.owed) as usize
+        match &mut self.taker {
+            Taker::Worker { owed, .. } => std::mem::take(owed) as usize,
+            Taker::Calls(_) => 0,
+        }
     }
 
     /// Pings a silent client, and says whether one is dead. To be called every now and then.
@@ -324,15 +349,16 @@ impl WebSocket {
         }
         if !self.reads() {
             // What it sends is not read, so its pongs are not either.
-            self.pulse = Pulse::Heard(now);
+            self.heard(now);
         }
-        match (self.pulse, limits.ping_interval) {
-            (Pulse::Heard(heard), Some(interval)) if now.since(heard) >= interval => {
-                self.pulse = Pulse::Pinged(now);
+        let silence = now.since(self.silent_since);
+        match (self.is_pinged, limits.ping_interval) {
+            (false, Some(interval)) if silence >= interval => {
+                (self.silent_since, self.is_pinged) = (now, true);
                 PulseCheck::Ping(websocket::ping(b""))
             }
-            (Pulse::Pinged(since), _) if now.since(since) > limits.ping_timeout => PulseCheck::Dead,
-            (Pulse::Heard(_) | Pulse::Pinged(_), _) => PulseCheck::Fine,
+            (true, _) if silence > limits.ping_timeout => PulseCheck::Dead,
+            (true | false, _) => PulseCheck::Fine,
         }
     }
 }
@@ -341,7 +367,7 @@ impl Taker {
     /// It gets a message. Returns whether there is room for another.
     fn take(&mut self, bytes: usize) -> bool {
         match self {
-            Self::Worker(window) => window.take(bytes) && window.is_open(),
+            Self::Worker { window, .. } => window.take(bytes) && window.is_open(),
             Self::Calls(state) => {
                 *state = CallState::Called;
                 false
@@ -352,7 +378,11 @@ impl Taker {
 
 impl std::fmt::Debug for WebSocket {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("WebSocket").field("pulse", &self.pulse).finish_non_exhaustive()
+        formatter
+            .debug_struct("WebSocket")
+            .field("silent_since", &self.silent_since)
+            .field("is_pinged", &self.is_pinged)
+            .finish_non_exhaustive()
     }
 }
 
@@ -374,7 +404,7 @@ pub fn close_frame(code: u16, text: String) -> Bytes {
 }
 
 /// An idle WebSocket: this, and its connection.
-const _: () = assert!(size_of::<WebSocket>() <= 80);
+const _: () = assert!(size_of::<WebSocket>() <= 40);
 
 #[cfg(test)]
 #[path = "web_socket_tests.rs"]

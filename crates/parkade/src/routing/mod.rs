@@ -91,8 +91,8 @@ struct KnownTable<R> {
     table: Arc<RouteTable>,
     /// By the index of the route.
     ready: Vec<R>,
-    /// Has an additional reference for each request that needs a route of this table.
-    holders: Rc<()>,
+    /// By the index of the route. Each has an additional reference for each request that needs the route.
+    held: Vec<Rc<RouteId>>,
 }
 
 /// What becomes of requests that match no route.
@@ -123,14 +123,17 @@ impl RouteBodies {
 
 /// A route that a request needs until it ends. Its table is kept as long.
 #[derive(Debug)]
-pub struct HeldRoute {
-    id: RouteId,
-    _holder: Rc<()>,
-}
+pub struct HeldRoute(Rc<RouteId>);
 
 impl HeldRoute {
     pub fn id(&self) -> RouteId {
-        self.id
+        *self.0
+    }
+}
+
+impl<R> KnownTable<R> {
+    fn is_held(&self) -> bool {
+        self.held.iter().any(|route| Rc::strong_count(route) > 1)
     }
 }
 
@@ -158,8 +161,9 @@ impl<R> RouteTables<R> {
         let id = TableId(self.minted + 1);
         let table = RouteTable::new((id, owner), fallback, routes)?;
         self.minted = id.0;
-        self.known.retain(|known| is_used(known.table.id()) || Rc::strong_count(&known.holders) > 1);
-        self.known.push(KnownTable { table: Arc::new(table), ready, holders: Rc::new(()) });
+        self.known.retain(|known| is_used(known.table.id()) || known.is_held());
+        let held = (0..ready.len()).map(|index| Rc::new(RouteId { table: id, index: index as u32 })).collect();
+        self.known.push(KnownTable { table: Arc::new(table), ready, held });
         Ok(id)
     }
 
@@ -202,7 +206,7 @@ impl<R> RouteTables<R> {
 
     /// Keeps the table of this route until the returned value is dropped.
     pub fn hold(&self, route: RouteId) -> Option<HeldRoute> {
-        Some(HeldRoute { id: route, _holder: Rc::clone(&self.known(route.table)?.holders) })
+        Some(HeldRoute(Rc::clone(self.known(route.table)?.held.get(route.index as usize)?)))
     }
 
     fn known(&self, table: TableId) -> Option<&KnownTable<R>> {

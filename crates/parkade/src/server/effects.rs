@@ -431,8 +431,8 @@ fn described<'a>(databases: &'a Databases, start: &Start, asked: &WorkRequest) -
 
 /// The function that a waiting request continues with, and its state.
 fn function<'a>(exchange: &'a Exchange, routes: &'a Routes) -> Option<(&'a str, &'a [u8])> {
-    match (exchange.kept.as_deref(), &exchange.route) {
-        (Some(Kept::Function { name, state }), _) => Some((name, state)),
+    match (&exchange.kept, &exchange.route) {
+        (Some(Kept::Function(function)), _) => Some((&function.name, &function.state)),
         (None, Some(route)) => match routes.standing(route.id()) {
             StaticRoute::Function { name, state } => Some((name, state)),
             StaticRoute::None | StaticRoute::Answer(_) | StaticRoute::Job => None,

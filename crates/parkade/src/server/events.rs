@@ -485,10 +485,10 @@ impl Server {
         let kept = match (kept, file) {
             (Some(Kept::Response(response)), Some(file)) => {
                 let until_open = named.map(|named| Box::new(named) as Box<dyn Any + Send>);
-                let given = Some(Box::new(GivenResponse::new(response, until_open)));
-                Some(Kept::File(WantedFile { given, ..file }))
+                let given = Some(Box::new(GivenResponse::new(*response, until_open)));
+                Some(Kept::File(Box::new(WantedFile { given, ..file })))
             }
-            (kept, file) => kept.or(file.map(Kept::File)),
+            (kept, file) => kept.or_else(|| Some(Kept::File(Box::new(file?)))),
         };
         let wait = match (then, self.clients.exchanges.of(request)) {
             (Then::Answer, Some(exchange)) => as_its_client_wants(exchange, wait),
@@ -683,7 +683,7 @@ fn directed(
             exchange.route = routes.hold(route);
             // The core parks it at once, and no worker will get it, so nothing else of it is kept.
             if let Some(file) = routes.file(route) {
-                exchange.kept = Some(Box::new(Kept::File(exchange.wanted(file))));
+                exchange.kept = Some(Kept::File(Box::new(exchange.wanted(file))));
             }
             let wait = match then {
                 Then::Answer => as_its_client_wants(exchange, wait),

@@ -97,7 +97,7 @@ impl Payloads {
         }
         match self.held.swap_remove(at).1 {
             // A response that waits for the store.
-            Payload::Response(response) => Some(Kept::Response(response.detached())),
+            Payload::Response(response) => Some(Kept::Response(Box::new(response.detached()))),
             Payload::Headers(_) | Payload::Park { .. } | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
         }
     }
@@ -125,10 +125,13 @@ impl Payloads {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
+    use crate::clients::exchange::Function;
 
     fn park(state: &'static [u8]) -> Payload {
-        let kept = Some(Kept::Function { name: "told".into(), state: bytes::Bytes::from_static(state) });
+        let kept = Some(Kept::Function(Rc::new(Function { name: "told".into(), state: state.into() })));
         Payload::Park { kept, query: Some(WorkRequest::End) }
     }
 
@@ -137,7 +140,7 @@ mod tests {
         let mut payloads = Payloads::default();
         let (one, other) = (payloads.hold(park(b"one")), payloads.hold(park(b"other")));
         assert!(payloads.take_response(one).is_none(), "it is none, and stays");
-        assert!(matches!(payloads.take_kept(one), Some(Kept::Function { state, .. }) if &*state == b"one"));
+        assert!(matches!(payloads.take_kept(one), Some(Kept::Function(function)) if &*function.state == b"one"));
         assert!(payloads.take_kept(one).is_none());
         assert!(matches!(payloads.take_query(one), Some(WorkRequest::End)));
         assert!(payloads.take_query(one).is_none());
