@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn each_form_is_made_once() {
-        let rows: String = (0..400).map(|row| format!("row {row}\n")).collect();
-        let message = SocketMessage::new("text/plain", Bytes::from(rows.repeat(3)));
+        let rows: Vec<String> = (0..400).map(|row| format!("row {row}\n")).collect();
+        let message = SocketMessage::new("text/plain", Bytes::from(rows.concat().repeat(3)));
         let shared = &mut Compressors::default();
         let windows = [None, WindowBits::new(9), Some(WindowBits::LARGEST)];
         let made = windows.map(|window| message.frame(window, shared).clone());

@@ -162,7 +162,7 @@ impl<R> RouteTables<R> {
         let table = RouteTable::new((id, owner), fallback, routes)?;
         self.minted = id.0;
         self.known.retain(|known| is_used(known.table.id()) || known.is_held());
-        let held = (0..ready.len()).map(|index| Rc::new(RouteId { table: id, index: index as u32 })).collect();
+        let held = (0..).take(ready.len()).map(|index| Rc::new(RouteId { table: id, index })).collect();
         self.known.push(KnownTable { table: Arc::new(table), ready, held });
         Ok(id)
     }

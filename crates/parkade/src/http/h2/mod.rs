@@ -277,10 +277,10 @@ async fn arrive(
     let guard = Guard { key, inbox: shared.inbox.clone(), has_ended: false };
     let (answer, answered) = oneshot::channel();
     let cut = write_timeout::end_by();
-    let (pieces, wanted) =
+    let (wanted, pieces) =
         rest.map(|rest| (rest, mpsc::unbounded_channel())).map_or((None, None), |(rest, channel)| {
-            let (sender, receiver) = channel;
-            (Some(sender), Some((rest, receiver)))
+            let (sender, pieces_wanted) = channel;
+            (Some((rest, pieces_wanted)), Some(sender))
         });
     let _ = shared.inbox.send(FromStream::Arrived { key, head, body, pieces, origin, answer, cut, share });
     if let Some((rest, wanted)) = wanted {
