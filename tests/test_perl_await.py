@@ -77,6 +77,17 @@ def test_a_wait_that_fails_is_an_exception(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
+    "accept", ["*/*", "text/html,*/*;q=0.8", "text/plain", "application/json;q=0.5, text/html;q=0"]
+)
+def test_a_wait_that_fails_is_answered_as_the_core_would(server: Server, accept: str) -> None:
+    by_core, by_worker = (server.get(f"/uncaught{who}", f"Accept: {accept}") for who in ("-by-the-core", ""))
+    assert (by_core.status, by_core.body) == (by_worker.status, by_worker.body)
+    assert [by_core[name] for name in ("content-type", "vary")] == [
+        by_worker[name] for name in ("content-type", "vary")
+    ]
+
+
+@pytest.mark.parametrize(
     ("target", "why"), [("/streams", "a stream cannot be awaited"), ("/then", "a wait with then cannot be awaited")]
 )
 def test_what_cannot_be_awaited_is_told(server: Server, target: str, why: str) -> None:

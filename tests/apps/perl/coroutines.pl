@@ -51,6 +51,7 @@ get '/caught' => async sub {
 };
 get '/raises'   => async sub { await after 0; die "after the wait\n" };
 get '/uncaught' => async sub { await query('select nothing'); return 'never' };
+get '/uncaught-by-the-core' => sub { return query('select nothing') };
 get '/parks'    => async sub { await after 0; return after(0.01)->then(\&at_last, 'parked') };
 async sub at_last { my ($word) = @_; await after 0; return "at last $word" }
 

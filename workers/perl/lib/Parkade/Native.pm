@@ -11,6 +11,7 @@ use Parkade::Log         ();
 use Parkade::Message     ();
 use Parkade::MessagePack qw(bin decode encode);
 use Parkade::PSGI::Input ();
+use Parkade::Problem     ();
 use Parkade::Request     ();
 use Parkade::Response    ();
 use Parkade::Wire        qw(payload F_CLOSE F_ERROR F_RESULT INLINE_MAX JOB_VALUE_MAX);
@@ -190,10 +191,8 @@ sub given_up {
     my ($text, $status, $fault, $detail) = _why($outcome);
     Parkade::Log::record('error', _name($exchange) . ": the wait has failed: $text");
     return _attempt_failed($exchange, $text) if $exchange->{job};
-    my %effect = $outcome->[0] eq 'failed' ? (effect => $outcome->[4]) : ();
-    my $body = $json->encode({ status => $status, fault => $fault, detail => $detail, %effect });
-    my @again = $status == 503 ? ('retry-after', bin('1')) : ();
-    $exchange->respond($status, ['content-type', bin('application/problem+json'), @again], $body);
+    my %told = (detail => $detail, fault => $fault, $outcome->[0] eq 'failed' ? (effect => $outcome->[4]) : ());
+    $exchange->respond(Parkade::Problem::response($exchange->{request}, $status, %told));
     return;
 }
 
@@ -229,9 +228,8 @@ sub failed {
     return if $exchange->{closed};
     return _closed($exchange, $error) if $exchange->{is_said} && blessed $error && $error->isa('Parkade::Close');
     if (blessed $error && $error->isa('Parkade::Fault')) {
-        my $body = $json->encode({ status => $error->{status}, fault => 'client', detail => $error->{detail} });
-        my @upgrade = $error->{status} == 426 ? ('upgrade', bin('websocket')) : ();
-        $exchange->respond($error->{status}, ['content-type', bin('application/problem+json'), @upgrade], $body);
+        my %told = (detail => $error->{detail}, fault => 'client');
+        $exchange->respond(Parkade::Problem::response($exchange->{request}, $error->{status}, %told));
         return;
     }
     if ($exchange->{job}) {
