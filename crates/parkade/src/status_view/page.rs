@@ -6,7 +6,7 @@ mod jobs;
 use std::fmt::Write;
 
 use crate::admin::Report;
-use crate::admin::report::{ApplicationReport, ChannelReport, WorkerReport};
+use crate::admin::report::{ApplicationReport, ChannelReport, Connections, WorkerReport};
 use crate::statistics::{Percentiles, Rates};
 use crate::terminal::visible;
 
@@ -109,8 +109,8 @@ fn rates(rates: &Rates) -> String {
 }
 
 fn connections(report: &Report) -> String {
-    let connections = &report.connections;
-    format!("http1 {}   http2 {} of {}", connections.http1, connections.http2, report.limits.connections)
+    let Connections { http1, http2, .. } = report.connections;
+    format!("{} of {}   http1 {http1}   http2 {http2}", http1 + http2, report.limits.connections)
 }
 
 fn memory(report: &Report) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::admin::report::{Code, Connections, JobsReport, LivesReport, Memory, WaitReport};
+use crate::admin::report::{Code, JobsReport, LivesReport, Memory, WaitReport};
 
 fn report() -> Report {
     let mut report = Report {
@@ -18,7 +18,7 @@ fn report() -> Report {
             ("next".into(), WaitReport { count: 1, oldest: Some(31.2) }),
             ("timer".into(), WaitReport { count: 200, oldest: Some(1.94) }),
         ]),
-        connections: Connections { http1: 201, ..Connections::default() },
+        connections: Connections { http1: 201, http2: 12, ..Connections::default() },
         rates: Rates {
             seconds: 60.0,
             requests: 12.5,
@@ -63,7 +63,7 @@ channels      0 of 0   messages 0   bytes 0 B of 0 B
 workers       1
               id  pid   state  generation  held  awaiting  requests  jobs  resident  age
               1   4243  busy   2           1     0         99        7               0.0 s
-connections   http1 201   http2 0 of 0
+connections   213 of 0   http1 201   http2 12
 memory        resident 7.0 MiB   kept for parked 98 KiB   requests 0 B
 log           lines dropped 0
 counts        accepted 0   answered 0   cancelled 0   refused 0   parked 0
