@@ -61,6 +61,8 @@ def parkade(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         ('[[mount]]\ntarget = "shop.py"\n', [], ["`prefix` is missing"]),
         (mount("/", "shop.py", "factory = 3"), [], ["[[mount]]", "factory"]),
         (mount("/", "shop.py", "wrokers = 3"), [], ["unknown key `wrokers`", "workers"]),
+        ('[[mount]]\npath = "/"\ntarget = "shop.py"\n', [], ["unknown key `path`; did you mean `prefix`?"]),
+        ('[[mount]]\nprefix = "/"\napp = "shop.py"\n', [], ["unknown key `app`; did you mean `target`?"]),
         (mount("/", "shop.py", "workers = 0"), [], ["[[mount]]", "workers"]),
         (mount("/", "shop.py", "workers = []"), [], ["`workers` takes"]),
         (mount("/", "shop.py", "job-workers = 0"), [], ["above the first [[mount]]"]),

@@ -14,6 +14,16 @@ use super::{Interface, OnDisconnect, ServerSettings};
 /// Then: the settings file is refused. The core keeps the number of an application in a byte.
 const MOUNTS_COUNT_MAX: usize = 64;
 
+/// What a key is called elsewhere. No spelling leads from one name to the other.
+const OTHER_NAMES: [(&str, &str); 6] = [
+    ("path", "prefix"),
+    ("root-path", "prefix"),
+    ("url", "prefix"),
+    ("app", "target"),
+    ("application", "target"),
+    ("module", "target"),
+];
+
 /// An application, and where it is mounted.
 #[derive(Debug, Clone, Args)]
 pub struct MountSettings {
@@ -110,7 +120,8 @@ fn read_one(path: &Path, mut table: toml::Table) -> Result<MountSettings, Config
     let mut words = vec!["mount".to_owned()];
     for (key, value) in table {
         if !known.contains(&key) {
-            let advice = advice(&key, &known);
+            let meant = OTHER_NAMES.iter().find(|(other, _)| *other == key.replace('_', "-"));
+            let advice = meant.map_or_else(|| advice(&key, &known), |(_, name)| format!("did you mean `{name}`?"));
             return Err(refused(format!("unknown key `{key}`; {advice}")));
         }
         let text = match value {
