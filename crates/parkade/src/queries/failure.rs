@@ -149,6 +149,12 @@ fn certain(certainty: Certainty) -> QueryEffect {
     }
 }
 
+/// What the log adds to the database's message: whether a write may be repeated after the connection was lost.
+pub fn consequence(failure: &QueryFailure) -> Option<&'static str> {
+    let is_open = failure.kind == FailureKind::Lost || failure.certainty == Certainty::Unknown;
+    is_open.then(|| said(certain(failure.certainty)))
+}
+
 fn said(effect: QueryEffect) -> &'static str {
     match effect {
         QueryEffect::Cancelled | QueryEffect::None => "nothing has changed",
@@ -190,5 +196,17 @@ mod tests {
         assert_eq!((told.status, &*told.detail), (504, "the deadline of the query passed; nothing has changed"));
         let lost = QueryFailure { certainty: Certainty::Unknown, ..QueryFailure::new(FailureKind::Lost, "") };
         assert_eq!(late(Reason::Operator, &QueryEnd::Failed(lost)).effect, QueryEffect::Unknown);
+    }
+
+    #[test]
+    fn the_log_says_what_became_of_a_write_whose_connection_was_lost() {
+        for (kind, certainty, said) in [
+            (FailureKind::Lost, Certainty::Unknown, Some("whether it was carried out is not known")),
+            (FailureKind::Lost, Certainty::NotDone, Some("nothing has changed")),
+            (FailureKind::TooLarge, Certainty::Unknown, Some("whether it was carried out is not known")),
+            (FailureKind::Refused, Certainty::NotDone, None),
+        ] {
+            assert_eq!(consequence(&QueryFailure { certainty, ..QueryFailure::new(kind, "") }), said, "{kind:?}");
+        }
     }
 }

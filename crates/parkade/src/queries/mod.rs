@@ -298,7 +298,11 @@ impl Queries {
         now: Moment,
     ) {
         let QueryEnd::Failed(failure) = end else { return };
-        let (sqlstate, message, query) = (failure.sqlstate.as_deref(), &failure.message, &failed.text);
+        let (sqlstate, query) = (failure.sqlstate.as_deref(), &failed.text);
+        let message = match failure::consequence(failure) {
+            None => failure.message.to_string(),
+            Some(consequence) => format!("{}; {consequence}", failure.message),
+        };
         let is_news = match failure.kind {
             // It follows from an earlier failure, which has been logged.
             FailureKind::NoTransaction => false,
