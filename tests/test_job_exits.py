@@ -48,8 +48,16 @@ def test_a_worker_of_jobs_that_dies_delays_no_worker_of_requests(serve: Serve, k
     (worker,) = [one["pid"] for one in workers if one["state"] != "starting" and one["role"] == "requests"]
     # It is young, too; otherwise its own death would end the series.
     status = server.until(lambda status: status["counts"]["workers_died"] >= DEATHS - 1, seconds=60)
+    server.until_logged("WARN a job worker died: ")
+    assert "WARN a worker died: " not in server.log()
     watch, started = Stopwatch(), status["counts"]["workers_started"]
     os.kill(worker, signal.SIGKILL)
     server.until(lambda status: status["counts"]["workers_started"] > started)
     assert watch.seconds < 3.5, "it was to be four"
     assert server.get("/hola/you").text == "Hola you"
+
+
+def test_a_worker_of_jobs_that_is_killed_is_told_as_one(serve: Serve, kind: Kind, tmp_path: Path) -> None:
+    server = serve("jobs", environment=kind, workers=1, folder=tmp_path)
+    assert result(server, enqueue(server, "loop", "loop")).text == "loop"
+    server.until_logged("WARN killing a job worker: it is still running a job past its deadline")

@@ -103,8 +103,11 @@ def test_a_lost_connection_is_told_as_a_gap_and_listening_goes_on(server: Server
     server.until_parked(2)
     (listener,) = listeners(postgres)
     before = len(re.findall("LISTEN is active again", server.log()))
+    lost = "WARN LISTEN is not active, because its connection to the database default was lost; .*are missed: "
+    assert len(re.findall(lost, server.log())) == before
     postgres.psql(f"select pg_terminate_backend({listener['pid']})")
-    server.until_logged("LISTEN is active again", times=before + 1)
+    server.until_logged(lost, times=before + 1)
+    server.until_logged("INFO LISTEN is active again on the database default", times=before + 1)
     told = events.next()
     assert told.event == "gap", told
     again, other = (server.connect().ask("GET", f"/next/orders{since}") for since in (f"?since={cursor}", ""))

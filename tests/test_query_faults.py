@@ -216,6 +216,7 @@ def test_a_transaction_whose_connection_is_ended_is_an_error_and_nothing_else(
     server.until(lambda status: "held" not in status["databases"]["default"]["slots"])
     server.open_gate(gate)
     assert client.answer().status == 503
+    server.until_logged("a query failed: .*; nothing has changed .*POST /transaction")
     assert value(server, "select count(*) from shop where id = 9") == 0
 
 
@@ -251,6 +252,7 @@ def test_connections_that_are_cut_are_made_again(serve: Serve, postgres: Postgre
         gate.cut()
         answers = [client.answer() for client in clients]
         assert [(answer.status, answer.json()["effect"]) for answer in answers] == [(503, "unknown")] * SLOTS
+        server.until_logged("a query failed: .* was lost .*; whether it was carried out is not known ", times=SLOTS)
         assert [client.answer().json() for client in queued] == [[{"n": 7}]] * 5
         postgres.until_idle(2.0)
 
@@ -288,6 +290,20 @@ def test_a_pool_full_of_stuck_queries_lets_each_go_at_its_deadline(serve: Serve,
         assert {client.answer().status for client in clients} == {504}
         until_settled(server)
         assert value(server, "select 7") == 7
+
+
+def test_a_server_that_refuses_cancels_is_told_with_its_name(serve: Serve, fragile: Postgres) -> None:
+    cancels = "execute on function pg_cancel_backend(int)"
+    fragile.psql(f"drop role if exists plain; create role plain login; revoke {cancels} from public")
+    try:
+        server = serve("shop_queries", database=fragile.url_of(user="plain"), database_slots=1)
+        assert ask(server, "returned", SLEEP, deadline=0.3).status == 504
+        name = f"postgres at 127.0.0.1:{fragile.port}"
+        line = server.until_logged(f"WARN the database {name} failed to carry out a batch of cancels; .*").group()
+        assert f"permission denied for function pg_cancel_backend database={name} " in line
+    finally:
+        fragile.psql(f"grant {cancels} to public")
+    until_settled(server, 20)
 
 
 # Limits of the database

@@ -121,6 +121,7 @@ fn run(
                 }
                 Event::Query(parkade_sql::QueryEvent::Started { .. })
                 | Event::Notification { .. }
+                | Event::ListeningLost { .. }
                 | Event::ListeningAgain => {}
             }
         }

@@ -1,5 +1,6 @@
 //! The connection that listens: a NOTIFY becomes an event.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
@@ -17,6 +18,8 @@ use crate::wire::{ProtocolViolation, Wire, write};
 
 #[derive(Debug)]
 pub(crate) struct Listener {
+    /// The name of the database, for people.
+    database: Arc<str>,
     channels: Vec<String>,
     connection: Dedicated<Listening>,
     /// Whether LISTEN has been active before.
@@ -38,12 +41,12 @@ enum Listening {
 type ListenerStep = DedicatedStep<Event>;
 
 impl Listener {
-    pub(crate) fn new(channels: Vec<String>) -> Self {
+    pub(crate) fn new(database: Arc<str>, channels: Vec<String>) -> Self {
         let mut connection = Dedicated::new(MESSAGE_BYTES_MAX);
         if channels.is_empty() {
             connection.stop();
         }
-        Self { channels, connection, has_listened: false }
+        Self { database, channels, connection, has_listened: false }
     }
 
     pub(crate) fn out(&mut self) -> Option<&mut BytesMut> {
@@ -115,7 +118,7 @@ impl Listener {
             ListenerStep::News(event) => cx.queries.tell(event),
             ListenerStep::Next(setback) => cx.lines.open_next(line, setback),
             ListenerStep::Refused(refusal) => {
-                tracing::warn!(database = %cx.config.name, "LISTEN is not active, so notifications are not published; retrying: {}", refusal.why);
+                tracing::warn!(database = %self.database, "LISTEN is not active, so notifications are not published; retrying: {}", refusal.why);
                 self.give_up(line, &Loss::Unreachable(refusal.why), cx);
             }
             ListenerStep::Useless => self.stop(cx),
@@ -140,7 +143,11 @@ impl Listener {
     }
 
     pub(crate) fn lost(&mut self, loss: &Loss, cx: &mut PoolContext) {
-        tracing::debug!("the LISTEN connection is down; reconnecting: {}", loss.why());
+        let why = loss.why();
+        tracing::debug!(database = %self.database, "the LISTEN connection is down; reconnecting: {why}");
+        if matches!(self.connection.service(), Some(Listening::InForce)) {
+            cx.queries.tell(Event::ListeningLost { why: why.into() });
+        }
         self.connection.lost(cx.now, &mut cx.random);
     }
 
@@ -179,6 +186,7 @@ impl Listener {
     fn ask(&mut self, now: Instant, identity: &BackendIdentity) -> ListenerStep {
         if identity.is_pooled {
             tracing::error!(
+                database = %self.database,
                 "LISTEN needs its own server process: give the address of PostgreSQL itself, not of the pooler"
             );
             return ListenerStep::Useless;
@@ -188,6 +196,7 @@ impl Listener {
         let Some(out) = self.connection.out() else { return ListenerStep::Nothing };
         if let Err(failure) = write::simple(out, &text) {
             tracing::error!(
+                database = %self.database,
                 "cannot LISTEN; notifications are not published until the server is restarted: {}",
                 failure.message
             );

@@ -30,6 +30,10 @@ pub enum Event {
         channel: String,
         payload: String,
     },
+    /// LISTEN was active, and its connection was lost: notifications are missed until it is active again.
+    ListeningLost {
+        why: Box<str>,
+    },
     /// LISTEN is active again after it was lost: notifications may have been missed.
     ListeningAgain,
 }

@@ -71,6 +71,15 @@ pub fn refusal(refusal: Refusal) -> &'static str {
     }
 }
 
+/// A worker in a record of the log; `None`: it is gone.
+#[must_use]
+pub fn a_worker(role: Option<Role>) -> &'static str {
+    match role {
+        Some(Role::Jobs) => "a job worker",
+        Some(Role::Requests) | None => "a worker",
+    }
+}
+
 /// Why a worker was killed.
 #[must_use]
 pub fn kill(reason: KillReason) -> &'static str {

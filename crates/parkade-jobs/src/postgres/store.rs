@@ -325,6 +325,8 @@ impl PostgresStore {
             }
             Event::Query(parkade_sql::QueryEvent::Ended { query, end }) => self.ended(now, query, end),
             Event::Notification { channel, payload } => self.notified(&channel, &payload),
+            // What it misses is looked up as soon as it listens again.
+            Event::ListeningLost { .. } => {}
             Event::ListeningAgain => {
                 self.news.has_hint = true;
                 self.maintenance.wants(MaintenanceTask::CatchUp);

@@ -6,6 +6,7 @@
 
 mod batch;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
@@ -23,6 +24,8 @@ use crate::wire::{ProtocolViolation, Wire};
 
 #[derive(Debug)]
 pub(crate) struct Canceller {
+    /// The name of the database, for people.
+    database: Arc<str>,
     connection: Dedicated<CancelService>,
 }
 
@@ -58,8 +61,8 @@ pub(crate) type CancellerStep = DedicatedStep<Batch>;
 const ROW_BYTES_MAX: usize = 4096;
 
 impl Canceller {
-    pub(crate) fn new() -> Self {
-        Self { connection: Dedicated::new(ROW_BYTES_MAX) }
+    pub(crate) fn new(database: Arc<str>) -> Self {
+        Self { database, connection: Dedicated::new(ROW_BYTES_MAX) }
     }
 
     pub(crate) fn line(&self) -> Option<Line> {
@@ -161,7 +164,8 @@ impl Canceller {
             }
             (CancelStage::Asking { batch, .. }, BackendMessage::Row(row)) => batch.row(row)?,
             (CancelStage::Asking { .. }, BackendMessage::Error(error)) => {
-                tracing::warn!(sqlstate = %error.code, "the database failed to carry out a batch of cancels; those still needed are sent again: {}", error.message);
+                let (name, sqlstate, why) = (&self.database, &error.code, &error.message);
+                tracing::warn!(database = %name, %sqlstate, "the database {name} failed to carry out a batch of cancels; those still needed are sent again: {why}");
             }
             (CancelStage::Preparing { .. } | CancelStage::Ready { .. } | CancelStage::Asking { .. }, _) => {}
         }
@@ -211,7 +215,7 @@ impl Canceller {
 
     /// There is no other address, or the connection broke. Signals that it was asked for may still be sent at any time.
     pub(crate) fn lost(&mut self, now: Instant, loss: &Loss, random: &mut fastrand::Rng) -> Option<Batch> {
-        tracing::debug!("the connection for cancels is down; reconnecting: {}", loss.why());
+        tracing::debug!(database = %self.database, "the connection for cancels is down; reconnecting: {}", loss.why());
         match self.connection.lost(now, random)?.stage {
             CancelStage::Asking { batch, .. } => Some(batch),
             CancelStage::Preparing { .. } | CancelStage::Ready { .. } => None,

@@ -18,6 +18,7 @@ mod server_facts;
 mod signals;
 mod slots;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
@@ -70,11 +71,12 @@ const SILENT: &str =
 /// The calls of the owner.
 impl Pool {
     pub(crate) fn new(name: String, terms: Terms, options: Options, random: fastrand::Rng, now: Instant) -> Self {
+        let database: Arc<str> = name.as_str().into();
         Self {
             attention: Attention::new(now),
             slots: PoolSlots::new(options.slots.max(1)),
-            signals: BackendSignals::new(),
-            listener: Listener::new(options.listen.clone()),
+            signals: BackendSignals::new(Arc::clone(&database)),
+            listener: Listener::new(database, options.listen.clone()),
             silence: Silence::new(now),
             due: None,
             happened: Happened::Else,

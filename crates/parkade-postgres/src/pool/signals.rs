@@ -1,6 +1,7 @@
 //! Makes the server signal its own processes: sends cancels, by the canceller or each as a separate request, and
 //! terminates processes that do not react.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
@@ -24,8 +25,9 @@ pub(crate) struct BackendSignals {
 }
 
 impl BackendSignals {
-    pub(crate) fn new() -> Self {
-        Self { canceller: Canceller::new(), requests: Requests::default() }
+    /// `database`: its name, for people.
+    pub(crate) fn new(database: Arc<str>) -> Self {
+        Self { canceller: Canceller::new(database), requests: Requests::default() }
     }
 
     pub(crate) fn canceller(&self) -> &Canceller {

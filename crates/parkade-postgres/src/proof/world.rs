@@ -366,7 +366,7 @@ impl World {
                     self.check_end(query, &end);
                     assert!(self.ended.insert(query, end).is_none(), "ended twice");
                 }
-                Event::Notification { .. } | Event::ListeningAgain => {}
+                Event::Notification { .. } | Event::ListeningLost { .. } | Event::ListeningAgain => {}
             }
         }
     }

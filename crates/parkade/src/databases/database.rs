@@ -78,6 +78,7 @@ impl Database {
                     parkade_postgres::Event::Notification { channel, payload } => {
                         DatabaseEvent::Notified { channel, payload }
                     }
+                    parkade_postgres::Event::ListeningLost { why } => DatabaseEvent::ListeningLost { why },
                     parkade_postgres::Event::ListeningAgain => DatabaseEvent::ListeningAgain,
                 }));
             }

@@ -49,6 +49,10 @@ pub enum DatabaseEvent {
         channel: String,
         payload: String,
     },
+    /// Notifications are missed until [`ListeningAgain`](Self::ListeningAgain).
+    ListeningLost {
+        why: Box<str>,
+    },
     /// Notifications may have been missed, on all channels of [`listened`](Databases::listened).
     ListeningAgain,
 }
@@ -156,6 +160,11 @@ impl Databases {
     pub fn of_postgres(&self) -> Vec<DatabaseId> {
         let numbered = (0..).map(DatabaseId).take(self.all.len());
         numbered.filter(|number| self.is_postgres(*number)).collect()
+    }
+
+    /// The name of the database whose notifications are published.
+    pub fn listener(&self) -> &str {
+        self.of_postgres().first().map_or("", |database| self.name(*database))
     }
 
     /// Channels on which PostgreSQL's notifications are published.

@@ -1,6 +1,8 @@
 //! Requests that a worker takes with it when it dies.
 
-use parkade_core::WorkerId;
+use parkade_model::{Role, WorkerId};
+
+use crate::words;
 
 /// Requests that the record of a dead worker names. Then: it has only their number.
 const NAMED_COUNT_MAX: usize = 20;
@@ -20,30 +22,45 @@ impl Casualties {
         }
     }
 
-    /// Logs the exit of their worker. `mount`: of its application, if there are several. `announced`: that was to be expected.
-    pub fn log(self, worker: WorkerId, pid: Option<u32>, mount: Option<&str>, how: &str, announced: bool) {
-        let (worker, requests) = (worker.0, self.names.join(", "));
+    /// Logs the exit of their worker.
+    pub fn log(self, dead: &DeadWorker<'_>) {
+        let DeadWorker { worker: WorkerId(worker), pid, role, mount, how, announced } = *dead;
+        let what = words::a_worker(role);
+        let requests = self.names.join(", ");
         match (announced, self.count) {
             // It was killed, and the log has said why.
             (true, 0) if how.starts_with("signal ") => {
-                tracing::debug!(worker, pid, mount, "a worker has exited: {how}");
+                tracing::debug!(worker, pid, mount, "{what} has exited: {how}");
             }
-            (true, 0) => tracing::info!(worker, pid, mount, "a worker has exited: {how}"),
-            (_, 0) => tracing::warn!(worker, pid, mount, "a worker died: {how}; it is being replaced"),
+            (true, 0) => tracing::info!(worker, pid, mount, "{what} has exited: {how}"),
+            (_, 0) => tracing::warn!(worker, pid, mount, "{what} died: {how}; it is being replaced"),
             (_, 1) => tracing::warn!(
                 worker,
                 pid,
                 mount,
                 requests,
-                "a worker died: {how}; the request that it was running is answered with 502"
+                "{what} died: {how}; the request that it was running is answered with 502"
             ),
             (_, count) => tracing::warn!(
                 worker,
                 pid,
                 mount,
                 requests,
-                "a worker died: {how}; {count} requests that it was running are answered with 502"
+                "{what} died: {how}; {count} requests that it was running are answered with 502"
             ),
         }
     }
+}
+
+/// A worker that has exited.
+#[derive(Debug, Clone, Copy)]
+pub struct DeadWorker<'a> {
+    pub worker: WorkerId,
+    pub pid: Option<u32>,
+    pub role: Option<Role>,
+    /// Of its application, if there are several.
+    pub mount: Option<&'a str>,
+    pub how: &'a str,
+    /// That was to be expected.
+    pub announced: bool,
 }

@@ -20,6 +20,7 @@ use crate::jobs;
 use crate::queries::{QueryOrigin, Start, WorkRequest};
 use crate::statistics::NamedRoutes as _;
 use crate::traces::QueryDescription;
+use crate::words;
 
 impl Server {
     pub(super) fn act(&mut self, effect: Effect) {
@@ -186,16 +187,17 @@ impl Server {
             WorkerEffect::DrainWorker { worker, within } => self.upstream.drain(worker, within),
             WorkerEffect::DismissWorker { worker } => self.upstream.dismiss(worker),
             WorkerEffect::KillWorker { worker, why } => {
-                let (pid, reason) = (self.upstream.pid(worker), kill_reason(why));
+                let (pid, role) = (self.upstream.pid(worker), self.core.role(worker));
+                let (what, reason) = (words::a_worker(role), kill_reason(why, role));
                 if why == KillReason::StartedTooSlowly {
                     let app = self.core.app(worker).unwrap_or_default();
                     self.loading.note_error(app, "a new worker was not ready within --start-timeout");
                 }
                 if why == KillReason::NotNeeded {
                     // Nothing is wrong with it; the reason why it is not needed has been logged.
-                    tracing::debug!(worker = worker.0, pid, "killing a worker: {reason}");
+                    tracing::debug!(worker = worker.0, pid, "killing {what}: {reason}");
                 } else {
-                    tracing::warn!(worker = worker.0, pid, "killing a worker: {reason}");
+                    tracing::warn!(worker = worker.0, pid, "killing {what}: {reason}");
                 }
                 self.upstream.kill(worker);
             }
@@ -455,13 +457,14 @@ fn dump_reason(why: KillReason, role: Option<Role>) -> &'static str {
         (KillReason::Deadline, Some(Role::Jobs)) => "a job passed its deadline and is still running",
         (KillReason::Deadline, _) => "a request passed its deadline and is still running",
         (KillReason::Stuck, _) => "an event loop is blocked",
-        (why, _) => kill_reason(why),
+        (why, role) => kill_reason(why, role),
     }
 }
 
 /// The reason for the operator's log.
-fn kill_reason(why: KillReason) -> &'static str {
+fn kill_reason(why: KillReason, role: Option<Role>) -> &'static str {
     match why {
+        KillReason::Deadline if role == Some(Role::Jobs) => "it is still running a job past its deadline",
         KillReason::Deadline => "it is still running a request past its deadline",
         KillReason::Stuck => "its event loop is blocked",
         KillReason::StartedTooSlowly => "it was not ready within --start-timeout",

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use parkade_core::{
     CommitAnswer, CommitEvent, Core, Destination, Event, Extent, Manner, PressureEvent, Publisher, State, WorkerError,
 };
-use parkade_model::{AppId, ChannelName, Cursor, Reason, Refusal, RequestId, Role, TableId, Then, Wait, WorkerId};
+use parkade_model::{AppId, ChannelName, Cursor, Reason, Refusal, RequestId, TableId, Then, Wait, WorkerId};
 use parkade_sql::QueryEvent;
 use parkade_wire::{
     ErrorReason, Headers, Published, RequestBody, Response, SWITCHING_PROTOCOLS, ThenRequest, WaitOutcome, WaitRequest,
 };
 
-use super::casualties::Casualties;
+use super::casualties::{Casualties, DeadWorker};
 use super::payloads::Payload;
 use super::{Server, held_output};
 use crate::admin::PublishRefused;
@@ -290,14 +290,11 @@ impl Server {
         let interface = application.interface.clone();
         match self.routes.learn(&self.core, app, application, &self.databases) {
             Ok(table) => {
-                let what = match self.core.role(worker) {
-                    Some(Role::Jobs) => "a job worker is ready",
-                    Some(Role::Requests) | None => "a worker is ready",
-                };
+                let what = words::a_worker(self.core.role(worker));
                 let pid = self.upstream.pid(worker);
                 let interface_name = words::interface(&interface);
                 let mount = self.routes.mounts().name(app);
-                tracing::info!(worker = worker.0, pid, mount, interface = %interface_name, "{what}");
+                tracing::info!(worker = worker.0, pid, mount, interface = %interface_name, "{what} is ready");
                 self.loading.worker_ready(app, interface);
                 let declared = jobs.declared();
                 self.with_jobs(|all, cx| all.take_over(cx, worker, jobs));
@@ -558,9 +555,18 @@ impl Server {
                 }
                 Err(error) => tracing::error!(channel, "a notification was not published: {error}"),
             },
-            DatabaseEvent::ListeningAgain => {
+            DatabaseEvent::ListeningLost { why } => {
+                let database = self.databases.listener();
                 tracing::warn!(
-                    "LISTEN is active again; notifications may have been missed, so waiting clients are told about a gap"
+                    database,
+                    "LISTEN is not active, because its connection to the database {database} was lost; it is being opened again, and notifications sent until then are missed: {why}"
+                );
+            }
+            DatabaseEvent::ListeningAgain => {
+                let database = self.databases.listener();
+                tracing::info!(
+                    database,
+                    "LISTEN is active again on the database {database}; notifications may have been missed, so waiting clients are told about a gap"
                 );
                 for channel in self.databases.listened().to_vec() {
                     self.tell(Event::MessagesLost { channel });
@@ -729,13 +735,14 @@ fn surrounded(
 }
 
 fn worker_exited(server: &mut Server, worker: WorkerId, how: &str, announced: bool) {
-    // The core forgets whose worker it was.
-    let app = app_of(&server.core, worker);
+    // The core forgets whose worker it was, and what for.
+    let (app, role) = (app_of(&server.core, worker), server.core.role(worker));
     server.loading.note_death(app, &format!("a worker has exited: {how}"));
     server.casualties = Some(Casualties::default());
     server.tell(Event::WorkerExited { worker });
     let (pid, mount) = (server.upstream.pid(worker), server.routes.mounts().name(app));
-    server.casualties.take().unwrap_or_default().log(worker, pid, mount, how, announced);
+    let dead = DeadWorker { worker, pid, role, mount, how, announced };
+    server.casualties.take().unwrap_or_default().log(&dead);
 }
 
 /// Where the application of the worker is mounted, if there are several.
