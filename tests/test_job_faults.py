@@ -252,6 +252,7 @@ def test_a_core_that_is_killed_in_the_middle_of_a_job(serve: Serve, kind: Kind, 
     ran.until("begin gate 1")
     server.kill()
     server = serve("jobs", environment=kind, folder=tmp_path)
+    server.until_logged("WARN jobs were running when the last server ended; they are ready to run again jobs=1")
     ran.until("begin gate 2")
     server.open_gate("gate")
     assert result(server, job).text == "gate"

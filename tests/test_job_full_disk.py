@@ -107,6 +107,7 @@ def test_a_full_disk_is_told_and_what_was_acknowledged_runs_when_there_is_room(f
     full.site.ran.until(*acknowledged)
     assert result(server, held).text == "gate"
     until("jobs are taken", lambda: server.post("/enqueue", asking("write", "again")).status == 200)
+    server.until_logged("INFO the job store carries out commands again")
     full.site.ran.until("again")
     server.until_zero()
     assert sorted(full.site.ran.about("kept")) == sorted(acknowledged), "each ran once"

@@ -216,6 +216,8 @@ def test_without_its_database_a_server_acknowledges_nothing(fragile: Site) -> No
     until("jobs are taken again", is_back, 30, told=server.log_tail)
     fragile.ran.until("behind")
     assert not fragile.ran.about("refused")
+    told = ["ERROR the job store cannot carry out commands; ", "INFO the job store carries out commands again"]
+    assert 0 < server.log().index(told[0]) < server.log().index(told[1])
 
 
 def test_a_server_that_starts_without_its_database_takes_jobs_when_it_comes(fragile: Site) -> None:

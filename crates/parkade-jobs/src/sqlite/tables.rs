@@ -40,11 +40,17 @@ impl JobTables {
     /// attempt counts. Only one server at a time has the file, so nothing is running them now.
     fn rescue(&self) -> rusqlite::Result<()> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
-        for run in RunningJobs::read(&self.connection)?.each() {
+        let running = RunningJobs::read(&self.connection)?;
+        for run in running.each() {
             let text = "UPDATE jobs SET attempt = ?, started = ? WHERE job = ?";
             self.connection.prepare_cached(text)?.execute((run.attempt, run.started.0, run.job))?;
         }
-        self.connection.execute_batch("DELETE FROM claims; COMMIT")
+        self.connection.execute_batch("DELETE FROM claims; COMMIT")?;
+        let jobs = running.each().count();
+        if jobs > 0 {
+            tracing::warn!(jobs, "jobs were running when the last server ended; they are ready to run again");
+        }
+        Ok(())
     }
 
     /// Deletes all rows of a job.

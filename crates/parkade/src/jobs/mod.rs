@@ -5,6 +5,7 @@
 //! |---|---|
 //! | what an application declares; recurring jobs | `declarations`, `recurring`, `timetable` |
 //! | opening the store, also later; commands and replies | `opening`, `store_link`, `questions` |
+//! | what the log says of commands that are refused | `refusals` |
 //! | runs on workers, and how they end | `runs` |
 //! | `/jobs/<id>` for clients | `address`, `answers`, `response` |
 //! | clients and functions that wait for a job, or follow it | `observers`, `results`, `followers` |
@@ -23,6 +24,7 @@ mod operators;
 mod questions;
 mod queues;
 mod recurring;
+mod refusals;
 mod response;
 mod results;
 mod runs;

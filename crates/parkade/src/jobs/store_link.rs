@@ -13,7 +13,7 @@ use parkade_wire::Application;
 use super::context::JobContext;
 use super::opening::{StoreOpening, WaitingWorker};
 use super::questions::Question;
-use crate::log::LineThrottle;
+use super::refusals::Refusals;
 use crate::poll::{NextTurn, Pollable};
 use crate::store::Store;
 
@@ -28,7 +28,7 @@ pub struct StoreLink {
     tags: u64,
     /// Replies that have not been handled, because the share of a turn was over.
     replies: Vec<Reply>,
-    refusals: LineThrottle,
+    refusals: Refusals,
     /// As last reported by the store.
     counts: JobCounts,
     /// Jobs that the store has accepted from this server since the start, from any source.
@@ -67,7 +67,7 @@ impl StoreLink {
             questions: HashMap::new(),
             tags: 0,
             replies: Vec::new(),
-            refusals: LineThrottle::default(),
+            refusals: Refusals::default(),
             counts: JobCounts::default(),
             enqueued: 0,
             compared: None,
@@ -105,15 +105,7 @@ impl StoreLink {
             tracing::error!("a bug in parkade: the job store answered a question that was not asked");
             return None;
         };
-        if let Reply::Refused { fault, .. } = reply {
-            self.refusals.note();
-            if let Some(count) = self.refusals.take(now) {
-                tracing::error!(
-                    count,
-                    "the job store cannot carry out commands; requests that enqueue get 503 or 507 until it can: {fault}"
-                );
-            }
-        }
+        self.refusals.hear(&question, reply, now);
         self.enqueued += u64::from(question.has_added(reply));
         Some(question)
     }
