@@ -318,15 +318,14 @@ impl PostgresStore {
 
     fn hear(&mut self, now: Instant, event: Event) {
         match event {
-            Event::Query(parkade_sql::QueryEvent::Started { .. }) => {}
+            // What it does not hear is looked up as soon as it listens again.
+            Event::Query(parkade_sql::QueryEvent::Started { .. }) | Event::ListeningLost { .. } => {}
             Event::Query(parkade_sql::QueryEvent::Piece { query, bytes }) => {
                 self.database.taken(query, bytes.len());
                 self.in_flight.received(query, &bytes);
             }
             Event::Query(parkade_sql::QueryEvent::Ended { query, end }) => self.ended(now, query, end),
             Event::Notification { channel, payload } => self.notified(&channel, &payload),
-            // What it misses is looked up as soon as it listens again.
-            Event::ListeningLost { .. } => {}
             Event::ListeningAgain => {
                 self.news.has_hint = true;
                 self.maintenance.wants(MaintenanceTask::CatchUp);

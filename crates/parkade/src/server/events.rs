@@ -153,8 +153,7 @@ impl Server {
                 self.tell(Event::WorkerViolated { worker });
             }
             WorkerEvent::Left { worker } => {
-                self.loading
-                    .note_death(app_of(&self.core, worker), "a worker left (GOODBYE) before it had served anything");
+                self.loading.note_death(app_of(&self.core, worker), "a worker left (GOODBYE) without serving anything");
                 self.tell(Event::WorkerLeft { worker });
             }
             WorkerEvent::Unstarted { worker, why } => {
