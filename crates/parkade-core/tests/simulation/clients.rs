@@ -32,6 +32,7 @@ impl World {
     pub(crate) fn arrive(&mut self) {
         let path = if self.has_transactions && self.random.below(4) == 0 { "/async" } else { *self.one_of(&PATHS) };
         let path = if self.has_files && self.random.below(4) == 0 { "/file" } else { path };
+        let path = self.path_of_a_body(path);
         let app = self.some_app();
         let destination = self.tables.find(self.core.table(app), path, self.core.config().deadline);
         let destination = self.with_cursor(destination);
@@ -39,6 +40,7 @@ impl World {
         let mut arrived = Request::new(app, path, self.now);
         arrived.deadline = self.core.config().deadline;
         self.model.requests.insert(request, arrived);
+        self.announces_a_body(request);
         self.model.now = self.now;
         let default = self.core.config().deadline;
         self.model.routed(request, &destination, default);

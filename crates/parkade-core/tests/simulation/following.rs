@@ -147,6 +147,7 @@ impl Model {
             Ending::Cancelled(_) => assert_eq!(request.answer, Answer::Ended, "cancelled and not told"),
         }
         let request = self.requests.remove(&id).expect("it was just there");
+        self.forget_body(id, &request, ending);
         // Promise 3: the worker has been told, unless it is the one that died.
         let worker = match &request.place {
             Place::Worker(worker) => Some(*worker),
@@ -208,6 +209,7 @@ impl Model {
     /// Promise 4, the other half: only quick workers are sent requests ahead, and only when nobody is idle.
     pub(crate) fn give(&mut self, id: RequestId, worker: WorkerId) {
         let now = self.now;
+        self.give_body(id, worker);
         let role = if self.is_run(id) { Role::Jobs } else { Role::Requests };
         let idle = |process: &Process| {
             let is_serving = process.phase == Phase::Ready && !process.replaced && process.ping.is_none();

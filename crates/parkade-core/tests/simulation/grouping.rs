@@ -21,6 +21,7 @@ impl World {
         let deadline = self.model.requests.get(&request).and_then(|request| request.deadline);
         self.model.close(now, worker, request);
         if !stream.ghost {
+            self.model.drop_body(request);
             let parked = self.model.request(request);
             (parked.kept, parked.holds, parked.holds_job) = (false, None, None);
             parked.place = Place::Waiting(Waiting::new(wait.clone(), then, Some(worker), now, Asked::default()));

@@ -394,6 +394,7 @@ impl Model {
         waiting.asked.until = request.deadline_at();
         (request.place, request.kept) = (Place::Waiting(waiting), false);
         (request.holds, request.holds_job) = (None, None);
+        self.drop_body(id);
         self.seen.insert("held");
     }
 }

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it stands")]
 
+mod bodies;
 mod boots;
 mod branching;
 mod cancels;
@@ -43,7 +44,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use parkade_core::Core;
 use world::World;
 
-const SEEDS: u64 = 440;
+const SEEDS: u64 = 480;
+/// In the worlds after these, bodies arrive while code reads them, and more responses come in pieces.
+const SEEDS_WITHOUT_BODIES: u64 = 440;
 /// In the worlds after these, there are WebSockets that no worker holds.
 const SEEDS_WITHOUT_HELD_SOCKETS: u64 = 400;
 /// In the worlds after these, coroutines wait for several things at a time. There is less time for everything else then.
@@ -120,7 +123,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 190] = [
+const EXPECTED: [&str; 216] = [
     "an application without workers for its jobs",
     "NotFound",
     "branch",
@@ -311,4 +314,30 @@ const EXPECTED: [&str; 190] = [
     "file cut short by the core",
     "file while the server stops",
     "late word of a file",
+    "piece asked for",
+    "read for longer than its deadline",
+    "body complete",
+    "piece for a coroutine that waits",
+    "piece read while the server stops",
+    "late piece",
+    "body given to another worker",
+    "worker takes no bodies that are arriving",
+    "body ended early",
+    "body ended early before it was read",
+    "body ended early in a wait",
+    "body ended early in the queue",
+    "deadline while a body was coming",
+    "operator while a body was coming",
+    "stopped while a body was coming",
+    "worker died while a body was coming",
+    "answered before its body had come",
+    "piece of a response",
+    "broken off by its code",
+    "client left in the middle of a response",
+    "deadline in the middle of a response",
+    "operator in the middle of a response",
+    "stopped in the middle of a response",
+    "worker died in the middle of a response",
+    "worker died between a body and a response",
+    "response complete while the server stops",
 ];

@@ -8,6 +8,7 @@ use parkade_core::{
     PayloadId, QueryId, RequestId, ServerEffect, Then, Wait, WorkerEffect, WorkerId,
 };
 
+use crate::bodies::Bodies;
 use crate::commits::Commits;
 use crate::files::Files;
 use crate::held_sockets::HeldSockets;
@@ -30,6 +31,7 @@ pub struct Model {
     pub messages: BTreeSet<MessageId>,
     pub histories: Histories,
     pub files: Files,
+    pub bodies: Bodies,
     pub databases: Databases,
     pub jobs: Jobs,
     pub commits: Commits,
@@ -298,6 +300,7 @@ impl Model {
                     self.seen.insert("trailers");
                 }
                 self.end_rows(*request, true);
+                self.note_end(*request);
                 self.answer(*request, Answer::Begun, Answer::Ended);
             }
             HttpEffect::EndStream { request, .. } => {
@@ -306,6 +309,7 @@ impl Model {
             HttpEffect::Abort { request } => {
                 self.note_death_of(*request);
                 self.end_rows(*request, false);
+                self.note_abort(*request);
                 self.conclude(*request, Answer::Begun, Answer::Ended);
             }
             HttpEffect::Keep { request, payload } => {

@@ -145,6 +145,7 @@ pub fn check(world: &mut World, before: &Before) {
     everybody_is_in_one_place(world, &status);
     world.model.check_branches();
     world.model.files_are_sent_to_who_waits();
+    world.model.responses_have_clients();
     workers_are_as_told(world, &status);
     nothing_queues_beside_an_idle_worker(world, &status);
     a_publish_reached_all(world, before);

@@ -51,7 +51,7 @@ impl World {
         let (fallback, routes) = routes(self.random.below(12));
         let table = self.tables.learn(process.app, fallback, routes);
         let credit = i64::try_from(1 + self.random.below(if concurrent { 20 } else { 5 })).unwrap();
-        let slow = self.random.below(3) == 0;
+        let slow = self.random.below(3) == 0 && !self.says_no_to_bodies(process.id);
         let now = self.now;
         let ready = self.model.process(process.id);
         (ready.phase, ready.concurrent, ready.table, ready.credit) = (Phase::Ready, concurrent, Some(table), credit);
@@ -231,6 +231,9 @@ impl World {
         if self.has_transactions && may_park && self.random.below(2) == 0 {
             return self.parks(process, stream);
         }
+        if self.reads_or_streams(process, stream) {
+            return;
+        }
         let (worker, request) = (process.id, stream.request);
         let is_held_back = !stream.ghost && self.model.is_unstored(request);
         let open = self.model.databases.lease_of(request).is_some();
@@ -377,6 +380,9 @@ impl World {
         self.model.close(now, worker, request);
         if !stream.ghost {
             self.model.now = now;
+            if then != Then::Await {
+                self.model.drop_body(request);
+            }
             let asked = self.model.ask(request, &wait);
             let parked = self.model.request(request);
             parked.kept = false;

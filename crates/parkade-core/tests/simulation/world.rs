@@ -14,7 +14,7 @@ use crate::promises;
 use crate::settings::{config, declared};
 use crate::sockets;
 use crate::tables::Tables;
-use crate::{SEEDS_WITHOUT_BRANCHES, SEEDS_WITHOUT_HELD_SOCKETS};
+use crate::{SEEDS_WITHOUT_BODIES, SEEDS_WITHOUT_BRANCHES, SEEDS_WITHOUT_HELD_SOCKETS};
 
 #[expect(clippy::struct_excessive_bools, reason = "what differs from world to world has nothing to do with each other")]
 pub struct World {
@@ -43,6 +43,8 @@ pub struct World {
     pub(crate) has_sockets: bool,
     /// Some of these are left to the core, and their clients speak. Everywhere else that would take the place of what happens rarely.
     pub(crate) has_held_sockets: bool,
+    /// Bodies arrive while code reads them.
+    pub(crate) has_bodies: bool,
     /// What a worker that loads the code now says of its jobs.
     pub(crate) declared: DeclaredJobs,
     /// The application whose workers for jobs all end before they are ready.
@@ -91,6 +93,7 @@ impl World {
             has_files: matches!(seed % 8, 2..=5 | 7),
             has_sockets: matches!(seed % 8, 1 | 6),
             has_held_sockets: seed > SEEDS_WITHOUT_HELD_SOCKETS,
+            has_bodies: seed > SEEDS_WITHOUT_BODIES,
             declared,
             broken: None,
             slots: Vec::new(),
@@ -120,6 +123,9 @@ impl World {
         }
         if self.has_held_sockets && self.random.below(8) == 0 {
             return self.a_client_speaks();
+        }
+        if self.has_bodies && self.random.below(3) == 0 {
+            return self.a_client_sends();
         }
         match self.random.below(1000) {
             0..70 if self.jobs_are_deadly => self.the_store_acts(),
@@ -192,6 +198,7 @@ impl World {
                 3 => self.a_database_acts(),
                 4 => self.the_store_acts(),
                 5 if self.has_files => self.a_disk_acts(),
+                6 if self.has_bodies => self.a_client_sends(),
                 _ => self.a_process_acts(),
             }
             assert!(self.now < over + Duration::from_secs(60) || self.model.exited.is_some(), "the drain does not end");
@@ -248,6 +255,7 @@ impl World {
             self.ticked &= routed.is_empty();
             routed.extend(self.timetables());
             routed.extend(self.statements_in_vain());
+            routed.extend(self.bodies_in_vain());
             pending.extend(routed.into_iter().rev());
         }
         self.sync_woken();
