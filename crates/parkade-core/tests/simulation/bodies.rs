@@ -12,7 +12,7 @@ use crate::process::{Process, Stream};
 use crate::world::World;
 
 /// The paths at which the code reads.
-const PATHS: [&str; 4] = ["/async", "/sync", "/missing", "/async"];
+const PATHS: [&str; 3] = ["/async", "/sync", "/missing"];
 const PIECES_MAX: u64 = 12;
 /// How many pieces that come too late are remembered.
 const LATE_MAX: usize = 8;
@@ -26,6 +26,8 @@ pub struct Bodies {
     unwanted: Vec<(WorkerId, RequestId)>,
     /// Responses that were broken off in this step.
     aborted: BTreeSet<RequestId>,
+    /// Whose worker says in this step that its response is complete.
+    completed: Option<RequestId>,
 }
 
 #[derive(Debug)]
@@ -50,7 +52,10 @@ enum PieceDemand {
 
 impl World {
     pub(crate) fn path_of_a_body(&mut self, path: &'static str) -> &'static str {
-        if self.has_bodies && self.random.below(4) > 0 { *self.one_of(&PATHS) } else { path }
+        if !self.has_bodies || self.random.below(4) == 0 {
+            return path;
+        }
+        PATHS[usize::try_from(self.random.below(PATHS.len() as u64)).unwrap()]
     }
 
     /// It is passed on before its body has come.
@@ -67,6 +72,7 @@ impl World {
         match self.random.below(20) {
             0 => self.a_piece_comes_too_late(),
             1 => self.a_body_ends_early(),
+            2 => self.operator_cancels_midway(),
             _ => {
                 let asked = self.bodies(PieceDemand::Piece);
                 if asked.is_empty() {
@@ -122,6 +128,23 @@ impl World {
         assert!(!self.model.requests.contains_key(&request), "its body ended early, and it goes on");
     }
 
+    /// Of those that are answered in pieces.
+    fn operator_cancels_midway(&mut self) {
+        let is_midway = |request: &Request| {
+            request.answer == Answer::Begun && matches!(request.place, Place::Worker(_)) && request.call_of.is_none()
+        };
+        let midway = self.model.requests.iter().filter(|(_, request)| is_midway(request));
+        let midway: Vec<RequestId> = midway.map(|(id, _)| *id).collect();
+        if midway.is_empty() || self.random.below(4) > 0 {
+            return self.time_passes();
+        }
+        let request = *self.one_of(&midway);
+        self.model.operated = Some(request);
+        self.tell(Event::CancelledByOperator { request });
+        self.model.operated = None;
+        assert!(!self.model.requests.contains_key(&request), "ended by an operator, and it goes on");
+    }
+
     /// The code goes on with its body, or with its response. Returns whether that is all for now.
     pub(crate) fn reads_or_streams(&mut self, process: &Process, stream: Stream) -> bool {
         let may = self.has_bodies && !stream.ghost && !self.model.is_unstored(stream.request);
@@ -135,7 +158,7 @@ impl World {
         if body.demand != PieceDemand::Piece {
             body.demand = PieceDemand::Piece;
             self.model.seen.insert("piece asked for");
-        } else if !stream.begun && self.random.below(8) == 0 {
+        } else if !stream.begun && self.random.below(3) == 0 {
             self.begins_or_accepts(process, stream);
         } else {
             self.time_passes();
@@ -228,15 +251,31 @@ impl Model {
         }
     }
 
+    pub(crate) fn hear_completed(&mut self, event: &Event) {
+        self.bodies.completed = match event {
+            Event::AnswerEnded { request, .. } => Some(*request),
+            _ => None,
+        };
+    }
+
+    /// One that is complete is broken off only if it may say something that is not so.
     pub(crate) fn note_abort(&mut self, id: RequestId) {
-        if matches!(self.request(id).place, Place::Worker(_)) {
+        let is_completed = self.bodies.completed == Some(id);
+        let request = self.request(id);
+        if matches!(request.place, Place::Worker(_)) {
+            let is_untrue = request.unpublished > 0 || request.has_failed_to_store();
+            assert!(!is_completed || is_untrue, "broken off though it is complete: {request:?}");
             self.bodies.aborted.insert(id);
         }
     }
 
+    /// Nobody takes a part of a response for the whole.
     pub(crate) fn note_end(&mut self, id: RequestId) {
-        if self.drains && matches!(self.request(id).place, Place::Worker(_)) {
-            self.seen.insert("response complete while the server stops");
+        if matches!(self.request(id).place, Place::Worker(_)) {
+            assert_eq!(self.bodies.completed, Some(id), "a part of a response passes for the whole");
+            if self.drains {
+                self.seen.insert("response complete while the server stops");
+            }
         }
     }
 

@@ -246,6 +246,7 @@ impl World {
                 | Event::Cancel(CancelEvent::Refused { payload, .. }) => Some(payload),
                 _ => None,
             };
+            self.model.hear_completed(&event);
             let mut effects = Vec::new();
             self.core.handle(self.now, event, &mut effects);
             self.follow(&effects);
