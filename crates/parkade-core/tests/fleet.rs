@@ -568,3 +568,10 @@ fn so_has_one_that_did_none() {
     check("leaves:1", "");
     check("leaves:1 exited:1", "exit:ApplicationFailed");
 }
+
+#[test]
+fn what_is_a_coroutine_by_the_routes_of_one_worker_and_none_by_those_of_another_goes_back_to_one_of_them() {
+    let two = "ready:1:concurrent:9:awaited arrive:a:/async arrive:b:/async ready:2:concurrent:9:a arrive:c:/sync";
+    check_with(workers(2), two, "assign:c:2");
+    check_with(workers(2), &format!("{two} arrive:d:/sync"), "route:d:1 assign:d:1");
+}

@@ -197,8 +197,8 @@ impl Fleet {
 
 /// What goes to workers, and comes back.
 impl Fleet {
-    /// The worker of the application's serving code for a unit of work, if one can take it.
-    pub fn pick(&self, now: Moment, app: AppId, role: Role, work: &Work) -> Option<Candidate> {
+    /// The worker of the application's serving code for a unit of work, if one can take it. `stays`: only if it must will it be routed again.
+    pub fn pick(&self, now: Moment, app: AppId, role: Role, work: (&Work, bool)) -> Option<Candidate> {
         let worker = self.workers.pick(now, self.crew(app).code.serving(), role, work)?;
         Some(Candidate { worker: worker.id, table: worker.table() })
     }

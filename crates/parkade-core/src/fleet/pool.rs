@@ -33,6 +33,8 @@ pub struct Assignment {
 /// How well a worker suits: the least value is the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Suitability {
+    /// The request would have to be routed again, and has been already.
+    strays: bool,
     /// The request would be sent ahead: the worker works on another one first.
     ahead: bool,
     trouble: Trouble,
@@ -281,8 +283,9 @@ impl WorkerPool {
     }
 
     /// The worker of this generation and role for a unit of work: an idle one, else the least loaded. A busy one is chosen only if there is no other
-    /// and it answers quickly.
-    pub(super) fn pick(&self, now: Moment, generation: Generation, role: Role, work: &Work) -> Option<&Worker> {
+    /// and it answers quickly. `stays`: one with other routes is chosen only if none with the same can take it. A worker that takes a plain function
+    /// takes a coroutine, too, so that it is routed again twice at most.
+    pub(super) fn pick(&self, now: Moment, generation: Generation, role: Role, work: (&Work, bool)) -> Option<&Worker> {
         let suited = self.ready(generation, role).filter_map(|worker| Some((suits(worker, now, work)?, worker)));
         suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
     }
@@ -313,18 +316,19 @@ impl WorkerPool {
     }
 }
 
-fn suits(worker: &Worker, now: Moment, work: &Work) -> Option<Suitability> {
+fn suits(worker: &Worker, now: Moment, (work, stays): (&Work, bool)) -> Option<Suitability> {
     let streams = &worker.streams;
     let ahead = streams.is_occupied_by(work) && streams.busy() >= streams.threads();
     if streams.credit() <= 0 || worker.liveness.is_silent() || ahead && streams.busy() >= streams.depth(now) {
         return None;
     }
-    let table = work.table();
+    let other_table = work.table().is_some_and(|table| worker.table() != Some(table));
     Some(Suitability {
+        strays: stays && other_table,
         ahead,
         trouble: trouble(worker),
         load: streams.count(),
-        other_table: table.is_some_and(|table| worker.table() != Some(table)),
+        other_table,
     })
 }
 

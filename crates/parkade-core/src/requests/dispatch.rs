@@ -61,7 +61,10 @@ fn dispatch_one(
     let Some(request) = request.filter(|_| may_run_another(requests, with, app, role)) else { return false };
     let Some(Life::Routed(life)) = requests.lives.life(request) else { return false };
     let table = life.work.table();
-    let Some(candidate) = with.fleet.pick(with.cx.now, app, role, &life.work) else { return false };
+    // One that is looked up anew may be another kind of work, for which another worker is the best. It would go back and forth without end if the
+    // routes that it was found in came second this time, too.
+    let stays = life.turn == Turn::Next;
+    let Some(candidate) = with.fleet.pick(with.cx.now, app, role, (&life.work, stays)) else { return false };
     let happening = match candidate.table {
         Some(other) if table.is_some_and(|table| table != other) => {
             Happening::Unrouted { table: other, turn: Turn::Next }

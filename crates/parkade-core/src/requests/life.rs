@@ -39,6 +39,8 @@ pub struct Routed {
     pub journey: Journey,
     pub place: Place,
     pub work: Work,
+    /// How it came into the queue.
+    pub turn: Turn,
 }
 
 /// A worker holds it.

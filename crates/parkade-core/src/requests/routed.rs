@@ -12,7 +12,7 @@ use parkade_model::{Reason, Refusal, TableId, WorkerId};
 /// Enters the queue.
 pub fn enter(step: &mut Step<'_>, journey: Journey, work: Work, turn: Turn) -> Life {
     let place = step.enter_queue(&work, turn);
-    Life::Routed(Routed { journey, place, work })
+    Life::Routed(Routed { journey, place, work, turn })
 }
 
 /// The routes it was found in are not those it will be run by.

@@ -427,6 +427,7 @@ fn routes(table: &str) -> Vec<Route> {
     match table {
         "a" | "hosted" | "threaded" => {}
         "without" => drop(routes.remove(0)),
+        "awaited" => routes[0].kind = Kind::Async,
         _ => routes.rotate_left(1),
     }
     routes
