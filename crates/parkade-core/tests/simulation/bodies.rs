@@ -58,6 +58,11 @@ impl World {
         PATHS[usize::try_from(self.random.below(PATHS.len() as u64)).unwrap()]
     }
 
+    /// More applications have routes of their own: only their responses have no deadline.
+    pub(crate) const fn version_for_bodies(&self, version: u64) -> u64 {
+        if self.has_bodies && version > 6 { 3 } else { version }
+    }
+
     /// It is passed on before its body has come.
     pub(crate) fn announces_a_body(&mut self, request: RequestId) {
         if self.has_bodies && PATHS.contains(&self.model.request(request).path) && self.random.below(4) > 0 {
@@ -187,9 +192,14 @@ impl World {
 impl Model {
     /// It has come, and is the last one or not.
     fn take_piece(&mut self, now: Moment, id: RequestId) {
-        let (deadline_at, is_waiting) = (self.request(id).deadline_at(), self.request(id).waiting().is_some());
+        let request = self.request(id);
+        let (deadline_at, is_waiting) = (request.deadline_at(), request.waiting().is_some());
+        let is_endless = request.answer == Answer::Begun && request.patience.is_some();
         let body = self.bodies.arriving.get_mut(&id).expect("it is asked for");
         (body.left, body.demand) = (body.left - 1, PieceDemand::None);
+        if is_endless {
+            self.seen.insert("piece read while a response without a deadline goes on");
+        }
         if is_waiting {
             body.first_due = None;
             self.seen.insert("piece for a coroutine that waits");

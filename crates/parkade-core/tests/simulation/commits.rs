@@ -391,6 +391,8 @@ impl World {
             .waiting()
             .is_some_and(|waiting| matches!(&waiting.wait, Wait::Query(wait) if wait.work == QueryWork::Commit));
         if self.random.below(2) == 0 || !is_awaited {
+            // What is said on a WebSocket has no client of its own.
+            let request = self.model.request(request).call_of.unwrap_or(request);
             self.model.request(request).here = false;
             return self.tell(Event::Left { request });
         }

@@ -48,7 +48,8 @@ impl World {
 
     pub(crate) fn ready(&mut self, process: &Process) {
         let concurrent = self.random.below(100) < self.concurrent_percent;
-        let (fallback, routes) = routes(self.random.below(12));
+        let version = self.random.below(12);
+        let (fallback, routes) = routes(self.version_for_bodies(version));
         let table = self.tables.learn(process.app, fallback, routes);
         let credit = i64::try_from(1 + self.random.below(if concurrent { 20 } else { 5 })).unwrap();
         let slow = self.random.below(3) == 0 && !self.says_no_to_bodies(process.id);
