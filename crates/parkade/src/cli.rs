@@ -198,7 +198,7 @@ pub struct Whom {
     /// Address of the server's --admin
     #[arg(long, value_name = "ADDR", value_parser = config::admin)]
     pub admin: Option<Bind>,
-    /// File with the token, for a server with --admin-writes token. By default the token is that in PARKADE_ADMIN_TOKEN, if it is set
+    /// File with the token, for a server with --admin-writes token. By default the token is that in `PARKADE_ADMIN_TOKEN`, if it is set
     #[arg(long, value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
 }
