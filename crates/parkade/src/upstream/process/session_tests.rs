@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use super::*;
 
+#[path = "session_bodies_tests.rs"]
+mod bodies;
+
 const WORKER: WorkerId = WorkerId(1);
 const MORE: u8 = 1;
 
