@@ -112,3 +112,96 @@ pub const fn of_a_stream(fault: RequestFault) -> RequestFault {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use parkade_core::Random;
+
+    use super::*;
+    use crate::http::connection::tests::LIMITS;
+    use crate::http::head::Framing;
+
+    const SEEDS: u64 = 300;
+    const NEXT: &[u8] = b"GET /next HTTP/1.1\r\n";
+
+    fn count(random: &mut Random, most: usize) -> usize {
+        usize::try_from(random.below(most as u64 + 1)).unwrap()
+    }
+
+    /// What the client sends: the body, and its next request.
+    fn sent(random: &mut Random, body: &[u8]) -> (Framing, Vec<u8>) {
+        let mut bytes = Vec::new();
+        if random.below(2) == 0 {
+            bytes.extend_from_slice(body);
+            bytes.extend_from_slice(NEXT);
+            return (Framing::Length(body.len() as u64), bytes);
+        }
+        let mut rest = body;
+        while !rest.is_empty() {
+            let (chunk, after) = rest.split_at(1 + count(random, rest.len() - 1));
+            bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+            bytes.extend_from_slice(chunk);
+            bytes.extend_from_slice(b"\r\n");
+            rest = after;
+        }
+        bytes.extend_from_slice(b"0\r\n\r\n");
+        bytes.extend_from_slice(NEXT);
+        (Framing::Chunked, bytes)
+    }
+
+    /// Reads as a connection does: bytes come at any time, and are taken when a piece is wanted, which happens at any time.
+    fn reads(seed: u64) -> (Result<Vec<u8>, RequestFault>, Vec<u8>, Vec<u8>, u64) {
+        let random = &mut Random::new(seed);
+        let body: Vec<u8> = (0..=count(random, 3_000)).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        let (framing, mut wire) = sent(random, &body);
+        // A length that is announced was compared with the limit before.
+        let is_bounded = framing == Framing::Chunked && random.below(2) == 0;
+        let bytes_max = if is_bounded { random.below(3_000) } else { 10_000 };
+        let mut streamed = StreamedBody::new(BodyDecoder::new(framing), 0, bytes_max, random.below(2) == 0);
+        let (mut come, mut got, mut now) = (Vec::new(), Vec::new(), Duration::ZERO);
+        let mut was_invited = matches!(streamed.demand, PieceDemand::None);
+        while !streamed.is_complete() {
+            let arriving = count(random, 200).min(wire.len());
+            come.extend(wire.drain(..arriving));
+            if !streamed.wants() {
+                now += Duration::from_secs(random.below(3_600));
+                assert!(!streamed.is_too_slow(&LIMITS, Tick::at(now)), "slow, and nobody reads");
+                let invites = random.below(3) > 0 && streamed.want(Tick::at(now));
+                assert!(!invites || !std::mem::replace(&mut was_invited, true), "invited twice");
+                continue;
+            }
+            let silent = Tick::at(now + LIMITS.body_stall + Duration::from_secs(1));
+            assert!(streamed.is_too_slow(&LIMITS, silent), "silent for ever");
+            let mut piece = Vec::new();
+            match streamed.take(&come, &mut piece) {
+                Ok(used) => drop(come.drain(..used)),
+                Err(fault) => return (Err(fault), body, come, bytes_max),
+            }
+            if !piece.is_empty() || streamed.is_complete() {
+                got.extend_from_slice(&streamed.taken(piece, Tick::at(now)));
+                assert!(!streamed.wants(), "one piece was wanted");
+            }
+        }
+        come.extend(wire);
+        (Ok(got), body, come, bytes_max)
+    }
+
+    #[test]
+    fn however_it_is_cut_a_body_arrives_once_in_order_and_takes_nothing_of_the_next_request() {
+        let mut too_large = 0;
+        for seed in 1..=SEEDS {
+            match reads(seed) {
+                (Ok(got), body, rest, bytes_max) => {
+                    assert!(got == body && got.len() as u64 <= bytes_max, "seed {seed}: other bytes, or too many");
+                    assert_eq!(rest, NEXT, "seed {seed}");
+                }
+                (Err(fault), body, _, bytes_max) => {
+                    assert_eq!(fault, RequestFault::StreamTooLarge, "seed {seed}");
+                    assert!(body.len() as u64 > bytes_max, "seed {seed}: refused, and not too large");
+                    too_large += 1;
+                }
+            }
+        }
+        assert!(too_large > 0 && too_large < SEEDS / 2);
+    }
+}
