@@ -85,30 +85,29 @@ impl Compressors {
 }
 
 pub struct WebSocket {
-    /// Who gets what the client says, and whether there is room for more of it.
-    taker: Taker,
-    /// Nothing for most of the time.
-    rest: Option<Box<Rest>>,
-    /// The second in which messages are counted, and their number.
-    counted: (Tick, u32),
+    /// Nothing for one that waits on a channel while its client is silent.
+    busy: Option<Box<Busy>>,
     /// Since when the client has been silent, or since when it owes the answer to a ping.
     silent_since: Tick,
     is_pinged: bool,
-    /// It has sent too many messages in this second.
-    is_paused: bool,
     /// The window of its compressed messages, if that was agreed.
     window: Option<WindowBits>,
 }
 
 /// What an idle WebSocket has not.
-#[derive(Default)]
-struct Rest {
+struct Busy {
+    /// Who gets what the client says, and whether there is room for more of it.
+    taker: Taker,
     /// A message that has begun to arrive.
     reader: MessageReader,
     /// Bytes of the client for which there is no room yet.
     unread: Option<Box<[u8]>>,
     /// If messages refer to earlier ones.
     own: Option<Compressors>,
+    /// If they are limited: the second in which messages are counted, and their number.
+    counted: (Tick, u32),
+    /// It has sent too many messages in this second.
+    is_paused: bool,
 }
 
 /// Who gets messages of the client.
@@ -153,14 +152,17 @@ impl WebSocket {
 
     fn with(taker: Taker, compression: Option<Compression>, now: Tick) -> Self {
         let own = compression.filter(|terms| terms.server_keeps_context || terms.client_keeps_context);
-        Self {
-            taker,
-            rest: own.map(|terms| Box::new(Rest { own: Some(Compressors::new(terms)), ..Rest::default() })),
-            counted: (now, 0),
-            silent_since: now,
-            is_pinged: false,
-            is_paused: false,
-            window: compression.map(Compression::window),
+        let busy = Busy { taker, own: own.map(Compressors::new), ..Busy::default() };
+        let window = compression.map(Compression::window);
+        let mut socket = Self { busy: Some(Box::new(busy)), silent_since: now, is_pinged: false, window };
+        socket.rest();
+        socket
+    }
+
+    /// Keeps nothing that it does not need.
+    fn rest(&mut self) {
+        if self.busy.as_deref().is_some_and(Busy::is_idle) {
+            self.busy = None;
         }
     }
 
@@ -170,21 +172,24 @@ impl WebSocket {
 
     /// Whether more of the client is taken.
     pub fn reads(&self) -> bool {
-        !self.is_paused
-            && match &self.taker {
-                Taker::Worker { window, .. } => window.is_open(),
-                Taker::Calls(state) => *state == CallState::Ready,
-            }
+        self.busy.as_ref().is_none_or(|busy| !busy.is_paused && busy.taker.has_room())
     }
 
     /// Whether a function is called for each of its messages.
     pub fn is_held(&self) -> bool {
-        matches!(self.taker, Taker::Calls(_))
+        self.call_state().is_some()
     }
 
     /// Whether a function is called for its last message.
     pub fn is_called(&self) -> bool {
-        matches!(self.taker, Taker::Calls(CallState::Called))
+        self.call_state() == Some(CallState::Called)
+    }
+
+    fn call_state(&self) -> Option<CallState> {
+        match self.busy.as_ref().map_or(Taker::Calls(CallState::Ready), |busy| busy.taker) {
+            Taker::Worker { .. } => None,
+            Taker::Calls(state) => Some(state),
+        }
     }
 
     /// The window of messages for it, if they may be compressed.
@@ -194,21 +199,23 @@ impl WebSocket {
 
     /// What the client has said is dealt with: the next message may come, when the client has taken everything.
     pub fn read_next(&mut self, has_unsent: bool) {
-        if let Taker::Calls(state) = &mut self.taker {
-            *state = if has_unsent { CallState::Untaken } else { CallState::Ready };
+        if self.is_held() {
+            let state = if has_unsent { CallState::Untaken } else { CallState::Ready };
+            self.busy.get_or_insert_default().taker = Taker::Calls(state);
+            self.rest();
         }
     }
 
     /// The client has taken everything.
     pub fn note_taken(&mut self) {
-        if let Taker::Calls(state @ CallState::Untaken) = &mut self.taker {
-            *state = CallState::Ready;
+        if self.call_state() == Some(CallState::Untaken) {
+            self.read_next(false);
         }
     }
 
     /// Whether bytes are there that were read before.
     pub fn has_unread(&self) -> bool {
-        self.rest.as_ref().is_some_and(|rest| rest.unread.is_some())
+        self.busy.as_ref().is_some_and(|busy| busy.unread.is_some())
     }
 
     /// Takes the bytes that were read before, if it reads.
@@ -216,8 +223,8 @@ impl WebSocket {
         if !self.reads() {
             return None;
         }
-        let unread = self.rest.as_mut()?.unread.take();
-        self.drop_empty_rest();
+        let unread = self.busy.as_mut()?.unread.take();
+        self.rest();
         unread
     }
 
@@ -257,11 +264,10 @@ impl WebSocket {
         now: Tick,
     ) -> ClientInput {
         self.heard(now);
-        let mut reader = self.rest.as_mut().map(|rest| std::mem::take(&mut rest.reader)).unwrap_or_default();
-        let Self { taker, rest, counted, is_paused, window, .. } = self;
-        let own = rest.as_mut().and_then(|rest| rest.own.as_mut());
-        let inflater = &mut own.unwrap_or(shared).inflater;
-        let rules = Rules { message_max: limits.message_bytes_max, is_compressed: window.is_some() };
+        let busy = self.busy.get_or_insert_default();
+        let Busy { taker, reader, unread, own, counted, is_paused } = &mut **busy;
+        let inflater = &mut own.as_mut().unwrap_or(shared).inflater;
+        let rules = Rules { message_max: limits.message_bytes_max, is_compressed: self.window.is_some() };
         let mut received = ClientInput::default();
         let ClientInput { said, replies } = &mut received;
         let outcome = reader.receive(rules, inflater, bytes, |incoming| match incoming {
@@ -288,39 +294,33 @@ impl WebSocket {
                 false
             }
         });
-        if !matches!(reader, MessageReader::Idle) {
-            self.rest.get_or_insert_default().reader = reader;
-        }
         match outcome {
-            Ok(taken) if taken < bytes.len() => self.rest.get_or_insert_default().unread = Some(bytes[taken..].into()),
-            Ok(_) => self.drop_empty_rest(),
+            Ok(taken) if taken < bytes.len() => *unread = Some(bytes[taken..].into()),
+            Ok(_) => {}
             Err(fault) => {
                 let close = Close::of(fault);
                 received.replies.extend_from_slice(&websocket::close(Some(&close)));
                 received.said.push(ClientSaid::Closed { code: close.code, text: close.text });
             }
         }
+        self.rest();
         received
-    }
-
-    fn drop_empty_rest(&mut self) {
-        let is_empty =
-            |rest: &Rest| rest.own.is_none() && rest.unread.is_none() && matches!(rest.reader, MessageReader::Idle);
-        if self.rest.as_deref().is_some_and(is_empty) {
-            self.rest = None;
-        }
     }
 
     /// The worker takes so many bytes more.
     pub fn grant(&mut self, bytes: u32) {
-        if let Taker::Worker { window, .. } = &mut self.taker {
+        if let Some(Taker::Worker { window, .. }) = self.taker() {
             window.granted(bytes);
         }
     }
 
+    fn taker(&mut self) -> Option<&mut Taker> {
+        self.busy.as_mut().map(|busy| &mut busy.taker)
+    }
+
     /// A message for the client as a frame. The worker may send as much in its place when the client has taken it.
     pub fn frame(&mut self, is_text: bool, bytes: &Bytes, shared: &mut Compressors) -> Bytes {
-        if let Taker::Worker { owed, .. } = &mut self.taker {
+        if let Some(Taker::Worker { owed, .. }) = self.taker() {
             let cost = u32::try_from(MessageWindow::cost(bytes.len())).unwrap_or(u32::MAX);
             *owed = owed.saturating_add(cost);
         }
@@ -328,7 +328,7 @@ impl WebSocket {
         match self.window.filter(|_| bytes.len() >= SOCKET_COMPRESSED_BYTES_MIN) {
             None => websocket::message(kind, bytes),
             Some(window) => {
-                let own = self.rest.as_mut().and_then(|rest| rest.own.as_mut());
+                let own = self.busy.as_mut().and_then(|busy| busy.own.as_mut());
                 websocket::compressed(kind, bytes, own.unwrap_or(shared).deflater(window))
             }
         }
@@ -336,16 +336,19 @@ impl WebSocket {
 
     /// The client has taken everything, or will get nothing more: how many bytes the worker may send in their place.
     pub fn settle(&mut self) -> usize {
-        match &mut self.taker {
-            Taker::Worker { owed, .. } => std::mem::take(owed) as usize,
-            Taker::Calls(_) => 0,
+        match self.taker() {
+            Some(Taker::Worker { owed, .. }) => std::mem::take(owed) as usize,
+            Some(Taker::Calls(_)) | None => 0,
         }
     }
 
     /// Pings a silent client, and says whether one is dead. To be called every now and then.
     pub fn expire(&mut self, limits: &SocketLimits, now: Tick) -> PulseCheck {
-        if self.is_paused && now.since(self.counted.0) >= SECOND {
-            self.is_paused = false;
+        if let Some(busy) = &mut self.busy
+            && now.since(busy.counted.0) >= SECOND
+        {
+            (busy.is_paused, busy.counted) = (false, (now, 0));
+            self.rest();
         }
         if !self.reads() {
             // What it sends is not read, so its pongs are not either.
@@ -363,7 +366,35 @@ impl WebSocket {
     }
 }
 
+impl Default for Busy {
+    fn default() -> Self {
+        Self {
+            taker: Taker::Calls(CallState::Ready),
+            reader: MessageReader::Idle,
+            unread: None,
+            own: None,
+            counted: (Tick::default(), 0),
+            is_paused: false,
+        }
+    }
+}
+
+impl Busy {
+    fn is_idle(&self) -> bool {
+        let is_ready = matches!(self.taker, Taker::Calls(CallState::Ready));
+        let is_between = matches!(self.reader, MessageReader::Idle) && self.unread.is_none();
+        is_ready && is_between && self.own.is_none() && self.counted.1 == 0 && !self.is_paused
+    }
+}
+
 impl Taker {
+    fn has_room(&self) -> bool {
+        match self {
+            Self::Worker { window, .. } => window.is_open(),
+            Self::Calls(state) => *state == CallState::Ready,
+        }
+    }
+
     /// It gets a message. Returns whether there is room for another.
     fn take(&mut self, bytes: usize) -> bool {
         match self {
@@ -390,11 +421,12 @@ const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Counts a message. Whether no other is taken in this second.
 fn is_too_many((second, count): &mut (Tick, u32), max: Option<u32>, now: Tick) -> bool {
+    let Some(max) = max else { return false };
     if now.since(*second) >= SECOND {
         (*second, *count) = (now, 0);
     }
     *count = count.saturating_add(1);
-    max.is_some_and(|max| *count >= max)
+    *count >= max
 }
 
 /// The last frame for a client. A code that may not be sent is left out.
@@ -403,8 +435,8 @@ pub fn close_frame(code: u16, text: String) -> Bytes {
     websocket::close(Close::is_sendable(code).then_some(&close))
 }
 
-/// An idle WebSocket: this, and its connection.
-const _: () = assert!(size_of::<WebSocket>() <= 40);
+/// There may be a hundred thousand idle ones, and each is a part of its connection.
+const _: () = assert!(size_of::<WebSocket>() <= 16);
 
 #[cfg(test)]
 #[path = "web_socket_tests.rs"]

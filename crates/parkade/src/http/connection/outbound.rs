@@ -52,7 +52,7 @@ enum OutboundState {
         since: Tick,
     },
     /// The request has become a WebSocket.
-    Socket { request: RequestId, socket: Box<WebSocket> },
+    Socket { request: RequestId, socket: WebSocket },
     /// The response is complete, although the client may not have read it yet.
     Done { close: CloseMode },
 }
@@ -337,7 +337,7 @@ impl Outbound {
         }
         out.extend_from_slice(b"\r\n\r\n");
         transport.write(out, now);
-        let socket = Box::new(make(offer.compression, now));
+        let socket = make(offer.compression, now);
         self.state = OutboundState::Socket { request, socket };
         Ok(())
     }

@@ -20,7 +20,7 @@ pub enum StreamSocket {
 /// One that was accepted. Its client waits, by the flow control of HTTP/2, while nothing is wished for.
 #[derive(Debug)]
 pub struct OpenSocket {
-    socket: Box<WebSocket>,
+    socket: WebSocket,
     /// Asks for the next bytes of the client.
     wishes: mpsc::UnboundedSender<()>,
     /// They have been asked for, and have not come.
@@ -29,7 +29,7 @@ pub struct OpenSocket {
 
 impl OpenSocket {
     pub fn new(socket: WebSocket, wishes: mpsc::UnboundedSender<()>) -> Self {
-        let mut open = Self { socket: Box::new(socket), wishes, has_wished: false };
+        let mut open = Self { socket, wishes, has_wished: false };
         open.wish();
         open
     }
