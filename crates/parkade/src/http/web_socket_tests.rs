@@ -183,3 +183,33 @@ fn one_that_no_worker_holds_takes_one_message_at_a_time() {
     let rest = socket.take_unread().expect("the rest was kept");
     assert!(matches!(&sent(&mut socket, &rest, &LIMITS, at(3)).said[..], [ClientSaid::Closed { code: NO_CODE, .. }]));
 }
+
+#[test]
+fn between_messages_one_that_no_worker_holds_keeps_nothing() {
+    let mut socket = WebSocket::held(None, at(0));
+    assert!(socket.busy.is_none() && socket.reads() && socket.is_held());
+    let message = frame(0x81, b"hola");
+    let (begun, rest) = message.split_at(5);
+    assert!(texts(&sent(&mut socket, begun, &LIMITS, at(1))).is_empty());
+    assert!(socket.busy.is_some(), "a part of a frame has come");
+    assert_eq!(texts(&sent(&mut socket, rest, &LIMITS, at(1))), [4]);
+    assert!(socket.busy.is_some(), "a function is called");
+    socket.read_next(false);
+    assert!(socket.busy.is_none() && socket.reads());
+    let mut held_by_a_worker = opened();
+    assert_eq!(texts(&sent(&mut held_by_a_worker, &message, &LIMITS, at(1))), [4]);
+    assert!(held_by_a_worker.busy.is_some() && !held_by_a_worker.is_held(), "its window is kept");
+}
+
+#[test]
+fn messages_are_counted_between_messages_too() {
+    let limits = SocketLimits { messages_per_second: Some(2), ..LIMITS };
+    let mut socket = WebSocket::held(None, at(0));
+    for is_last in [false, true] {
+        assert_eq!(texts(&sent(&mut socket, &frame(0x81, b"a"), &limits, at(5))), [1]);
+        socket.read_next(false);
+        assert_eq!(socket.reads(), !is_last);
+    }
+    socket.expire(&limits, at(6));
+    assert!(socket.reads() && socket.busy.is_none());
+}
