@@ -22,7 +22,7 @@ use crate::config::{AccessFormat, LogFormat, LogLevel, LogSettings};
 pub use access::{AccessEntry, AccessLog};
 pub use record::{Record, RecordLevel, RecordOrigin, level, record};
 pub use throttle::LineThrottle;
-use writer::LineWriter;
+use writer::{Destination, LineWriter};
 pub use writer::{Dropped, Flush};
 
 /// A log that cannot be opened: the operator has to correct the setting.
@@ -60,8 +60,14 @@ pub fn init(settings: &LogSettings) -> Result<LogGuard, LogError> {
     }));
     let mut guard = LogGuard { access: None, dropped: dropped.clone(), flush: vec![flush] };
     if settings.access_log != AccessFormat::Off {
-        let (writer, flush) = writer::start("access log", destination(&settings.access_log_file)?, dropped);
-        guard.access = Some(AccessLog::new(writer, settings.access_log));
+        let path = &settings.access_log_file;
+        let is_file = path.as_os_str() != "-";
+        let (writer, flush) = if is_file {
+            writer::start("access log", RotatedFile::open(path)?, dropped)
+        } else {
+            writer::start("access log", unlocked(rustix::stdio::stdout())?, dropped)
+        };
+        guard.access = Some(AccessLog::new(writer, settings.access_log, is_file));
         guard.flush.push(flush);
     }
     Ok(guard)
@@ -110,12 +116,44 @@ fn filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-fn destination(path: &Path) -> Result<File, LogError> {
-    if path.as_os_str() == "-" {
-        return unlocked(rustix::stdio::stdout());
+/// A file that somebody may rename while it is written.
+struct RotatedFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl RotatedFile {
+    fn open(path: &Path) -> Result<Self, LogError> {
+        let opened = OpenOptions::new().create(true).append(true).open(path);
+        let opened = opened.map_err(|source| LogError::AccessLog { path: path.into(), source });
+        opened.map(|file| Self { path: path.into(), file })
     }
-    let opened = OpenOptions::new().create(true).append(true).open(path);
-    opened.map_err(|source| LogError::AccessLog { path: path.into(), source })
+}
+
+impl io::Write for RotatedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Destination for RotatedFile {
+    fn reopen(&mut self) {
+        match Self::open(&self.path) {
+            Ok(reopened) => {
+                *self = reopened;
+                tracing::info!("reopened the access log {}", self.path.display());
+            }
+            Err(error) => tracing::error!("{error}; until then its lines go to the file that was open"),
+        }
+    }
+}
+
+impl Destination for File {
+    fn reopen(&mut self) {}
 }
 
 /// The same open file without the lock of the standard library, so that other code that prints does not wait for a
@@ -133,6 +171,10 @@ mod tests {
 
     #[derive(Clone, Default)]
     struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl Destination for Sink {
+        fn reopen(&mut self) {}
+    }
 
     impl io::Write for Sink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

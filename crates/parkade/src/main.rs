@@ -31,6 +31,7 @@ mod serve;
 mod server;
 mod service_manager;
 mod share;
+mod signals;
 mod statistics;
 mod status_view;
 mod store;

@@ -9,7 +9,6 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use parkade_core::{AppWorkers, Config, ExitReason, Recycle};
 use parkade_model::{AppId, ChannelName, HistoryLimits};
 use parkade_websocket::Compression;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::admin::access::{TokenDigest, WritePolicy};
@@ -33,6 +32,7 @@ use crate::jobs::{AppPlace, Jobs};
 use crate::language::Program;
 use crate::routing::mounts::Mounts;
 use crate::server::{About, EventLoop, Failed, Input, Parts, Server};
+use crate::signals::{self, Signals};
 use crate::store::{self, Store};
 use crate::traces::{Collector, Traces};
 use crate::upstream::{Launch, Upstream};
@@ -75,7 +75,7 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
         let site = admin::Site::new(door, &application.shown, writes);
         let _admin = admin::serve(&settings.listen.admin, &site)?;
         tokio::spawn(forward_asks(asks, inputs.clone()));
-        tokio::spawn(forward_signals(signals()?, inputs.clone()));
+        tokio::spawn(signals::forward(Signals::new()?, guard.access(), inputs.clone()));
         let patterns = |own: &OwnFilesListener| Patterns {
             watch: settings.development.watch.clone(),
             ignore: settings.development.ignore.clone(),
@@ -428,45 +428,6 @@ pub fn launch(mounted: Mounted) -> Launch {
         directory,
         own_files: None,
         core_version: env!("CARGO_PKG_VERSION"),
-    }
-}
-
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-    quit: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
-    /// Handled because the default action ends the process: at the file size limit a log only fails to be written.
-    _file_size: tokio::signal::unix::Signal,
-}
-
-/// SIGXFSZ, on every architecture of Linux but MIPS and PA-RISC.
-const FILE_SIZE: i32 = 25;
-
-fn signals() -> io::Result<Signals> {
-    Ok(Signals {
-        terminate: signal(SignalKind::terminate())?,
-        interrupt: signal(SignalKind::interrupt())?,
-        quit: signal(SignalKind::quit())?,
-        hang_up: signal(SignalKind::hangup())?,
-        _file_size: signal(SignalKind::from_raw(FILE_SIZE))?,
-    })
-}
-
-/// SIGTERM and SIGINT drain; a second one, or SIGQUIT, stops at once; SIGHUP reloads.
-async fn forward_signals(mut signals: Signals, inputs: mpsc::Sender<Input>) {
-    let mut is_stopping = false;
-    loop {
-        let input = tokio::select! {
-            _ = signals.terminate.recv() => if is_stopping { Input::Stop } else { Input::Drain },
-            _ = signals.interrupt.recv() => if is_stopping { Input::Stop } else { Input::Drain },
-            _ = signals.quit.recv() => Input::Stop,
-            _ = signals.hang_up.recv() => Input::Reload,
-        };
-        is_stopping |= matches!(input, Input::Drain | Input::Stop);
-        if inputs.send(input).await.is_err() {
-            return;
-        }
     }
 }
 

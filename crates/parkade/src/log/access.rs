@@ -18,6 +18,7 @@ use crate::words;
 pub struct AccessLog {
     writer: LineWriter,
     format: AccessFormat,
+    is_file: bool,
     line: String,
 }
 
@@ -46,8 +47,18 @@ pub struct AccessEntry<'a> {
 }
 
 impl AccessLog {
-    pub(super) fn new(writer: LineWriter, format: AccessFormat) -> Self {
-        Self { writer, format, line: String::new() }
+    pub(super) fn new(writer: LineWriter, format: AccessFormat, is_file: bool) -> Self {
+        Self { writer, format, is_file, line: String::new() }
+    }
+
+    /// It goes to a file, not to standard output.
+    pub fn is_file(&self) -> bool {
+        self.is_file
+    }
+
+    /// Opens its file again, which may have been renamed. Does not wait.
+    pub fn reopen(&self) {
+        self.writer.reopen();
     }
 
     /// Writes a line, or drops it. Never waits.

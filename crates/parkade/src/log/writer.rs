@@ -17,6 +17,12 @@ const WAITING_BYTES_MAX: usize = 1 << 20; // then: the line is dropped and count
 /// Enough for a slow disk, and not too long for an operator.
 const FLUSH_SECONDS_MAX: u64 = 1; // then: the rest is lost
 
+/// What the lines are written to.
+pub trait Destination: Write + Send + 'static {
+    /// Opens it again: another process may have renamed its file.
+    fn reopen(&mut self);
+}
+
 /// The number of lost lines.
 #[derive(Debug, Clone, Default)]
 pub struct Dropped(Arc<AtomicU64>);
@@ -45,10 +51,12 @@ struct LineQueue {
 struct LineQueueState {
     waiting: Vec<u8>,
     writing: bool,
+    /// The destination is to be opened again before the next line is written.
+    reopening: bool,
 }
 
 /// Starts the thread that writes to `destination`. It ends with the process.
-pub fn start(name: &str, destination: impl Write + Send + 'static, dropped: Dropped) -> (LineWriter, Flush) {
+pub fn start(name: &str, destination: impl Destination, dropped: Dropped) -> (LineWriter, Flush) {
     let queue = Arc::new(LineQueue::default());
     let (emptied, counted) = (Arc::clone(&queue), dropped.clone());
     let thread = std::thread::Builder::new().name(name.into());
@@ -86,6 +94,12 @@ impl LineWriter {
             self.queue.changed.notify_all();
         }
     }
+
+    /// Has the destination opened again. Does not wait.
+    pub fn reopen(&self) {
+        self.queue.lock().reopening = true;
+        self.queue.changed.notify_all();
+    }
 }
 
 impl Write for LineWriter {
@@ -121,18 +135,22 @@ impl LineQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn empty_into(&self, mut destination: impl Write, dropped: &Dropped) {
+    fn empty_into(&self, mut destination: impl Destination, dropped: &Dropped) {
         let mut batch = Vec::new();
         let mut torn = false;
         loop {
             let mut state = self.lock();
             state.writing = false;
             self.changed.notify_all();
-            let idle = |state: &mut LineQueueState| state.waiting.is_empty();
+            let idle = |state: &mut LineQueueState| state.waiting.is_empty() && !state.reopening;
             let mut state = self.changed.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner);
             state.writing = true;
             std::mem::swap(&mut batch, &mut state.waiting);
+            let is_reopened = std::mem::take(&mut state.reopening);
             drop(state);
+            if is_reopened {
+                destination.reopen();
+            }
             if torn {
                 torn = !write_what_goes(&mut destination, b"\n").is_empty();
             }
@@ -174,6 +192,10 @@ mod tests {
     struct Disk {
         room: mpsc::Receiver<usize>,
         taken: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Destination for Disk {
+        fn reopen(&mut self) {}
     }
 
     impl Write for Disk {
