@@ -68,6 +68,8 @@ pub fn origin(endpoints: Endpoints, head: &Head, trust: &TrustedProxies) -> Requ
 /// An address, and its port if the proxy names one; otherwise 0.
 type ClientAddress = (IpAddr, u16);
 
+/// The two fields are lists of their own, of which a proxy may extend one and pass the other on. So only the last scheme
+/// is known to be the nearest proxy's; another might be the client's invention.
 fn from_x_forwarded(head: &Head, trust: &TrustedProxies) -> (Option<ClientAddress>, bool) {
     let hops = joined(head, "x-forwarded-for");
     let schemes = joined(head, "x-forwarded-proto");
@@ -75,13 +77,19 @@ fn from_x_forwarded(head: &Head, trust: &TrustedProxies) -> (Option<ClientAddres
     (nearest_untrusted(hops.rsplit(',').map(node), trust), scheme.trim().eq_ignore_ascii_case("https"))
 }
 
+/// Walks outwards like `nearest_untrusted`. A trusted hop wrote each element that it reaches, so the outermost of them
+/// that names a scheme knows how the client connected; hops nearer to us often speak plain HTTP.
 fn from_forwarded(text: &str, trust: &TrustedProxies) -> (Option<ClientAddress>, bool) {
-    let mut hops = elements_from_the_right(text).map(Hop::parse).peekable();
-    let is_https = hops.peek().is_some_and(|hop| {
-        hop.as_ref().and_then(|hop| hop.proto.as_deref()).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
-    });
-    let nodes = hops.map(|hop| hop.and_then(|hop| hop.node).as_deref().and_then(node));
-    (nearest_untrusted(nodes, trust), is_https)
+    let (mut client, mut is_https) = (None, false);
+    for hop in elements_from_the_right(text).map_while(Hop::parse) {
+        is_https = hop.proto.map_or(is_https, |scheme| scheme.eq_ignore_ascii_case("https"));
+        let Some(node) = hop.node.as_deref().and_then(node) else { break };
+        client = Some(node);
+        if !trust.covers_address(node.0) {
+            break;
+        }
+    }
+    (client, is_https)
 }
 
 /// What a proxy says about its client (RFC 7239, section 4).
@@ -269,6 +277,37 @@ mod tests {
                 (client.into(), https),
                 "{value}"
             );
+        }
+    }
+
+    #[test]
+    fn the_scheme_is_that_of_the_outermost_hop_that_is_believed() {
+        for (value, client, https) in [
+            ("for=2.2.2.2;proto=https, for=10.0.0.3;proto=http", "2.2.2.2", true),
+            ("for=2.2.2.2;proto=http, for=10.0.0.3;proto=https", "2.2.2.2", false),
+            ("for=6.6.6.6;proto=https, for=2.2.2.2;proto=http, for=10.0.0.3;proto=http", "2.2.2.2", false),
+            ("for=10.0.0.4;proto=https, for=10.0.0.3;proto=http", "10.0.0.4", true),
+            // Who hides its client's address knows the scheme nevertheless.
+            ("for=6.6.6.6;proto=http, for=_hidden;proto=https, for=10.0.0.3;proto=http", "10.0.0.3", true),
+            ("for=6.6.6.6;proto=http, proto=https, for=10.0.0.3;proto=http", "10.0.0.3", true),
+            // One that names no scheme leaves the next one's.
+            ("for=2.2.2.2, for=10.0.0.3;proto=https", "2.2.2.2", true),
+            // A malformed one is not trusted.
+            ("for=2.2.2.2 proto=https, for=10.0.0.3;proto=http", "10.0.0.3", false),
+        ] {
+            let told = check(ForwardedFields::Forwarded, "10.0.0.1", &format!("Forwarded: {value}"));
+            assert_eq!(told, (client.into(), https), "{value}");
+        }
+    }
+
+    #[test]
+    fn of_a_list_of_schemes_the_nearest_proxy_wrote_the_last() {
+        for (fields, https) in [
+            ("X-Forwarded-For: 2.2.2.2, 10.0.0.3\r\nX-Forwarded-Proto: https", true),
+            ("X-Forwarded-For: 2.2.2.2, 10.0.0.3\r\nX-Forwarded-Proto: https, http", false),
+            ("X-Forwarded-For: 2.2.2.2\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Proto: https", true),
+        ] {
+            assert_eq!(check(ForwardedFields::XForwarded, "10.0.0.1", fields), ("2.2.2.2".into(), https), "{fields}");
         }
     }
 
