@@ -53,7 +53,7 @@ use equal_ones::EqualOnes;
 use exchange::{Arrival, ConnectionText, Exchange, Exchanges, Function, Kept};
 use limits::SHARED_STATE_BYTES_MAX;
 use messages::Event as StreamEvent;
-use put_off::{Next, Over, PutOff, What, audience};
+use put_off::{ForgottenRequest, Next, PutOff, What, audience};
 use recent::{Ended, RecentlyEnded};
 use request_id::RequestIds;
 use request_log::RequestLog;
@@ -316,7 +316,7 @@ impl Clients {
             Effect::Http(HttpEffect::FeedGap { cursor, requests }) => (What::Event(StreamEvent::gap(cursor)), requests),
             Effect::Server(ServerEffect::Forget { request, ending, times }) => {
                 self.exchanges.note_over_put_off(request);
-                return self.put_off.push_over(Over { request, ending, times });
+                return self.put_off.push_forgotten(ForgottenRequest { request, ending, times });
             }
             effect => {
                 if let Some(request) = audience(&effect).one() {
@@ -353,7 +353,7 @@ impl Clients {
                 }
                 return Some(Step::Effect(effect));
             }
-            Next::Forget(Over { request, ending, times }) => {
+            Next::Forget(ForgottenRequest { request, ending, times }) => {
                 self.exchanges.note_told(request);
                 return Some(Step::Effect(Effect::Server(ServerEffect::Forget { request, ending, times })));
             }

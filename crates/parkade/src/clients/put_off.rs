@@ -31,19 +31,19 @@ enum Item {
     /// thousands of them come together, and an item with an allocation for each would delay the first response.
     Effects(VecDeque<Effect>),
     /// Requests that are over, in their order. The most frequent effect of all, kept without the room that any other may need.
-    Over(VecDeque<Over>),
+    Forgotten(VecDeque<ForgottenRequest>),
 }
 
 /// A request that is over, as [`ServerEffect::Forget`] says.
 #[derive(Debug, Clone, Copy)]
-pub struct Over {
+pub struct ForgottenRequest {
     pub request: RequestId,
     pub ending: Ending,
     pub times: Times,
 }
 
 /// There is one for each client of a crowd.
-const _: () = assert!(size_of::<Over>() <= 24);
+const _: () = assert!(size_of::<ForgottenRequest>() <= 24);
 
 #[derive(Debug, Clone)]
 pub enum What {
@@ -56,7 +56,7 @@ pub enum What {
 pub enum Next {
     Tell(What, Vec<RequestId>),
     Act(Effect),
-    Forget(Over),
+    Forget(ForgottenRequest),
 }
 
 /// Which clients an effect concerns.
@@ -100,13 +100,13 @@ impl PutOff {
         self.items.push_back(Item::Effects(VecDeque::from([effect])));
     }
 
-    pub fn push_over(&mut self, over: Over) {
+    pub fn push_forgotten(&mut self, over: ForgottenRequest) {
         self.requests_count += 1;
-        self.bytes += size_of::<Over>();
-        if let Some(Item::Over(requests)) = self.items.back_mut() {
+        self.bytes += size_of::<ForgottenRequest>();
+        if let Some(Item::Forgotten(requests)) = self.items.back_mut() {
             return requests.push_back(over);
         }
-        self.items.push_back(Item::Over(VecDeque::from([over])));
+        self.items.push_back(Item::Forgotten(VecDeque::from([over])));
     }
 
     /// Whether the effect is to be put off. `count`: how many effects came with it.
@@ -148,10 +148,10 @@ impl PutOff {
                 }
                 Next::Act(effect)
             }
-            Item::Over(requests) => {
+            Item::Forgotten(requests) => {
                 let over = requests.pop_front()?;
                 self.requests_count -= 1;
-                self.bytes -= size_of::<Over>();
+                self.bytes -= size_of::<ForgottenRequest>();
                 if requests.is_empty() {
                     self.items.pop_front();
                 }
@@ -255,7 +255,11 @@ mod tests {
             }));
         }
         for slot in [5, 4] {
-            put_off.push_over(Over { request: request(slot), ending: Ending::Done, times: Times::default() });
+            put_off.push_forgotten(ForgottenRequest {
+                request: request(slot),
+                ending: Ending::Done,
+                times: Times::default(),
+            });
         }
         put_off.push(event(), vec![request(9)]);
         let mut told: Vec<u32> = Vec::new();

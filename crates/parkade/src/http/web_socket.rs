@@ -86,7 +86,7 @@ impl Compressors {
 
 pub struct WebSocket {
     /// Nothing for one that waits on a channel while its client is silent.
-    busy: Option<Box<Busy>>,
+    activity: Option<Box<SocketActivity>>,
     /// Since when the client has been silent, or since when it owes the answer to a ping.
     silent_since: Tick,
     is_pinged: bool,
@@ -95,7 +95,7 @@ pub struct WebSocket {
 }
 
 /// What an idle WebSocket has not.
-struct Busy {
+struct SocketActivity {
     /// Who gets what the client says, and whether there is room for more of it.
     taker: Taker,
     /// A message that has begun to arrive.
@@ -152,17 +152,17 @@ impl WebSocket {
 
     fn with(taker: Taker, compression: Option<Compression>, now: Tick) -> Self {
         let own = compression.filter(|terms| terms.server_keeps_context || terms.client_keeps_context);
-        let busy = Busy { taker, own: own.map(Compressors::new), ..Busy::default() };
+        let activity = SocketActivity { taker, own: own.map(Compressors::new), ..SocketActivity::default() };
         let window = compression.map(Compression::window);
-        let mut socket = Self { busy: Some(Box::new(busy)), silent_since: now, is_pinged: false, window };
+        let mut socket = Self { activity: Some(Box::new(activity)), silent_since: now, is_pinged: false, window };
         socket.rest();
         socket
     }
 
     /// Keeps nothing that it does not need.
     fn rest(&mut self) {
-        if self.busy.as_deref().is_some_and(Busy::is_idle) {
-            self.busy = None;
+        if self.activity.as_deref().is_some_and(SocketActivity::is_idle) {
+            self.activity = None;
         }
     }
 
@@ -172,7 +172,7 @@ impl WebSocket {
 
     /// Whether more of the client is taken.
     pub fn reads(&self) -> bool {
-        self.busy.as_ref().is_none_or(|busy| !busy.is_paused && busy.taker.has_room())
+        self.activity.as_ref().is_none_or(|activity| !activity.is_paused && activity.taker.has_room())
     }
 
     /// Whether a function is called for each of its messages.
@@ -186,7 +186,7 @@ impl WebSocket {
     }
 
     fn call_state(&self) -> Option<CallState> {
-        match self.busy.as_ref().map_or(Taker::Calls(CallState::Ready), |busy| busy.taker) {
+        match self.activity.as_ref().map_or(Taker::Calls(CallState::Ready), |activity| activity.taker) {
             Taker::Worker { .. } => None,
             Taker::Calls(state) => Some(state),
         }
@@ -201,7 +201,7 @@ impl WebSocket {
     pub fn read_next(&mut self, has_unsent: bool) {
         if self.is_held() {
             let state = if has_unsent { CallState::Untaken } else { CallState::Ready };
-            self.busy.get_or_insert_default().taker = Taker::Calls(state);
+            self.activity.get_or_insert_default().taker = Taker::Calls(state);
             self.rest();
         }
     }
@@ -215,7 +215,7 @@ impl WebSocket {
 
     /// Whether bytes are there that were read before.
     pub fn has_unread(&self) -> bool {
-        self.busy.as_ref().is_some_and(|busy| busy.unread.is_some())
+        self.activity.as_ref().is_some_and(|activity| activity.unread.is_some())
     }
 
     /// Takes the bytes that were read before, if it reads.
@@ -223,7 +223,7 @@ impl WebSocket {
         if !self.reads() {
             return None;
         }
-        let unread = self.busy.as_mut()?.unread.take();
+        let unread = self.activity.as_mut()?.unread.take();
         self.rest();
         unread
     }
@@ -264,8 +264,8 @@ impl WebSocket {
         now: Tick,
     ) -> ClientInput {
         self.heard(now);
-        let busy = self.busy.get_or_insert_default();
-        let Busy { taker, reader, unread, own, counted, is_paused } = &mut **busy;
+        let activity = self.activity.get_or_insert_default();
+        let SocketActivity { taker, reader, unread, own, counted, is_paused } = &mut **activity;
         let inflater = &mut own.as_mut().unwrap_or(shared).inflater;
         let rules = Rules { message_max: limits.message_bytes_max, is_compressed: self.window.is_some() };
         let mut received = ClientInput::default();
@@ -315,7 +315,7 @@ impl WebSocket {
     }
 
     fn taker(&mut self) -> Option<&mut Taker> {
-        self.busy.as_mut().map(|busy| &mut busy.taker)
+        self.activity.as_mut().map(|activity| &mut activity.taker)
     }
 
     /// A message for the client as a frame. The worker may send as much in its place when the client has taken it.
@@ -328,7 +328,7 @@ impl WebSocket {
         match self.window.filter(|_| bytes.len() >= SOCKET_COMPRESSED_BYTES_MIN) {
             None => websocket::message(kind, bytes),
             Some(window) => {
-                let own = self.busy.as_mut().and_then(|busy| busy.own.as_mut());
+                let own = self.activity.as_mut().and_then(|activity| activity.own.as_mut());
                 websocket::compressed(kind, bytes, own.unwrap_or(shared).deflater(window))
             }
         }
@@ -344,10 +344,10 @@ impl WebSocket {
 
     /// Pings a silent client, and says whether one is dead. To be called every now and then.
     pub fn expire(&mut self, limits: &SocketLimits, now: Tick) -> PulseCheck {
-        if let Some(busy) = &mut self.busy
-            && now.since(busy.counted.0) >= SECOND
+        if let Some(activity) = &mut self.activity
+            && now.since(activity.counted.0) >= SECOND
         {
-            (busy.is_paused, busy.counted) = (false, (now, 0));
+            (activity.is_paused, activity.counted) = (false, (now, 0));
             self.rest();
         }
         if !self.reads() {
@@ -366,7 +366,7 @@ impl WebSocket {
     }
 }
 
-impl Default for Busy {
+impl Default for SocketActivity {
     fn default() -> Self {
         Self {
             taker: Taker::Calls(CallState::Ready),
@@ -379,7 +379,7 @@ impl Default for Busy {
     }
 }
 
-impl Busy {
+impl SocketActivity {
     fn is_idle(&self) -> bool {
         let is_ready = matches!(self.taker, Taker::Calls(CallState::Ready));
         let is_between = matches!(self.reader, MessageReader::Idle) && self.unread.is_none();

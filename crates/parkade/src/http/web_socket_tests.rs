@@ -187,18 +187,18 @@ fn one_that_no_worker_holds_takes_one_message_at_a_time() {
 #[test]
 fn between_messages_one_that_no_worker_holds_keeps_nothing() {
     let mut socket = WebSocket::held(None, at(0));
-    assert!(socket.busy.is_none() && socket.reads() && socket.is_held());
+    assert!(socket.activity.is_none() && socket.reads() && socket.is_held());
     let message = frame(0x81, b"hola");
     let (begun, rest) = message.split_at(5);
     assert!(texts(&sent(&mut socket, begun, &LIMITS, at(1))).is_empty());
-    assert!(socket.busy.is_some(), "a part of a frame has come");
+    assert!(socket.activity.is_some(), "a part of a frame has come");
     assert_eq!(texts(&sent(&mut socket, rest, &LIMITS, at(1))), [4]);
-    assert!(socket.busy.is_some(), "a function is called");
+    assert!(socket.activity.is_some(), "a function is called");
     socket.read_next(false);
-    assert!(socket.busy.is_none() && socket.reads());
+    assert!(socket.activity.is_none() && socket.reads());
     let mut held_by_a_worker = opened();
     assert_eq!(texts(&sent(&mut held_by_a_worker, &message, &LIMITS, at(1))), [4]);
-    assert!(held_by_a_worker.busy.is_some() && !held_by_a_worker.is_held(), "its window is kept");
+    assert!(held_by_a_worker.activity.is_some() && !held_by_a_worker.is_held(), "its window is kept");
 }
 
 #[test]
@@ -211,5 +211,5 @@ fn messages_are_counted_between_messages_too() {
         assert_eq!(socket.reads(), !is_last);
     }
     socket.expire(&limits, at(6));
-    assert!(socket.reads() && socket.busy.is_none());
+    assert!(socket.reads() && socket.activity.is_none());
 }

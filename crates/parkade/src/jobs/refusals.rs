@@ -18,7 +18,7 @@ pub struct Refusals {
 
 /// What is to be logged.
 #[derive(Debug, PartialEq, Eq)]
-enum StoreNews<'a> {
+enum RefusalNews<'a> {
     /// So many commands were refused since the last line.
     Refuses(u64, &'a Fault),
     Recovered,
@@ -28,22 +28,22 @@ impl Refusals {
     /// Logs what the reply says about the store, unless that is known.
     pub fn hear(&mut self, question: &Question, reply: &Reply, now: Moment) {
         match self.news(question, reply, now) {
-            Some(StoreNews::Refuses(count, fault)) => tracing::error!(
+            Some(RefusalNews::Refuses(count, fault)) => tracing::error!(
                 count,
                 "the job store cannot carry out commands; requests that enqueue get 503 or 507 until it can: {fault}"
             ),
-            Some(StoreNews::Recovered) => tracing::info!("the job store carries out commands again"),
+            Some(RefusalNews::Recovered) => tracing::info!("the job store carries out commands again"),
             None => {}
         }
     }
 
-    fn news<'a>(&mut self, question: &Question, reply: &'a Reply, now: Moment) -> Option<StoreNews<'a>> {
+    fn news<'a>(&mut self, question: &Question, reply: &'a Reply, now: Moment) -> Option<RefusalNews<'a>> {
         let kind = discriminant(question);
         let is_known = self.refused.contains(&kind);
         let Reply::Refused { fault, .. } = reply else {
             return is_known.then(|| {
                 self.refused.clear();
-                StoreNews::Recovered
+                RefusalNews::Recovered
             });
         };
         self.throttle.note();
@@ -52,7 +52,7 @@ impl Refusals {
         if !is_known && (count.is_some() || !self.refused.is_empty()) {
             self.refused.push(kind);
         }
-        count.map(|count| StoreNews::Refuses(count, fault))
+        count.map(|count| RefusalNews::Refuses(count, fault))
     }
 }
 
@@ -79,8 +79,8 @@ mod tests {
             };
             let now = Moment::default() + Duration::from_millis(millis.parse().expect("it is a number"));
             match refusals.news(&question, &reply, now) {
-                Some(StoreNews::Refuses(count, _)) => logged.push(format!("{count} refused")),
-                Some(StoreNews::Recovered) => logged.push("again".into()),
+                Some(RefusalNews::Refuses(count, _)) => logged.push(format!("{count} refused")),
+                Some(RefusalNews::Recovered) => logged.push("again".into()),
                 None => {}
             }
         }

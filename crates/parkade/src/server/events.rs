@@ -195,8 +195,17 @@ impl Server {
                 self.with_jobs(|jobs, cx| jobs.worker_progressed(cx, request, fraction, &text));
                 self.slow_down(worker);
             }
+            WorkerEvent::Errored { worker, request, error, text } if self.jobs.runs.contains(request) => {
+                self.jobs.runs.keep_error(request, &text);
+                self.tell(Event::Errored { worker, request, error: worker_error(error) });
+            }
             WorkerEvent::Errored { worker, request, error, text } => {
-                self.worker_errored(worker, request, error, &text);
+                // A worker that has logged the failure itself sends no text.
+                if error == ErrorReason::Application && !text.is_empty() {
+                    let request = self.describe(request);
+                    tracing::error!(worker = worker.0, request, "the application failed: {}", text.trim_end());
+                }
+                self.tell(Event::Errored { worker, request, error: worker_error(error) });
             }
             WorkerEvent::Parked { worker, request, wait, then, named } => {
                 self.worker_parked(worker, request, wait, then, named);
@@ -347,17 +356,6 @@ impl Server {
             (_, false) => Extent::Whole,
         };
         self.tell_with(Payload::Response(response), |payload| Event::Answered { worker, request, payload, extent });
-    }
-
-    fn worker_errored(&mut self, worker: WorkerId, request: RequestId, error: ErrorReason, text: &str) {
-        if self.jobs.runs.contains(request) {
-            self.jobs.runs.keep_error(request, text);
-        } else if error == ErrorReason::Application && !text.is_empty() {
-            // A worker that has logged the failure itself sends no text.
-            let request = self.describe(request);
-            tracing::error!(worker = worker.0, request, "the application failed: {}", text.trim_end());
-        }
-        self.tell(Event::Errored { worker, request, error: worker_error(error) });
     }
 
     /// `PUBLISH`. If it fails, the request that it belongs to gets an error, because its response must not report

@@ -48,7 +48,7 @@ pub use self::handover::Handover;
 use self::idle::{IdleAction, IdleTimeout};
 use self::incoming::IncomingRest;
 use self::outgoing::{Guard, Outgoing, Pieces};
-use self::request::{Opened, Received};
+use self::request::{ArrivedBody, StreamRequest};
 pub use self::stream_table::StreamTable;
 use self::streams::Streams;
 use self::tunnel::Tunnel;
@@ -265,12 +265,13 @@ async fn arrive(
 ) -> Result<(Guard, OnUpgrade, oneshot::Receiver<StreamAnswer>), Response<Outgoing>> {
     // Only of a CONNECT; otherwise this is nothing.
     let upgrade = hyper::upgrade::on(&mut *request);
-    let mut opened = Opened::new(*request, &shared.setup)
+    let mut arriving = StreamRequest::new(*request, &shared.setup)
         .map_err(|(fault, head)| refuse(fault, head.as_ref(), endpoints, shared))?;
     let mut share = shared.budget.share();
-    let received = opened.receive(&shared.setup, heads, &mut share).await;
-    let Received { body, rest_of } = received.map_err(|fault| refuse(fault, Some(&opened.head), endpoints, shared))?;
-    let Opened { head, body: incoming } = opened;
+    let received = arriving.receive(&shared.setup, heads, &mut share).await;
+    let ArrivedBody { body, rest_of } =
+        received.map_err(|fault| refuse(fault, Some(&arriving.head), endpoints, shared))?;
+    let StreamRequest { head, body: incoming } = arriving;
     let key = StreamKey(shared.next_key.fetch_add(1, Ordering::Relaxed) as u64);
     let rest = rest_of.map(|bytes_max| IncomingRest::new(incoming, body.len() as u64, bytes_max));
     let origin = forwarded::origin(endpoints, &head, &shared.setup.trust);

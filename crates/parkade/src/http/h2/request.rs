@@ -19,7 +19,7 @@ use crate::http::{Setup, StreamTerms};
 
 /// What has come of a body.
 #[derive(Debug)]
-pub struct Received {
+pub struct ArrivedBody {
     pub body: Bytes,
     /// The rest of it follows; how large all of it may be.
     pub rest_of: Option<u64>,
@@ -27,12 +27,12 @@ pub struct Received {
 
 /// A request of which the head has been read. Its body may take long to come, so this is all that is kept of it.
 #[derive(Debug)]
-pub struct Opened {
+pub struct StreamRequest {
     pub head: Head,
     pub body: Incoming,
 }
 
-impl Opened {
+impl StreamRequest {
     /// A fault comes with the head of its request, if that was read.
     pub fn new(request: Request<Incoming>, setup: &Setup) -> Result<Self, (RequestFault, Option<Head>)> {
         let (parts, body) = request.into_parts();
@@ -52,7 +52,7 @@ impl Opened {
         setup: &Setup,
         heads: &Budget,
         share: &mut Reservation,
-    ) -> Result<Received, RequestFault> {
+    ) -> Result<ArrivedBody, RequestFault> {
         let (head, incoming) = (&self.head, &mut self.body);
         let is_whole = incoming.is_end_stream();
         let announced = incoming.size_hint().exact();
@@ -91,11 +91,11 @@ fn pass_on(
     limit: BodyLimit,
     share: &mut Reservation,
     head_bytes: usize,
-) -> Result<Received, RequestFault> {
+) -> Result<ArrivedBody, RequestFault> {
     if !share.hold(head_bytes + body.capacity() + STREAMED_PIECE_BYTES, RequestStage::Coming) {
         return Err(RequestFault::RequestsFull);
     }
-    Ok(Received { body: body.into(), rest_of: Some(limit.bytes_max) })
+    Ok(ArrivedBody { body: body.into(), rest_of: Some(limit.bytes_max) })
 }
 
 fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, RequestFault> {
@@ -154,7 +154,7 @@ async fn collect(
     (setup, limit): (&Setup, BodyLimit),
     share: &mut Reservation,
     head_bytes: usize,
-) -> Result<Received, RequestFault> {
+) -> Result<ArrivedBody, RequestFault> {
     let (began, stall) = (Instant::now(), setup.limits.body_stall);
     let mut body = Vec::new();
     loop {
@@ -162,7 +162,7 @@ async fn collect(
         let until = (Instant::now() + stall).min(began + stall + earned);
         let data = match tokio::time::timeout_at(until, incoming.frame()).await {
             Err(_) => return Err(RequestFault::BodyTooSlow),
-            Ok(None) => return Ok(Received { body: body.into(), rest_of: None }),
+            Ok(None) => return Ok(ArrivedBody { body: body.into(), rest_of: None }),
             Ok(Some(Err(_))) => return Err(RequestFault::BodyEndedEarly),
             Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
         };
