@@ -22,8 +22,8 @@ use crate::config::{AccessFormat, LogFormat, LogLevel, LogSettings};
 pub use access::{AccessEntry, AccessLog};
 pub use record::{Record, RecordLevel, RecordOrigin, level, record};
 pub use throttle::LineThrottle;
-use writer::{Destination, LineWriter};
 pub use writer::{Dropped, Flush};
+use writer::{LineWriter, LogDestination};
 
 /// A log that cannot be opened: the operator has to correct the setting.
 #[derive(Debug, thiserror::Error)]
@@ -140,7 +140,7 @@ impl io::Write for RotatedFile {
     }
 }
 
-impl Destination for RotatedFile {
+impl LogDestination for RotatedFile {
     fn reopen(&mut self) {
         match Self::open(&self.path) {
             Ok(reopened) => {
@@ -152,7 +152,7 @@ impl Destination for RotatedFile {
     }
 }
 
-impl Destination for File {
+impl LogDestination for File {
     fn reopen(&mut self) {}
 }
 
@@ -172,7 +172,7 @@ mod tests {
     #[derive(Clone, Default)]
     struct Sink(Arc<Mutex<Vec<u8>>>);
 
-    impl Destination for Sink {
+    impl LogDestination for Sink {
         fn reopen(&mut self) {}
     }
 

@@ -18,7 +18,7 @@ const WAITING_BYTES_MAX: usize = 1 << 20; // then: the line is dropped and count
 const FLUSH_SECONDS_MAX: u64 = 1; // then: the rest is lost
 
 /// What the lines are written to.
-pub trait Destination: Write + Send + 'static {
+pub trait LogDestination: Write + Send + 'static {
     /// Opens it again: another process may have renamed its file.
     fn reopen(&mut self);
 }
@@ -56,7 +56,7 @@ struct LineQueueState {
 }
 
 /// Starts the thread that writes to `destination`. It ends with the process.
-pub fn start(name: &str, destination: impl Destination, dropped: Dropped) -> (LineWriter, Flush) {
+pub fn start(name: &str, destination: impl LogDestination, dropped: Dropped) -> (LineWriter, Flush) {
     let queue = Arc::new(LineQueue::default());
     let (emptied, counted) = (Arc::clone(&queue), dropped.clone());
     let thread = std::thread::Builder::new().name(name.into());
@@ -135,7 +135,7 @@ impl LineQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn empty_into(&self, mut destination: impl Destination, dropped: &Dropped) {
+    fn empty_into(&self, mut destination: impl LogDestination, dropped: &Dropped) {
         let mut batch = Vec::new();
         let mut torn = false;
         loop {
@@ -194,7 +194,7 @@ mod tests {
         taken: Arc<Mutex<Vec<u8>>>,
     }
 
-    impl Destination for Disk {
+    impl LogDestination for Disk {
         fn reopen(&mut self) {}
     }
 
