@@ -74,7 +74,7 @@ def test_heads_that_hpack_makes_small_on_the_wire_hold_little_in_memory(serve: S
 
 @pytest.mark.promise(8)
 def test_a_stream_whose_client_withholds_the_body_costs_little(serve: Serve) -> None:
-    """HPACK can make a head of it that has a few bytes. Before, each such stream cost 14 KB, and 100 connections 344 MB."""
+    """HPACK can make its head a few bytes. Before, each such stream cost 14 KB, and 100 connections 344 MB."""
     server = serve("basic", workers=1, body_timeout=NEVER)
     connections, streams = 40, 249
     named = literal(b":path", b"/digest", stored=True) + literal(b":authority", b"test", stored=True)
