@@ -19,7 +19,7 @@ use crate::admin::limits::JOB_BODY_BYTES_MAX;
 use crate::config::nearest;
 use crate::job_id::minted;
 
-/// The MessagePack of `[1, [], {}]`, which means no arguments to Python workers.
+/// The MessagePack of `[1, [], {}]`, which means no arguments in every language.
 const NO_ARGUMENTS: [u8; 4] = [0x93, 0x01, 0x90, 0x80];
 
 /// Times are seconds, the arguments MessagePack in Base64.
