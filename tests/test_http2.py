@@ -50,6 +50,13 @@ def test_as_many_fields_as_the_limit_are_served_and_one_more_is_431(
     assert client.get("/hola/x").text == "Hola x"
 
 
+@pytest.mark.parametrize("expectation", ["more", "100-continue, more", ""])
+def test_an_expectation_that_is_not_understood_is_refused(server: Server, expectation: str) -> None:
+    client = server.connect2()
+    assert client.get("/hola/x", ("expect", expectation)).status == 417
+    assert client.get("/hola/x", ("expect", "100-Continue")).status == 200
+
+
 @pytest.mark.parametrize(("size", "status"), [(1_024, 200), (1_025, 431)])
 def test_a_head_up_to_the_limit_is_served_and_one_byte_more_is_431(server: Server, size: int, status: int) -> None:
     """Sizes as HTTP/2 counts them: each field counts as its name and value plus 32 bytes (RFC 9113, section 6.5.2)."""

@@ -89,8 +89,12 @@ impl LogGuard {
 
 fn subscribe(settings: &LogSettings, writer: LineWriter, colours: bool) -> Result<(), LogError> {
     let level = filter(settings.log_level);
-    // Libraries log for their own authors, so only their warnings are shown.
-    let told = Targets::new().with_target("parkade", level).with_default(level.min(LevelFilter::WARN));
+    // Libraries log for their own authors, so only their warnings are shown, and of h2 only errors: it warns of what any
+    // client does.
+    let told = Targets::new()
+        .with_target("parkade", level)
+        .with_target("h2", level.min(LevelFilter::ERROR))
+        .with_default(level.min(LevelFilter::WARN));
     let layer = layer(settings.log_format, writer, colours);
     tracing_subscriber::registry().with(layer.with_filter(told)).try_init().map_err(|_| LogError::Twice)
 }

@@ -4,19 +4,21 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::rc::Rc;
 
-/// Nobody looks for unused ones before there are so many.
-const SWEPT_COUNT_MIN: usize = 64;
+use super::limits::EQUAL_ONES_COUNT_MAX;
 
-/// One of each that is in use. At most as many are no longer in use.
+/// Values that can be shared. Those that nobody has any more are dropped when as many new values have come as were in
+/// use before; at most [`EQUAL_ONES_COUNT_MAX`] are kept for nobody.
 #[derive(Debug)]
 pub struct EqualOnes<T> {
     known: HashSet<Rc<T>>,
-    sweep_at: usize,
+    /// How many were left when unused ones were dropped, and how many new values have come since.
+    left_count: usize,
+    new_count: usize,
 }
 
 impl<T> Default for EqualOnes<T> {
     fn default() -> Self {
-        Self { known: HashSet::new(), sweep_at: SWEPT_COUNT_MIN }
+        Self { known: HashSet::new(), left_count: 0, new_count: 0 }
     }
 }
 
@@ -26,11 +28,14 @@ impl<T: Eq + Hash> EqualOnes<T> {
         if let Some(known) = self.known.get(&value) {
             return Rc::clone(known);
         }
-        if self.known.len() >= self.sweep_at {
+        self.new_count += 1;
+        if self.new_count > self.left_count.max(EQUAL_ONES_COUNT_MAX / 16) {
             self.known.retain(|known| Rc::strong_count(known) > 1);
-            self.sweep_at = (2 * self.known.len()).max(SWEPT_COUNT_MIN);
+            (self.left_count, self.new_count) = (self.known.len(), 0);
         }
-        self.known.insert(Rc::clone(&value));
+        if self.known.len() < EQUAL_ONES_COUNT_MAX {
+            self.known.insert(Rc::clone(&value));
+        }
         value
     }
 }
@@ -44,15 +49,21 @@ mod tests {
         let mut ones = EqualOnes::default();
         let kept = ones.one(Rc::new(0));
         assert!(Rc::ptr_eq(&kept, &ones.one(Rc::new(0))));
-        (1..1_000).for_each(|number| drop(ones.one(Rc::new(number))));
-        assert!(ones.known.len() <= SWEPT_COUNT_MIN + 1, "{}", ones.known.len());
+        (1..10_000).for_each(|number| drop(ones.one(Rc::new(number))));
+        assert!(ones.known.len() <= EQUAL_ONES_COUNT_MAX / 8, "{}", ones.known.len());
         assert!(Rc::ptr_eq(&kept, &ones.one(Rc::new(0))));
     }
 
     #[test]
-    fn while_all_are_in_use_none_is_dropped() {
+    fn beyond_the_most_that_are_known_values_are_not_shared() {
         let mut ones = EqualOnes::default();
-        let kept: Vec<_> = (0..1_000).map(|number| ones.one(Rc::new(number))).collect();
-        assert!(kept.iter().all(|one| Rc::ptr_eq(one, &ones.one(Rc::new(**one)))));
+        let kept: Vec<_> = (0..3 * EQUAL_ONES_COUNT_MAX).map(|number| ones.one(Rc::new(number))).collect();
+        assert_eq!(ones.known.len(), EQUAL_ONES_COUNT_MAX);
+        let shared = kept.iter().filter(|one| Rc::ptr_eq(one, &ones.one(Rc::new(***one)))).count();
+        assert_eq!(shared, EQUAL_ONES_COUNT_MAX);
+        drop(kept);
+        // There is room for others as soon as as many have come.
+        let kept: Vec<_> = (0..2 * EQUAL_ONES_COUNT_MAX).map(|_| ones.one(Rc::new(usize::MAX))).collect();
+        assert!(kept.iter().rev().take(9).all(|one| Rc::ptr_eq(one, kept.last().unwrap())));
     }
 }

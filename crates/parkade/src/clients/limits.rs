@@ -8,6 +8,10 @@ pub const EFFECTS_AT_ONCE: usize = 256;
 /// is rarely equal to another, and comparing it costs time.
 pub const SHARED_STATE_BYTES_MAX: usize = 256;
 
+/// Values of one kind that are known, to be kept once for all requests that have them. Then: others are kept for each
+/// request, as they come. The set is small because it is looked through in one turn.
+pub const EQUAL_ONES_COUNT_MAX: usize = 1_024;
+
 /// Deferred responses that are sent in one step.
 pub const ANSWERS_AT_A_TIME: usize = 32;
 

@@ -353,9 +353,9 @@ impl Clients {
                 }
                 return Some(Step::Effect(effect));
             }
-            Next::Forget(ForgottenRequest { request, ending, times }) => {
-                self.exchanges.note_told(request);
-                return Some(Step::Effect(Effect::Server(ServerEffect::Forget { request, ending, times })));
+            Next::Forget(forgotten) => {
+                self.exchanges.note_told(forgotten.request);
+                return Some(Step::Effect(forgotten.into()));
             }
         };
         for request in &requests {

@@ -42,6 +42,12 @@ pub struct ForgottenRequest {
     pub times: Times,
 }
 
+impl From<ForgottenRequest> for Effect {
+    fn from(ForgottenRequest { request, ending, times }: ForgottenRequest) -> Self {
+        Self::Server(ServerEffect::Forget { request, ending, times })
+    }
+}
+
 /// There is one for each client of a crowd.
 const _: () = assert!(size_of::<ForgottenRequest>() <= 24);
 
@@ -101,6 +107,10 @@ impl PutOff {
     }
 
     pub fn push_forgotten(&mut self, over: ForgottenRequest) {
+        if let Some(Item::Effects(_)) = self.items.back() {
+            // A drain ends each request with an effect and this: an item for each would have an allocation.
+            return self.push_effect(over.into());
+        }
         self.requests_count += 1;
         self.bytes += size_of::<ForgottenRequest>();
         if let Some(Item::Forgotten(requests)) = self.items.back_mut() {
@@ -274,6 +284,23 @@ mod tests {
             }
         }
         assert!(told.into_iter().eq((0..19_500).chain([7, 3, 5, 4, 9])));
+        assert_eq!((put_off.requests_count, put_off.bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_drain_needs_no_item_for_each_request() {
+        let mut put_off = PutOff::default();
+        for slot in 0..1_000 {
+            put_off.push_effect(Effect::Http(HttpEffect::Release { request: request(slot) }));
+            let (ending, times) = (Ending::Done, Times::default());
+            put_off.push_forgotten(ForgottenRequest { request: request(slot), ending, times });
+        }
+        assert_eq!(put_off.items.len(), 1);
+        let told = std::iter::from_fn(|| put_off.next()).map(|next| match next {
+            Next::Act(effect) => audience(&effect).one().map(|request| request.slot),
+            Next::Tell(..) | Next::Forget(_) => None,
+        });
+        assert!(told.eq((0..2_000).map(|at| Some(at / 2))));
         assert_eq!((put_off.requests_count, put_off.bytes), (0, 0));
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::ext::Protocol;
-use hyper::header::{COOKIE, HeaderValue};
+use hyper::header::{COOKIE, EXPECT, HeaderValue};
 use hyper::{Method, Request};
 use tokio::time::Instant;
 
@@ -108,6 +108,9 @@ fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, Requ
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     if parts.headers.len() > setup.limits.header_count_max {
         return Err(RequestFault::TooManyHeaders);
+    }
+    if parts.headers.get_all(EXPECT).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
+        return Err(RequestFault::UnknownExpectation);
     }
     // HTTP/2 may send a cookie field in crumbs (RFC 9113, section 8.2.3).
     let crumbs: Vec<&[u8]> = parts.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
