@@ -197,7 +197,7 @@ impl Fleet {
 
 /// What goes to workers, and comes back.
 impl Fleet {
-    /// The worker of the application's serving code for a unit of work, if one can take it. `stays`: only if it must will it be routed again.
+    /// The worker of the application's serving code for a unit of work, if one can take it. `stays`: it was routed again before, so a worker with other routes is the last choice.
     pub fn pick(&self, now: Moment, app: AppId, role: Role, work: (&Work, bool)) -> Option<Candidate> {
         let worker = self.workers.pick(now, self.crew(app).code.serving(), role, work)?;
         Some(Candidate { worker: worker.id, table: worker.table() })
