@@ -360,8 +360,9 @@ needs_anyevent = pytest.mark.skipif(not perl.has("AnyEvent"), reason="AnyEvent i
 
 @needs_anyevent
 @pytest.mark.skipif(not perl.has("Plack::Request"), reason="Plack is not installed")
-def test_a_program_for_twiggy_that_does_not_load_anyevent(start: Start) -> None:
-    server = start(str(ROOT / "examples" / "twiggy" / "app.psgi"), deadline="60s")
+@pytest.mark.parametrize("program", ["app.psgi", "native.pl"])
+def test_a_program_for_twiggy_unchanged_and_the_same_in_plain_code(start: Start, program: str) -> None:
+    server = start(str(ROOT / "examples" / "twiggy" / program), deadline="60s")
     watch = Stopwatch()
     clients = [server.connect().ask("GET", f"/?field=<{number}>") for number in range(200)]
     for number, client in enumerate(clients):
