@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +10,11 @@ import pytest
 
 from .conftest import Serve
 from .harness.client import Client, request
+from .harness.frames import END_HEADERS, HEADERS, PREFACE, SETTINGS, frame, literal
 from .harness.server import Server
 from .harness.until import until
 
 KIBIBYTE, MEBIBYTE = 1 << 10, 1 << 20
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-HEADERS, SETTINGS = 1, 4
-END_STREAM, END_HEADERS = 1, 4
 NEVER = "10m"
 
 
@@ -34,16 +31,6 @@ def large_head(target: str, kibibytes: int) -> bytes:
 
 
 # HTTP/2: much in memory, little on the wire
-
-
-def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + struct.pack(">I", stream) + payload
-
-
-def literal(name: bytes, value: bytes, stored: bool = False) -> bytes:
-    length = len(value) - 127
-    told = bytes([len(value)]) if length < 0 else bytes([127, length % 128 | 128, length // 128])
-    return (b"\x40" if stored else b"\0") + bytes([len(name)]) + name + told + value
 
 
 def amplified(name: bytes) -> bytes:

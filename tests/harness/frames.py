@@ -20,9 +20,9 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
 
-def literal(name: bytes, value: bytes) -> bytes:
-    """A field of HPACK that is not indexed."""
-    return b"\0" + bytes([len(name)]) + name + length(len(value)) + value
+def literal(name: bytes, value: bytes, stored: bool = False) -> bytes:
+    """A field of HPACK; `stored`: the receiver adds it to its table."""
+    return (b"\x40" if stored else b"\0") + bytes([len(name)]) + name + length(len(value)) + value
 
 
 def length(number: int) -> bytes:

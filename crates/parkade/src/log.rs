@@ -156,9 +156,7 @@ impl LogDestination for RotatedFile {
     }
 }
 
-impl LogDestination for File {
-    fn reopen(&mut self) {}
-}
+impl LogDestination for File {}
 
 /// The same open file without the lock of the standard library, so that other code that prints does not wait for a
 /// blocked log.
@@ -176,9 +174,7 @@ mod tests {
     #[derive(Clone, Default)]
     struct Sink(Arc<Mutex<Vec<u8>>>);
 
-    impl LogDestination for Sink {
-        fn reopen(&mut self) {}
-    }
+    impl LogDestination for Sink {}
 
     impl io::Write for Sink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -44,7 +44,6 @@ use crate::event::Manner;
 use crate::limits::HOOKS_MAX;
 use crate::moment::Moment;
 use crate::refused::Refused;
-use crate::requests::Work;
 use crate::structures::chain::Place;
 use crew::Crew;
 use crew_jobs::CrewJobs;
@@ -58,6 +57,7 @@ use supervisor::Supervisor;
 use worker::{Readiness, Worker, WorkerStage};
 
 pub use abandoned::Abandonment;
+pub use pool::DueWork;
 pub use roles::PerRole;
 pub use status::FleetStatus;
 pub use supervisor::{AppDemand, Consequence, Demand, LastMoment, Taken};
@@ -197,9 +197,9 @@ impl Fleet {
 
 /// What goes to workers, and comes back.
 impl Fleet {
-    /// The worker of the application's serving code for a unit of work, if one can take it. `stays`: it was routed again before, so a worker with other routes is the last choice.
-    pub fn pick(&self, now: Moment, app: AppId, role: Role, work: (&Work, bool)) -> Option<Candidate> {
-        let worker = self.workers.pick(now, self.crew(app).code.serving(), role, work)?;
+    /// The worker of the application's serving code for a queued request, if one can take it.
+    pub fn pick(&self, now: Moment, app: AppId, role: Role, queued: DueWork<'_>) -> Option<Candidate> {
+        let worker = self.workers.pick(now, self.crew(app).code.serving(), role, queued)?;
         Some(Candidate { worker: worker.id, table: worker.table() })
     }
 

@@ -30,6 +30,14 @@ pub struct Assignment {
     pub has_begun: bool,
 }
 
+/// What a queued request asks of a worker.
+#[derive(Debug, Clone, Copy)]
+pub struct DueWork<'a> {
+    pub work: &'a Work,
+    /// It was found in the routes of one worker, and looked up again in those of another.
+    pub was_rerouted: bool,
+}
+
 /// How well a worker suits: the least value is the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Suitability {
@@ -282,11 +290,11 @@ impl WorkerPool {
         }
     }
 
-    /// The worker of this generation and role for a unit of work: an idle one, else the least loaded. A busy one is chosen only if there is no other
-    /// and it answers quickly. `stays`: one with other routes is chosen only if none with the same can take it. A worker that takes a plain function
-    /// takes a coroutine, too, so that it is routed again twice at most.
-    pub(super) fn pick(&self, now: Moment, generation: Generation, role: Role, work: (&Work, bool)) -> Option<&Worker> {
-        let suited = self.ready(generation, role).filter_map(|worker| Some((suits(worker, now, work)?, worker)));
+    /// The worker of this generation and role for a queued request: an idle one, else the least loaded. A busy one is chosen only if there is no
+    /// other and it answers quickly. For a request that has been looked up again, one with other routes is chosen only if none with the same can take
+    /// it. A worker that takes a plain function takes a coroutine, too, so a request is routed again twice at most.
+    pub(super) fn pick(&self, now: Moment, generation: Generation, role: Role, queued: DueWork<'_>) -> Option<&Worker> {
+        let suited = self.ready(generation, role).filter_map(|worker| Some((suits(worker, now, queued)?, worker)));
         suited.min_by_key(|(suits, _)| *suits).map(|(_, worker)| worker)
     }
 
@@ -316,15 +324,17 @@ impl WorkerPool {
     }
 }
 
-fn suits(worker: &Worker, now: Moment, (work, stays): (&Work, bool)) -> Option<Suitability> {
-    let streams = &worker.streams;
+fn suits(worker: &Worker, now: Moment, queued: DueWork<'_>) -> Option<Suitability> {
+    let (work, streams) = (queued.work, &worker.streams);
     let ahead = streams.is_occupied_by(work) && streams.busy() >= streams.threads();
     if streams.credit() <= 0 || worker.liveness.is_silent() || ahead && streams.busy() >= streams.depth(now) {
         return None;
     }
     let other_table = work.table().is_some_and(|table| worker.table() != Some(table));
     Some(Suitability {
-        strays: stays && other_table,
+        // One that is looked up anew may be another kind of work, for which another worker is the best. It would go back and forth without end if the
+        // routes that it was found in came second this time, too.
+        strays: queued.was_rerouted && other_table,
         ahead,
         trouble: trouble(worker),
         load: streams.count(),

@@ -5,6 +5,7 @@ use super::Requests;
 use super::happening::Happening;
 use super::life::{Life, State};
 use super::queue::{Lane, Turn};
+use crate::fleet::DueWork;
 use parkade_model::{AppId, RequestId, Role};
 
 /// Workers of requests are given what is queued for their application. Workers of jobs are given what runs go on with, then the runs that wait. Each
@@ -61,10 +62,8 @@ fn dispatch_one(
     let Some(request) = request.filter(|_| may_run_another(requests, with, app, role)) else { return false };
     let Some(Life::Routed(life)) = requests.lives.life(request) else { return false };
     let table = life.work.table();
-    // One that is looked up anew may be another kind of work, for which another worker is the best. It would go back and forth without end if the
-    // routes that it was found in came second this time, too.
-    let stays = life.turn == Turn::Next;
-    let Some(candidate) = with.fleet.pick(with.cx.now, app, role, (&life.work, stays)) else { return false };
+    let queued = DueWork { work: &life.work, was_rerouted: life.turn == Turn::Next };
+    let Some(candidate) = with.fleet.pick(with.cx.now, app, role, queued) else { return false };
     let happening = match candidate.table {
         Some(other) if table.is_some_and(|table| table != other) => {
             Happening::Unrouted { table: other, turn: Turn::Next }

@@ -1,5 +1,6 @@
 //! Values that thousands of requests have at once: equal ones are kept once.
 
+use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::rc::Rc;
@@ -24,10 +25,11 @@ impl<T> Default for EqualOnes<T> {
 
 impl<T: Eq + Hash> EqualOnes<T> {
     /// The one that is equal to this, or this.
-    pub fn one(&mut self, value: Rc<T>) -> Rc<T> {
-        if let Some(known) = self.known.get(&value) {
+    pub fn one(&mut self, value: impl Borrow<T> + Into<Rc<T>>) -> Rc<T> {
+        if let Some(known) = self.known.get(value.borrow()) {
             return Rc::clone(known);
         }
+        let value = value.into();
         self.new_count += 1;
         if self.new_count > self.left_count.max(EQUAL_ONES_COUNT_MAX / 16) {
             self.known.retain(|known| Rc::strong_count(known) > 1);
@@ -47,23 +49,23 @@ mod tests {
     #[test]
     fn equal_values_are_one_and_unused_ones_are_dropped() {
         let mut ones = EqualOnes::default();
-        let kept = ones.one(Rc::new(0));
-        assert!(Rc::ptr_eq(&kept, &ones.one(Rc::new(0))));
-        (1..10_000).for_each(|number| drop(ones.one(Rc::new(number))));
+        let kept = ones.one(0);
+        assert!(Rc::ptr_eq(&kept, &ones.one(0)));
+        (1..10_000).for_each(|number| drop(ones.one(number)));
         assert!(ones.known.len() <= EQUAL_ONES_COUNT_MAX / 8, "{}", ones.known.len());
-        assert!(Rc::ptr_eq(&kept, &ones.one(Rc::new(0))));
+        assert!(Rc::ptr_eq(&kept, &ones.one(0)));
     }
 
     #[test]
     fn beyond_the_most_that_are_known_values_are_not_shared() {
         let mut ones = EqualOnes::default();
-        let kept: Vec<_> = (0..3 * EQUAL_ONES_COUNT_MAX).map(|number| ones.one(Rc::new(number))).collect();
+        let kept: Vec<_> = (0..3 * EQUAL_ONES_COUNT_MAX).map(|number| ones.one(number)).collect();
         assert_eq!(ones.known.len(), EQUAL_ONES_COUNT_MAX);
-        let shared = kept.iter().filter(|one| Rc::ptr_eq(one, &ones.one(Rc::new(***one)))).count();
+        let shared = kept.iter().filter(|one| Rc::ptr_eq(one, &ones.one(***one))).count();
         assert_eq!(shared, EQUAL_ONES_COUNT_MAX);
         drop(kept);
         // There is room for others as soon as as many have come.
-        let kept: Vec<_> = (0..2 * EQUAL_ONES_COUNT_MAX).map(|_| ones.one(Rc::new(usize::MAX))).collect();
+        let kept: Vec<_> = (0..2 * EQUAL_ONES_COUNT_MAX).map(|_| ones.one(usize::MAX)).collect();
         assert!(kept.iter().rev().take(9).all(|one| Rc::ptr_eq(one, kept.last().unwrap())));
     }
 }

@@ -555,11 +555,9 @@ impl Exchanges {
         self.peek(request).is_some_and(Exchange::is_run)
     }
 
-    /// The request is over, which is put off until its client has been told.
-    pub fn note_over_put_off(&mut self, request: RequestId) {
+    pub fn note_over(&mut self, request: RequestId) {
         if let Some(exchange) = self.of(request) {
             exchange.deferred.note_over();
-            exchange.deferred.add();
         }
     }
 

@@ -53,7 +53,7 @@ use equal_ones::EqualOnes;
 use exchange::{Arrival, ConnectionText, Exchange, Exchanges, Function, Kept};
 use limits::SHARED_STATE_BYTES_MAX;
 use messages::Event as StreamEvent;
-use put_off::{ForgottenRequest, Next, PutOff, What, audience};
+use put_off::{Next, PutOff, What, audience};
 use recent::{Ended, RecentlyEnded};
 use request_id::RequestIds;
 use request_log::RequestLog;
@@ -181,7 +181,7 @@ impl Clients {
 
     /// Whatever answers this request, this is added to it.
     pub fn add(&mut self, request: RequestId, added: AddedHeaders) {
-        let added = self.added.one(Rc::new(added));
+        let added = self.added.one(added);
         if let Some(exchange) = self.exchanges.of(request) {
             exchange.added = Some(added);
         }
@@ -314,12 +314,12 @@ impl Clients {
                 (What::Event(event), requests)
             }
             Effect::Http(HttpEffect::FeedGap { cursor, requests }) => (What::Event(StreamEvent::gap(cursor)), requests),
-            Effect::Server(ServerEffect::Forget { request, ending, times }) => {
-                self.exchanges.note_over_put_off(request);
-                return self.put_off.push_forgotten(ForgottenRequest { request, ending, times });
-            }
             effect => {
-                if let Some(request) = audience(&effect).one() {
+                let request = audience(&effect).one();
+                if let (Effect::Server(ServerEffect::Forget { .. }), Some(request)) = (&effect, request) {
+                    self.exchanges.note_over(request);
+                }
+                if let Some(request) = request {
                     self.exchanges.note_put_off(request);
                 }
                 return self.put_off.push_effect(effect);
@@ -352,10 +352,6 @@ impl Clients {
                     self.exchanges.note_told(request);
                 }
                 return Some(Step::Effect(effect));
-            }
-            Next::Forget(forgotten) => {
-                self.exchanges.note_told(forgotten.request);
-                return Some(Step::Effect(forgotten.into()));
             }
         };
         for request in &requests {

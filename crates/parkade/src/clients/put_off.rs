@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use parkade_core::{DatabaseEffect, Effect, HttpEffect, ServerEffect, StoreEffect, Times};
-use parkade_model::{Ending, RequestId};
+use parkade_core::{DatabaseEffect, Effect, HttpEffect, ServerEffect, StoreEffect};
+use parkade_model::RequestId;
 
 use super::exchange::Exchanges;
 use super::limits::{ANSWERS_AT_A_TIME, EFFECTS_AT_ONCE, PUT_OFF_BYTES_MAX, PUT_OFF_COUNT_MAX};
@@ -30,26 +30,7 @@ enum Item {
     /// Effects in their order, each for one request, or for none: the release of something that only earlier items need. They are one item because
     /// thousands of them come together, and an item with an allocation for each would delay the first response.
     Effects(VecDeque<Effect>),
-    /// Requests that are over, in their order. The most frequent effect of all, kept without the room that any other may need.
-    Forgotten(VecDeque<ForgottenRequest>),
 }
-
-/// A request that is over, as [`ServerEffect::Forget`] says.
-#[derive(Debug, Clone, Copy)]
-pub struct ForgottenRequest {
-    pub request: RequestId,
-    pub ending: Ending,
-    pub times: Times,
-}
-
-impl From<ForgottenRequest> for Effect {
-    fn from(ForgottenRequest { request, ending, times }: ForgottenRequest) -> Self {
-        Self::Server(ServerEffect::Forget { request, ending, times })
-    }
-}
-
-/// There is one for each client of a crowd.
-const _: () = assert!(size_of::<ForgottenRequest>() <= 24);
 
 #[derive(Debug, Clone)]
 pub enum What {
@@ -62,7 +43,6 @@ pub enum What {
 pub enum Next {
     Tell(What, Vec<RequestId>),
     Act(Effect),
-    Forget(ForgottenRequest),
 }
 
 /// Which clients an effect concerns.
@@ -106,19 +86,6 @@ impl PutOff {
         self.items.push_back(Item::Effects(VecDeque::from([effect])));
     }
 
-    pub fn push_forgotten(&mut self, over: ForgottenRequest) {
-        if let Some(Item::Effects(_)) = self.items.back() {
-            // A drain ends each request with an effect and this: an item for each would have an allocation.
-            return self.push_effect(over.into());
-        }
-        self.requests_count += 1;
-        self.bytes += size_of::<ForgottenRequest>();
-        if let Some(Item::Forgotten(requests)) = self.items.back_mut() {
-            return requests.push_back(over);
-        }
-        self.items.push_back(Item::Forgotten(VecDeque::from([over])));
-    }
-
     /// Whether the effect is to be put off. `count`: how many effects came with it.
     pub fn has_to_wait(&self, effect: &Effect, count: usize, exchanges: &Exchanges) -> bool {
         let is_for_many = count > EFFECTS_AT_ONCE;
@@ -157,15 +124,6 @@ impl PutOff {
                     self.items.pop_front();
                 }
                 Next::Act(effect)
-            }
-            Item::Forgotten(requests) => {
-                let over = requests.pop_front()?;
-                self.requests_count -= 1;
-                self.bytes -= size_of::<ForgottenRequest>();
-                if requests.is_empty() {
-                    self.items.pop_front();
-                }
-                Next::Forget(over)
             }
         };
         Some(next)
@@ -264,13 +222,6 @@ mod tests {
                 reconnect_spread: Duration::ZERO,
             }));
         }
-        for slot in [5, 4] {
-            put_off.push_forgotten(ForgottenRequest {
-                request: request(slot),
-                ending: Ending::Done,
-                times: Times::default(),
-            });
-        }
         put_off.push(event(), vec![request(9)]);
         let mut told: Vec<u32> = Vec::new();
         while let Some(next) = put_off.next() {
@@ -280,27 +231,9 @@ mod tests {
                     told.extend(requests.iter().map(|request| request.slot));
                 }
                 Next::Act(effect) => told.extend(audience(&effect).one().map(|request| request.slot)),
-                Next::Forget(over) => told.push(over.request.slot),
             }
         }
-        assert!(told.into_iter().eq((0..19_500).chain([7, 3, 5, 4, 9])));
-        assert_eq!((put_off.requests_count, put_off.bytes), (0, 0));
-    }
-
-    #[test]
-    fn a_drain_needs_no_item_for_each_request() {
-        let mut put_off = PutOff::default();
-        for slot in 0..1_000 {
-            put_off.push_effect(Effect::Http(HttpEffect::Release { request: request(slot) }));
-            let (ending, times) = (Ending::Done, Times::default());
-            put_off.push_forgotten(ForgottenRequest { request: request(slot), ending, times });
-        }
-        assert_eq!(put_off.items.len(), 1);
-        let told = std::iter::from_fn(|| put_off.next()).map(|next| match next {
-            Next::Act(effect) => audience(&effect).one().map(|request| request.slot),
-            Next::Tell(..) | Next::Forget(_) => None,
-        });
-        assert!(told.eq((0..2_000).map(|at| Some(at / 2))));
+        assert!(told.into_iter().eq((0..19_500).chain([7, 3, 9])));
         assert_eq!((put_off.requests_count, put_off.bytes), (0, 0));
     }
 
@@ -332,7 +265,7 @@ mod tests {
         exchanges.note_told(request(3));
         assert!(!exchanges.has_put_off(request(3)));
         assert!(exchanges.is_open(request(3)));
-        exchanges.note_over_put_off(request(3));
-        assert!(!exchanges.is_open(request(3)) && exchanges.has_put_off(request(3)));
+        exchanges.note_over(request(3));
+        assert!(!exchanges.is_open(request(3)));
     }
 }

@@ -77,18 +77,15 @@ fn from_x_forwarded(head: &Head, trust: &TrustedProxies) -> (Option<ClientAddres
     (nearest_untrusted(hops.rsplit(',').map(node), trust), scheme.trim().eq_ignore_ascii_case("https"))
 }
 
-/// Walks outwards like `nearest_untrusted`. A trusted hop wrote each element that it reaches, so the outermost of them
-/// that names a scheme knows how the client connected; hops nearer to us often speak plain HTTP.
+/// A trusted hop wrote each element that the walk reaches, so the outermost of them that names a scheme knows how the
+/// client connected; hops nearer to us often speak plain HTTP.
 fn from_forwarded(text: &str, trust: &TrustedProxies) -> (Option<ClientAddress>, bool) {
-    let (mut client, mut is_https) = (None, false);
-    for hop in elements_from_the_right(text).map_while(Hop::parse) {
+    let mut is_https = false;
+    let hops = elements_from_the_right(text).map_while(Hop::parse).map(|hop| {
         is_https = hop.proto.map_or(is_https, |scheme| scheme.eq_ignore_ascii_case("https"));
-        let Some(node) = hop.node.as_deref().and_then(node) else { break };
-        client = Some(node);
-        if !trust.covers_address(node.0) {
-            break;
-        }
-    }
+        hop.node.as_deref().and_then(node)
+    });
+    let client = nearest_untrusted(hops, trust);
     (client, is_https)
 }
 
@@ -177,7 +174,7 @@ fn joined(head: &Head, name: &str) -> String {
     values.collect::<Vec<_>>().join(",")
 }
 
-/// Walks outwards from the nearest hop while hops are trusted; a hop that is not an address (`unknown`, `_hidden`) ends the walk.
+/// Walks outwards from the nearest hop while hops are trusted, and asks for none beyond; a hop that is not an address (`unknown`, `_hidden`) ends the walk.
 fn nearest_untrusted(
     hops: impl Iterator<Item = Option<ClientAddress>>,
     trust: &TrustedProxies,
