@@ -1,5 +1,5 @@
-# The session against the conversations of the protocol, whole and a byte at a time, and against itself where those do
-# not lead.
+# The session against the conversations of the protocol, whole, a byte at a time and through pipes that hold little, and
+# against itself where those do not lead.
 
 use strict;
 use warnings;
@@ -10,126 +10,150 @@ use Parkade::MessagePack qw(encode decode bin);
 use Parkade::Session     ();
 use Parkade::Wire        qw(:all);
 use Vectors              ();
+use Ways                 ();
 
-# This worker has granted more by then.
-my %OF_OTHER_WORKERS = ('rows beyond the window' => 1);
-
-# It has WebSockets, but accepts none itself.
-my $ACCEPTS_NONE = qr/that no worker holds|before the WebSocket is accepted|never opened|is denied/;
-
+# This worker has every optional part: whatever a conversation `needs`, it is followed.
 if (Vectors::there()) {
-    for my $vector (Vectors::sessions()) {
-        next if $vector->{feature} && !($vector->{feature} eq 'messages' && $vector->{name} =~ $ACCEPTS_NONE);
-        next if $vector->{ends} =~ /by worker/ || $OF_OTHER_WORKERS{ $vector->{name} };
-        follows($vector, undef, 'whole');
-        follows($vector, 1,     'a byte at a time');
+    for my $vector (grep { $_->{ends} !~ /by worker/ } Vectors::sessions()) {
+        follows($vector, $_->new(Parkade::Session->new)) for qw(Whole Bytewise ThinLink);
     }
 }
 
+# A worker that grants more than that of the conversation does gets nothing beyond its window.
 sub follows {
-    my ($vector, $size, $how) = @_;
-    my $session = Parkade::Session->new;
-    my @events;
+    my ($vector, $way) = @_;
+    my $session = $way->{session};
+    my (@events, $window);
     my $went_well = eval {
         for my $step (@{ $vector->{steps} }) {
             my $data = Vectors::unhex($step->{hex});
-            if   ($step->{from} eq 'core') { push @events, fed($session, $data, $size) }
-            else                           { play($session, $data) }
+            if ($step->{from} eq 'core') { push @events, $way->take($data) }
+            else                         { $window += granted($data); $way->write(play($session, $data)) }
         }
         1;
     };
     diag $@ if !$went_well;
+    my @expected = expected_end($vector);
+    if ($vector->{ends} =~ /: window:/) {
+        my $granted = granted(join '', map { $_->[1] } grep { $_->[0] eq 'reply' } @events);
+        @expected = () if $granted > ($window || 0);
+    }
     my @ended = map { $_->[1] } grep { $_->[0] eq 'ended' } @events;
-    is_deeply([$went_well, @ended], [1, expected_end($vector)], "$vector->{name}, $how");
+    is_deeply([$went_well, @ended], [1, @expected], "$vector->{name}, " . ref $way);
+    ok($way->is_through, "$vector->{name}: all that was written has arrived");
     return;
 }
 
-# What the worker's end is told: nothing when it is the worker that says goodbye.
+# Bytes that the worker grants in these frames.
+sub granted {
+    my ($data) = @_;
+    my $bytes = 0;
+    while (length $data) {
+        my ($length, $kind) = unpack 'NC', $data;
+        my $frame = substr $data, 0, HEADER_SIZE + $length, '';
+        $bytes += decode(substr $frame, HEADER_SIZE)->[0] if $kind == F_WINDOWED;
+    }
+    return $bytes;
+}
+
+# What the worker's end is told: the violation, or what the GOODBYE says. It says that itself if it is about the version.
 sub expected_end {
     my ($vector) = @_;
     return 'violation' if $vector->{ends} =~ /^violation by core/;
-    return 'version' if $vector->{name} eq 'the core speaks only later versions';
-    return ()        if $vector->{ends} ne 'closed' || $vector->{steps}[-1]{from} ne 'core';
-    return $vector->{name} =~ /version/ ? 'version' : 'stopping';
-}
-
-sub fed {
-    my ($session, $data, $size) = @_;
-    $size = !$size ? length $data : length $data > 20_000 ? 977 : $size;
-    my @events;
-    push @events, @{ $session->receive(substr $data, 0, $size, '') } while length $data;
-    return @events;
-}
-
-# Has the session write what the worker of a conversation wrote.
-sub play {
-    my ($session, $data) = @_;
-    while (length $data) {
-        my ($length, $kind, $flags, $stream) = unpack 'NCCx2N', $data;
-        my $frame   = substr $data, 0, HEADER_SIZE + $length, '';
-        my $payload = substr $frame, HEADER_SIZE;
-        next if !exists $NAMES{$kind};
-        my $told = $kind == F_DATA ? undef : decode($payload);
-        if ($kind == F_READY) {
-            $session->ready($told->[0], { interface => 'psgi', concurrent => $told->[1]{concurrent} });
-        }
-        elsif ($kind == F_RESPONSE && $flags & MORE) {
-            $session->begin($stream, $payload);
-        }
-        elsif ($kind == F_PARK && $told->[1][0] eq 'branch') {
-            my $of = $told->[1][1];
-            next if !$session->held($of) && !$session->awaiting($of);
-            $session->{branch} = $stream - 1;    # this worker would take another free number
-            my $wait = substr $payload, 1, -length payload('branch', $of);
-            is_deeply([$session->branch($of, $wait)], [$stream, $frame], 'a branch');
-        }
-        elsif ($kind == F_WINDOW_NAME()) {
-            $session->read_body($stream);
-        }
-        elsif ($kind == F_ENQUEUE) {
-            same($session->enqueue($stream, $payload), $frame);
-        }
-        elsif ($kind == F_PROGRESS) {
-            same($session->progress($stream, $payload), $frame);
-        }
-        elsif ($kind == F_PARK && $session->held($stream)) {
-            my $awaits = $told->[1][0] eq 'await' && $session->may_await($stream);
-            $awaits ? $session->park_awaiting($stream, $payload) : $session->park($stream, $payload);
-        }
-        elsif (!$session->held($stream)) {
-            next;
-        }
-        elsif ($kind == F_RESPONSE) {
-            closes($session->respond($stream, $payload), $frame);
-        }
-        elsif ($kind == F_RESULT || $kind == F_CLOSE || $kind == F_ERROR && $told->[0] =~ /^(?:retry|discard|unknown)$/) {
-            closes($session->end($stream, $kind, $payload), $frame);
-        }
-        elsif ($kind == F_DATA) {
-            $session->data($stream, $payload);
-            $session->finish($stream) if !($flags & MORE);
-        }
-        elsif ($kind == F_ERROR) {
-            $session->error($stream, @$told);
+    return () if $vector->{ends} ne 'closed';
+    my ($from, $code);
+    for my $step (@{ $vector->{steps} }) {
+        my $data = Vectors::unhex($step->{hex});
+        while (length $data) {
+            my ($length, $kind) = unpack 'NC', $data;
+            my $frame = substr $data, 0, HEADER_SIZE + $length, '';
+            ($from, $code) = ($step->{from}, decode(substr $frame, HEADER_SIZE)->[0]) if $kind == F_GOODBYE;
         }
     }
+    return $from eq 'core' || $code eq 'version' ? $code : ();
+}
+
+# Has the session write what the worker of a conversation wrote. Returns what it does write.
+sub play {
+    my ($session, $data) = @_;
+    my $written = '';
+    while (length $data) {
+        my ($length, $kind, $flags, $stream) = unpack 'NCCx2N', $data;
+        my $frame = substr $data, 0, HEADER_SIZE + $length, '';
+        $written .= exists $NAMES{$kind} ? played($session, $frame) // '' : '';
+    }
+    return $written;
+}
+
+sub played {
+    my ($session, $frame) = @_;
+    my (undef, $kind, $flags, $stream) = unpack 'NCCx2N', $frame;
+    my $payload = substr $frame, HEADER_SIZE;
+    my $told    = $kind == F_DATA || $kind == F_MESSAGE ? undef : decode($payload);
+    if ($kind == F_READY) {
+        return $session->ready($told->[0], { interface => 'psgi', concurrent => $told->[1]{concurrent} });
+    }
+    if ($kind == F_RESPONSE && $flags & MORE) {
+        return $told->[0] == 101 ? same($session->accept($stream, $payload), $frame) : $session->begin($stream, $payload);
+    }
+    if ($kind == F_EARLY_HINTS) {
+        return same($session->early_hints($stream, fields($told)), $session->wanted($stream) ? $frame : '');
+    }
+    if ($kind == F_MESSAGE) {
+        my $is_text = $flags & TEXT;
+        return same($session->message($stream, $payload, $is_text), $session->wanted($stream) ? $frame : '');
+    }
+    if ($kind == F_PARK && $told->[1][0] eq 'branch') {
+        my $of = $told->[1][1];
+        return if !$session->held($of) && !$session->awaiting($of);
+        $session->{branch} = $stream - 1;    # this worker would take another free number
+        my $wait = substr $payload, 1, -length payload('branch', $of);
+        my ($branch, $written) = $session->branch($of, $wait);
+        return same($written, $frame);
+    }
+    if ($kind == F_WINDOWED) {
+        my $of_message = $told->[0] - MESSAGE_OVERHEAD;
+        return $session->is_socket($stream) ? same($session->taken($stream, $of_message), $frame) : ($session->read_body($stream))[1];
+    }
+    return same($session->enqueue($stream, $payload), $frame) if $kind == F_ENQUEUE;
+    return same($session->progress($stream, $payload), $frame) if $kind == F_PROGRESS;
+    return if !$session->held($stream);
+    if ($kind == F_PARK) {
+        my $awaits = $told->[1][0] eq 'await' && $session->may_await($stream);
+        return $awaits ? $session->park_awaiting($stream, $payload) : $session->park($stream, $payload);
+    }
+    return closed($session->respond($stream, $payload), $frame) if $kind == F_RESPONSE;
+    return closed($session->finish($stream, fields($told)), $frame) if $kind == F_TRAILERS;
+    if ($kind == F_RESULT || $kind == F_CLOSE || $kind == F_ERROR && $told->[0] =~ /^(?:retry|discard|unknown)$/) {
+        return closed($session->end($stream, $kind, $payload), $frame);
+    }
+    if ($kind == F_DATA) {
+        my $written = $session->data($stream, $payload);
+        return $flags & MORE ? $written : $written . $session->finish($stream);
+    }
+    return $session->error($stream, @$told) if $kind == F_ERROR;
     return;
 }
 
-sub F_WINDOW_NAME { return Parkade::Wire::F_WINDOWED }
+# Names are text, values bytes.
+sub fields {
+    my ($told) = @_;
+    my @fields = @{ $told->[0] };
+    return [map { $_ % 2 ? bin($fields[$_]) : $fields[$_] } 0 .. $#fields];
+}
 
 sub same {
     my ($written, $expected) = @_;
     die "another frame was written\n" if $written ne $expected;
-    return;
+    return $written;
 }
 
 # A cancelled stream is closed by an ERROR instead.
-sub closes {
+sub closed {
     my ($written, $expected) = @_;
-    return if $written eq $expected;
+    return $written if $written eq $expected;
     die "another frame was written\n" if (unpack 'NC', $written)[1] != F_ERROR;
-    return;
+    return $written;
 }
 
 # What the conversations leave open
@@ -152,7 +176,7 @@ sub request {
 
 sub data { my ($stream, $chunk, $more) = @_; return frame(F_DATA, $stream, $chunk, $more ? MORE : 0) }
 sub cancel { return frame(F_CANCEL, $_[0], payload('client_left')) }
-sub window { return frame(Parkade::Wire::F_WINDOWED, $_[0], payload($_[1])) }
+sub window { return frame(F_WINDOWED, $_[0], payload($_[1])) }
 sub told { return [map { $_->[0] . ($_->[1] =~ /^\d+$/ ? " $_->[1]" : '') } @{ $_[0] }] }
 
 {

@@ -6,14 +6,13 @@ use warnings;
 use Parkade::Wire qw(:all);
 use Scalar::Util  qw(blessed);
 
-# It has WebSockets that the core holds, and accepts none itself: so no MESSAGE comes.
-use constant { VERSION_SPOKEN => 1, INCREMENTAL_BODIES => 1, MESSAGES => 2 };
+use constant { VERSION_SPOKEN => 1, INCREMENTAL_BODIES => 1, MESSAGES => 2, HINTS_AND_TRAILERS => 8 };
 
 # The phases of a link.
 use constant { NEW => 0, GREETED => 1, READY => 2, OVER => 3 };
 
 # The states of a stream that have no data of their own; the others are hashes: of rows that are arriving
-# (`collecting`), and of an answer whose body follows its head (`responding`).
+# (`collecting`), of an answer whose body follows its head (`responding`), and of a WebSocket that was accepted (`socket`).
 use constant { HELD => 'held', AWAITING => 'awaiting' };
 
 my $NOTHING      = payload();
@@ -30,6 +29,7 @@ sub new {
         streams    => {},
         bodies     => {},    # of requests, as far as they have arrived and were not read
         tells      => 0,     # whether the core is told that a body is read
+        has_hints  => 0,     # whether the core takes hints and trailers
         cancelled  => {},    # held streams whose answer is no longer wanted
         collecting => [],    # streams whose rows are arriving, in the order of arrival
         behind     => [],    # what must not begin before those
@@ -42,7 +42,7 @@ sub new {
 sub held {
     my ($self, $stream) = @_;
     my $state = $self->{streams}{$stream} or return 0;
-    return $state eq HELD || ref $state && $state->{responding} ? 1 : 0;
+    return $state eq HELD || ref $state && ($state->{responding} || $state->{socket}) ? 1 : 0;
 }
 
 sub awaiting {
@@ -99,13 +99,14 @@ sub receive {
 my %TAKE = (
     F_REQUEST,  '_request', F_RUN,  '_run',  F_RESUME, '_resume', F_DATA,    '_data',    F_WINDOWED, '_window',
     F_CANCEL,   '_cancel',  F_PING, '_ping', F_DRAIN,  '_drain',  F_GOODBYE, '_goodbye', F_HELLO,    '_hello',
+    F_MESSAGE,  '_message', F_CLOSE, '_closed',
 );
 
 sub _take {
     my ($self, $kind, $flags, $stream, $told, $events) = @_;
     Parkade::Violation->throw("$NAMES{$kind} before its time") if $self->{phase} != READY && !$BEFORE_READY{$kind};
-    my $take = $TAKE{$kind} or Parkade::Violation->throw("$NAMES{$kind} was not agreed upon");
-    $self->$take($flags & MORE, $stream, $told, $events);
+    my $take = $TAKE{$kind};
+    $self->$take($flags & MORE, $stream, $told, $events, $flags & TEXT);
     return;
 }
 
@@ -114,10 +115,12 @@ sub _hello {
     my ($least, $most, $features, $info) = @$hello;
     Parkade::Violation->throw('a second HELLO') if $self->{phase} != NEW;
     my $told = Parkade::MessagePack::ordered(language => 'perl', runtime => substr(sprintf('%vd', $^V), 0), pid => $$ + 0);
-    push @$events, [reply => frame(F_HELLO, 0, payload(VERSION_SPOKEN, VERSION_SPOKEN, INCREMENTAL_BODIES | MESSAGES, $told))];
+    my $offered = INCREMENTAL_BODIES | MESSAGES | HINTS_AND_TRAILERS;
+    push @$events, [reply => frame(F_HELLO, 0, payload(VERSION_SPOKEN, VERSION_SPOKEN, $offered, $told))];
     if ($least <= VERSION_SPOKEN && VERSION_SPOKEN <= $most) {
         $self->{phase} = GREETED;
         $self->{tells} = $features & INCREMENTAL_BODIES;
+        $self->{has_hints} = $features & HINTS_AND_TRAILERS;
         push @$events, [greeted => $info];
         return;
     }
@@ -288,13 +291,46 @@ sub _window {
     my ($self, undef, $stream, $window, $events) = @_;
     $self->_known($stream, 'WINDOW');
     my $state = $self->{streams}{$stream};
-    return if !ref $state || !$state->{responding} || $self->{cancelled}{$stream};    # it crossed the end of the answer
+    return if !ref $state || $self->{cancelled}{$stream};    # it crossed the end of the answer
+    if ($state->{socket}) {
+        my $was_full = $state->{window} <= 0;
+        $state->{window} += $window->[0];
+        push @$events, [writable => $stream] if $was_full && $state->{window} > 0;
+        return;
+    }
+    return if !$state->{responding};
     $state->{window} += $window->[0];
     return if !length $state->{rest};
     my $data = _flush($stream, $state);
     push @$events, [reply => $data] if length $data;
     push @$events, [writable => $stream] if !length $state->{rest};
     return;
+}
+
+sub _message {
+    my ($self, undef, $stream, $data, $events, $is_text) = @_;
+    my $socket = $self->_socket($stream, 'MESSAGE') or return;
+    Parkade::Violation->throw("MESSAGE beyond the window of stream $stream") if $socket->{left} <= 0;
+    $socket->{left} -= length($data) + MESSAGE_OVERHEAD;
+    push @$events, [said => $stream, $data, $is_text ? 1 : 0];
+    return;
+}
+
+sub _closed {
+    my ($self, undef, $stream, $close, $events) = @_;
+    $self->_socket($stream, 'CLOSE') or return;
+    push @$events, [hung_up => $stream, @$close[0, 1]];
+    return;
+}
+
+# The WebSocket of a stream; nothing if it is over, which the frame has crossed.
+sub _socket {
+    my ($self, $stream, $name) = @_;
+    $self->_known($stream, $name);
+    my $state = $self->{streams}{$stream};
+    return if !$state || $self->{cancelled}{$stream};
+    Parkade::Violation->throw("$name on stream $stream, which is no WebSocket") if !ref $state || !$state->{socket};
+    return $state;
 }
 
 sub _cancel {
@@ -433,11 +469,55 @@ sub blocked {
     return length $state->{rest};
 }
 
+sub early_hints {
+    my ($self, $stream, $fields) = @_;
+    return $self->{has_hints} && $self->may_await($stream) ? frame(F_EARLY_HINTS, $stream, payload($fields)) : '';
+}
+
 sub finish {
-    my ($self, $stream) = @_;
+    my ($self, $stream, $trailers) = @_;
     return $self->error($stream, 'cancelled') if $self->{cancelled}{$stream};
     $self->_close($stream);
+    return frame(F_TRAILERS, $stream, payload($trailers)) if $trailers && $self->{has_hints};
     return frame(F_DATA, $stream, '');
+}
+
+# From now on the stream is a WebSocket.
+sub accept {
+    my ($self, $stream, $head) = @_;
+    return '' if $self->{cancelled}{$stream};
+    $self->{streams}{$stream} = { socket => 1, window => WINDOW, left => WINDOW, consumed => 0 };
+    return frame(F_RESPONSE, $stream, $head, MORE);
+}
+
+sub is_socket {
+    my ($self, $stream) = @_;
+    my $state = $self->{streams}{$stream};
+    return ref $state && $state->{socket} ? 1 : 0;
+}
+
+sub is_full {
+    my ($self, $stream) = @_;
+    return $self->is_socket($stream) && $self->{streams}{$stream}{window} <= 0 ? 1 : 0;
+}
+
+# A message is never cut: while there is any window, it may have any size.
+sub message {
+    my ($self, $stream, $data, $is_text) = @_;
+    my $state = $self->{streams}{$stream};
+    return '' if !ref $state || !$state->{socket} || $self->{cancelled}{$stream};
+    die "the client of stream $stream has to read first\n" if $state->{window} <= 0;
+    $state->{window} -= length($data) + MESSAGE_OVERHEAD;
+    return frame(F_MESSAGE, $stream, $data, $is_text ? TEXT : 0);
+}
+
+# The application has taken a message of so many bytes.
+sub taken {
+    my ($self, $stream, $size) = @_;
+    my $state = $self->{streams}{$stream};
+    return '' if !ref $state || !$state->{socket} || $self->{cancelled}{$stream};
+    my $granted = _consumed($state, $size + MESSAGE_OVERHEAD);
+    return $granted ? $self->grant($stream, $granted) : '';
 }
 
 sub park {
@@ -552,7 +632,9 @@ an array that begins with its name:
     called STREAM FUNCTION STATE OUTCOME     a wait is over: call the function, and answer
     resumed STREAMS OUTCOME                  the streams that awaited are held again
     cancelled STREAM REASON                  the answer is no longer wanted
-    writable STREAM                          what was held back of an answer has been sent
+    said STREAM MESSAGE IS_TEXT              the client of a WebSocket that was accepted has said this: see taken
+    hung_up STREAM CODE TEXT                 it has closed its WebSocket, and CLOSE is due
+    writable STREAM                          what was held back of an answer has been sent; a WebSocket takes more messages
     pinged TOKEN                             answer with pong
     draining SECONDS                         a notice
     ended CODE TEXT                          the link is over
@@ -589,10 +671,20 @@ The frames of the link.
 
 A closing frame with an encoded payload. On a cancelled stream it becomes C<ERROR> with C<cancelled>.
 
-=head2 begin($stream, $head), data($stream, $bytes), finish($stream)
+=head2 begin($stream, $head), data($stream, $bytes), finish($stream, \@trailers)
 
 A response whose body follows: its head, encoded with nil for the body; pieces, of which what exceeds the window is held
-back; and its end, when nothing is held back.
+back; and its end, when nothing is held back. C<finish> may be given trailers, C<[NAME, VALUE, ...]>: cores that take none
+get the end alone.
+
+=head2 early_hints($stream, \@fields)
+
+Fields for the client before a response has begun; nothing if the core takes none, or nobody wants them.
+
+=head2 accept($stream, $head), is_socket($stream), message($stream, $bytes, $is_text), is_full($stream), taken($stream, $size)
+
+A WebSocket: C<RESPONSE> with 101, encoded with nil for its body; a message for the client, but not while C<is_full>; and
+that a message of so many bytes was taken, which makes room for others. C<end> closes it with C<CLOSE>.
 
 =head2 park_awaiting($stream, $park), branch($stream, $wait), unpark($stream), began($stream)
 

@@ -18,6 +18,9 @@ use constant {
     BRANCH_FIRST  => 1 << 31,
     HEADER_SIZE   => 12,
     MORE          => 1,
+    TEXT          => 2,
+    # What a message of a WebSocket takes of its window besides its bytes.
+    MESSAGE_OVERHEAD => 64,
     # No request waits for 10^15 seconds: the bound is there because it refuses infinity and NaN.
     SECONDS_MAX => 1e15,
 };
@@ -39,7 +42,7 @@ our %NAMES = map { ($KINDS{$_} => $_ eq 'WINDOWED' ? 'WINDOW' : $_) } keys %KIND
 
 our @EXPORT_OK = (
     qw(frame payload response read_frame %NAMES FRAME_MAX INLINE_MAX WINDOW JOB_VALUE_MAX CREDIT_MAX LOG_TEXT_MAX),
-    qw(BRANCH_FIRST HEADER_SIZE MORE end_of),
+    qw(BRANCH_FIRST HEADER_SIZE MORE TEXT MESSAGE_OVERHEAD end_of),
     map { "F_$_" } keys %KINDS
 );
 our %EXPORT_TAGS = (all => \@EXPORT_OK);

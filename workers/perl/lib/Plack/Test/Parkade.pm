@@ -26,14 +26,17 @@ sub new {
     require HTTP::Request;
     require HTTP::Response;
     require Parkade::PSGI;
-    return bless { application => Parkade::PSGI->new(_telling($application)) }, $class;
+    my $self = bless {}, $class;
+    $self->{application} = Parkade::PSGI->new(_telling($application, $self->{at} = []));
+    return $self;
 }
 
-# As with Plack::Test::MockHTTP, the response says what the application died of.
+# As with Plack::Test::MockHTTP, the server is where the request says, and the response says what the application died of.
 sub _telling {
-    my ($application) = @_;
+    my ($application, $at) = @_;
     return sub {
         my ($env) = @_;
+        @$env{qw(SERVER_NAME SERVER_PORT)} = @$at;
         return eval { $application->($env) } // [500, ['Content-Type', 'text/plain'], [$@]];
     };
 }
@@ -44,7 +47,9 @@ sub request {
     $server = undef if $server && $server->{owner} != $$;    # that of the process which has forked this one
     $server //= _start($self->{application});
     $server->{link}->application($self->{application});
-    my $response = _parsed($request, $self->_answer_to(_written($request)));
+    my $written = _written($request);
+    @{ $self->{at} } = ($request->uri->host, $request->uri->port);
+    my $response = $self->_answer_to($written, $request->method eq 'HEAD');
     $response->request($request);
     return $response;
 }
@@ -61,7 +66,6 @@ sub _written {
     # A length that is not true can only be told to an application that is called directly.
     $headers->remove_header('Content-Length');
     $headers->header('Content-Length' => length $content) if length $content;
-    $headers->header(Connection => 'close');
     my $target = $uri->path_query;
     $target = "/$target" if $target !~ m{\A/};
     return $request->method . " $target HTTP/1.1\r\n" . $headers->as_string("\r\n") . "\r\n$content";
@@ -69,7 +73,7 @@ sub _written {
 
 # Sends it, and serves the link until the answer is there: the application runs in this process, as its test expects.
 sub _answer_to {
-    my ($self, $written) = @_;
+    my ($self, $written, $is_head) = @_;
     my ($link, $answer) = ($server->{link}, '');
     socket my $client, PF_INET, SOCK_STREAM, 0 or die "cannot make a socket: $!\n";
     connect $client, pack_sockaddr_in($server->{port}, inet_aton('127.0.0.1')) or die "cannot connect: $!\n";
@@ -87,7 +91,9 @@ sub _answer_to {
         }
         next if !$may_read;
         my $read = sysread $client, $answer, RECEIVE_SIZE, length $answer;
-        return $answer if defined $read ? !$read : $! != EAGAIN && $! != EINTR;
+        my $is_over  = defined $read ? !$read : $! != EAGAIN && $! != EINTR;
+        my $response = _response($answer, $is_head, $is_over);
+        return $response if $response;
     }
 }
 
@@ -111,29 +117,46 @@ sub _wait {
     return map { vec $sets[$_->[1] eq 'w'], fileno $_->[0], 1 } @watched;
 }
 
-sub _parsed {
-    my ($request, $answer) = @_;
+# The response in these bytes; nothing if more has to come. The application is sent no field that its test did not send, so
+# the connection stays open.
+sub _response {
+    my ($answer, $is_head, $is_over) = @_;
     my ($head, $body);
-    do { ($head, $body) = split /\r\n\r\n/, $answer, 2; $answer = $body // '' } while $head =~ m{\AHTTP/1.1 1};
+    do {
+        ($head, $body) = split /\r\n\r\n/, $answer, 2;
+        return if !defined $body && !$is_over;
+        $answer = $body //= '';
+    } while $head =~ m{\AHTTP/1.1 1};
     my $response = HTTP::Response->parse("$head\r\n\r\n");
-    if (($response->header('Transfer-Encoding') // '') eq 'chunked') {
-        $body = _joined($body);
-        $response->remove_header('Transfer-Encoding');
+    my $length   = $response->header('Content-Length');
+    if ($is_head || $response->code =~ /\A[23]04\z/) {
+        $body = '';
     }
-    $response->remove_header('Connection');
+    elsif (($response->header('Transfer-Encoding') // '') eq 'chunked') {
+        ($body, my $is_whole) = _joined($body);
+        return if !$is_whole && !$is_over;
+    }
+    elsif (!$is_over && (!defined $length || length $body < $length)) {
+        return;
+    }
+    $response->remove_header('Transfer-Encoding', 'Connection');
     $response->content($body);
     return $response;
 }
 
+# The chunks of a body, and whether the last is there.
 sub _joined {
     my ($body) = @_;
     my ($at, $joined) = (0, '');
     while (substr($body, $at) =~ /\A([0-9a-fA-F]+)[^\r\n]*\r\n/) {
-        my $size = hex $1 or last;
-        $joined .= substr $body, $at + $+[0], $size;
-        $at += $+[0] + $size + 2;
+        my $begin = $at + $+[0];
+        my $size  = hex $1;
+        return ($joined, scalar(substr($body, $begin) =~ /\A(?:[^\r\n]+\r\n)*\r\n/)) if !$size;
+        $joined .= substr $body, $begin, $size;
+        last if length $body < $begin + $size + 2;
+        $at = $begin + $size + 2;
     }
-    return $joined;
+    return ($joined, 0);
 }
 
 # The server starts its workers itself; the one that it starts here passes on what it says to this process and back.
