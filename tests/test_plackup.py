@@ -7,12 +7,14 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from .conftest import Serve
 from .harness import perl
+from .harness.client import Client
 from .harness.ports import free_port
 from .harness.server import PARKADE, Server, clean_environment
 from .harness.until import until
@@ -31,6 +33,15 @@ sub {
     return [200, ['Content-Type', 'text/plain'], ["$version $ENV{PLACK_ENV} $env->{PATH_INFO} $$"]];
 };
 """
+
+COMMAND = """
+my $file = shift; local @ARGV = @ARGV; my $runner = Plack::Runner->new; $runner->parse_options(@ARGV);
+my %options = @{ $runner->{options} };
+print join "\\n", Plack::Handler::Parkade->new(%options)->command($file, @ARGV);
+"""
+"""Prints the command line of the server."""
+
+USUAL = {"connections-limit": "100000", "max-requests": "0"}
 
 Plackup = Callable[..., Server]
 
@@ -121,14 +132,93 @@ def test_what_others_tune_is_left_out_and_its_process_id_is_written(
     server.until_logged("Parkade has no use for --backlog")
 
 
-@pytest.mark.parametrize("option", [["-D"], ["--user", "nobody"], ["--group", "nogroup"]])
-def test_what_would_be_missed_is_refused(app: Path, option: list[str]) -> None:
-    words = [PLACKUP, "-I", str(perl.MODULES), "-s", "Parkade", "--parkade", str(PARKADE), *option, str(app)]
+def refused(app: Path, *options: str) -> str:
+    """What is said to options that end it."""
+    words = [PLACKUP, "-I", str(perl.MODULES), "-s", "Parkade", "--parkade", str(PARKADE), str(app), *options]
     ended = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False, env=clean_environment())
     assert ended.returncode != 0
-    assert re.search(r"Parkade has no --(daemonize|user|group): .*(service manager|started)", ended.stderr), (
-        ended.stderr
-    )
+    return ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ("-D", "no --daemonize: .* service manager"),
+        ("--user nobody", "no --user: .* started as that user"),
+        ("--group nogroup", "no --group: .* started with that group"),
+        ("--ssl 1 --ssl-key-file k --ssl-cert-file c", "no --ssl: it does no TLS: have a proxy .* --trust"),
+        ("--ssl", "no --ssl: it does no TLS"),
+        ("--enable-ssl", "no --ssl: it does no TLS"),
+        ("--ssl-cert c --ssl-key k", "no --ssl-cert: it does no TLS"),
+        ("--tls-cert-file c", "no --tls-cert-file: it does no TLS"),
+        ("--listen :8443:ssl", "cannot listen with :ssl: it does no TLS"),
+        ("--child-exit sub{}", "no --child-exit: .* END blocks"),
+        ("--proxy-protocol 1", "no --proxy-protocol: .* --trust"),
+        ("--net-server-log-level 4", "no --net-server-log-level: it is not built on Net::Server"),
+    ],
+)
+def test_what_would_be_missed_is_refused(app: Path, options: str, advice: str) -> None:
+    assert re.search(f"Parkade has {advice}|Parkade {advice}", refused(app, *options.split()))
+
+
+def test_a_setting_that_nobody_has_is_refused(app: Path) -> None:
+    assert "unexpected argument '--no-such-thing'" in refused(app, "--no-such-thing", "1")
+
+
+IGNORED = {
+    "plackup": "timeout ipv6",
+    "Starman": "backlog preload-app keepalive-timeout max-keepalive-requests read-timeout min-servers "
+    "min-spare-servers max-spare-servers",
+    "Twiggy": "backlog timeout no-delay read-chunk-size",
+    "Feersum": "preload-app hot-restart reuseport epoll-exclusive keepalive read-timeout header-timeout write-timeout "
+    "startup-timeout max-connection-reqs max-accept-per-loop max-read-buf read-priority write-priority accept-priority "
+    "sendfile quiet verbose",
+    "Starlet, Gazelle, Monoceros": "timeout keepalive-timeout max-keepalive-reqs max-keepalive-connection "
+    "max-readahead-reqs min-reqs-per-child spawn-interval err-respawn-interval main-process-delay",
+}
+
+
+@pytest.mark.parametrize("names", IGNORED.values(), ids=IGNORED)
+def test_what_other_servers_tune_is_left_out(plackup: Plackup, app: Path, names: str) -> None:
+    words = [word for name in names.split() for word in (f"--{name}", "1")]
+    server = plackup(*words, "--disable-proctitle", "--disable-keepalive")
+    for name in (*names.split(), "proctitle", "keepalive"):
+        assert f"Parkade has no use for --{name}\n" in server.log()
+    assert server.get("/").text.startswith("one ")
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        ("--workers 2 --max-requests 9", {"workers": "2", "max-requests": "9"}),
+        ("--max-workers 2 --max-reqs-per-child 9", {"workers": "2", "max-requests": "9"}),
+        ("--pre-fork 2 --max-requests-per-worker 9", {"workers": "2", "max-requests": "9"}),
+        ("--max-servers 4 --workers 2", {"workers": "2"}),
+        ("--max-connections 50 --max-body-len 2000", {"connections-limit": "50", "body-limit": "2000"}),
+        ("--max-connections 0 --max-body-len 0 --max-requests 0", {"connections-limit": "100000", "max-requests": "0"}),
+    ],
+)
+def test_what_parkade_has_too_is_passed_on(plackup: Plackup, app: Path, options: str, settings: dict[str, str]) -> None:
+    modules = [f"-I{perl.MODULES}", "-MPlack::Runner", "-MPlack::Handler::Parkade"]
+    asked = ["perl", *modules, "-e", COMMAND, str(app), *options.split()]
+    ran = subprocess.run(asked, capture_output=True, text=True, check=True, env=clean_environment())
+    words = ran.stdout.split()
+    told = dict(pairwise(words))
+    assert {name: told.get(f"--{name}", USUAL.get(name)) for name in settings} == settings
+    assert len([word for word in words if word == "--workers"]) <= 1
+    plackup(*options.split())
+
+
+def test_an_error_log_gets_the_log(plackup: Plackup, app: Path, tmp_path: Path) -> None:
+    log = tmp_path / "errors"
+    log.write_text("before\n")
+    app.write_text(APP.replace("sub {", "sub { print STDERR qq(printed\\n);", 1))
+    server = plackup("--error-log", str(log), "-E", "deployment")
+    port = int(server.status()["addresses"][0].rsplit(":", 1)[1])
+    with Client(("127.0.0.1", port)) as client:
+        client.get("/")
+    until("all is there", lambda: re.search(r"\Abefore\n.*a worker is ready.* printed", log.read_text(), re.DOTALL))
+    assert "is ready" not in server.log()
 
 
 def test_a_program_with_a_runner_of_its_own(serve: Serve, tmp_path: Path) -> None:

@@ -94,4 +94,8 @@ A wait: what the job has returned, as if a handler had returned it, or its addre
 the value, C<undef> after the timeout. It is not called if there will be no result; then the client gets 500 (the job failed for
 good), 410 (it was cancelled) or 404 (there is none).
 
+=head2 Parkade::Job::Failure->new(reason => $reason, text => $text, after => $seconds)
+
+The exception of C<retry> and C<discard> in L<Parkade>: how an attempt has failed. As a string, it is its text.
+
 =cut

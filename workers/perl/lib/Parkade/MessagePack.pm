@@ -282,9 +282,11 @@ The application's own type of that number; C<decode> gives such an object, too: 
 
 A number that is written as a float, even if it is whole.
 
-=head2 true, false
+=head2 true, false, TO_JSON
 
 The booleans.
+
+C<TO_JSON> is for JSON encoders with C<convert_blessed>: they write C<true> and C<false>.
 
 =head2 token(\$bytes, \$position), taken(\$bytes, \$position, $size), text(\$bytes, \$position, $size)
 

@@ -131,4 +131,11 @@ The body as bytes, and as data. What is not JSON is answered with 400.
 
 =head2 new(%members)
 
+=head1 FAULTS OF CLIENTS
+
+=head2 Parkade::Fault->throw($status, $detail)
+
+Ends the handler: the client gets this status, and an error that says C<$detail>. Nothing is logged, because the fault is the
+client's. C<json>, C<param> and C<params> do the same for a body or a form that cannot be read.
+
 =cut

@@ -126,7 +126,7 @@ C<@state>, which is plain data of at most 64 KiB. What it returns is the answer,
 
 Headers for the answer that the core gives alone.
 
-=head2 future
+=head2 future, AWAIT_IS_READY, AWAIT_IS_CANCELLED, AWAIT_ON_READY, AWAIT_ON_CANCEL, AWAIT_CHAIN_CANCEL, AWAIT_GET, AWAIT_CLONE
 
 In a worker, the L<Future> that C<await> awaits: see L<Parkade::Coroutine>.
 

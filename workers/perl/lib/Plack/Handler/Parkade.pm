@@ -11,26 +11,44 @@ use JSON::PP       ();
 # setting.
 use constant PROGRAM => 'PLACK_PARKADE';
 
-# What other servers call it, and what Parkade does.
-my %FLAGS = (
-    workers            => 'workers',
-    max_workers        => 'workers',
-    max_requests       => 'max-requests',
-    max_reqs_per_child => 'max-requests',
+# What other servers (plackup's own, Starman, Twiggy, Feersum, Starlet, Gazelle, Monoceros) call what Parkade has, too: its
+# name here, and the unit that theirs have in mind. Of several names of one setting, the first one counts.
+my @RENAMED = (
+    [workers                 => 'workers'],
+    [max_workers             => 'workers'],
+    [pre_fork                => 'workers'],
+    [max_servers             => 'workers'],
+    [max_requests            => 'max-requests'],
+    [max_reqs_per_child      => 'max-requests'],
+    [max_requests_per_worker => 'max-requests'],
+    [max_connections         => 'connections-limit'],
+    [max_body_len            => 'body-limit'],
+    [graceful_timeout        => 'grace', 's'],
 );
 
 # What other servers tune and Parkade has no need of, or does by itself.
 my %LEFT_OUT = map { ($_ => 1) } qw(
-    backlog err_respawn_interval header_read_timeout keepalive keepalive_timeout main_process_delay max_keepalive_reqs
-    min_reqs_per_child preload_app proctitle read_timeout server_ready server_software spawn_interval timeout
+    accept_priority backlog epoll_exclusive err_respawn_interval header_read_timeout header_timeout hot_restart ipv6 keepalive
+    keepalive_timeout main_process_delay max_accept_per_loop max_connection_reqs max_keepalive_connection max_keepalive_reqs
+    max_keepalive_requests max_read_buf max_readahead_reqs max_spare_servers min_reqs_per_child min_servers min_spare_servers
+    no_delay preload_app proctitle quiet read_chunk_size read_priority read_timeout reuseport sendfile server_ready
+    server_software spawn_interval startup_timeout timeout verbose write_priority write_timeout
 );
+
+my $NO_TLS = 'it does no TLS: have a proxy do it, for instance nginx, and tell Parkade with --trust where that runs';
 
 # Leaving these out would be a surprise.
 my %REFUSED = (
-    daemonize   => 'it stays in the foreground: have it started by a service manager, for instance systemd',
-    user        => 'it does not change its user: have it started as that user',
-    group       => 'it does not change its group: have it started with that group',
-    listen_sock => 'it opens its sockets itself, or takes those of systemd',
+    daemonize      => 'it stays in the foreground: have it started by a service manager, for instance systemd',
+    user           => 'it does not change its user: have it started as that user',
+    group          => 'it does not change its group: have it started with that group',
+    listen_sock    => 'it opens its sockets itself, or takes those of systemd',
+    child_exit     => 'its workers run END blocks: put the code into one',
+    after_fork     => 'its workers load the application themselves: put the code there',
+    before_fork    => 'its workers load the application themselves: put the code there',
+    proxy_protocol => 'it does not speak the PROXY protocol: have the proxy set X-Forwarded-For, and tell with --trust where it runs',
+    reverse_proxy  => 'it trusts proxies by their address: tell with --trust where the proxy runs',
+    (map { ($_ => $NO_TLS) } qw(ssl ssl_cert ssl_key ssl_cert_file ssl_key_file tls tls_cert_file tls_key_file)),
 );
 
 my $is_worker;
@@ -59,21 +77,12 @@ sub command {
     my $script  = Cwd::abs_path($program);
     die "Parkade runs the program that called it once for each worker, but $program is not a file\n"
       if !defined $script || !-f $script;
-    my ($parkade, $pid) = delete @options{qw(parkade pid)};
+    my ($parkade, $pid, $pid_file, $log) = delete @options{qw(parkade pid pid_file error_log)};
+    $pid //= $pid_file;
     my @listening = _addresses(\%options);
-    my @flags;
-    for my $name (sort keys %options) {
-        my $value = $options{$name};
-        die "Parkade has no --$name: $REFUSED{$name}\n" if $REFUSED{$name} && $value;
-        next if $REFUSED{$name};
-        if ($LEFT_OUT{$name}) {
-            print STDERR "Parkade has no use for --$name\n" if !ref $value;
-            next;
-        }
-        (my $flag = $FLAGS{$name} // $name) =~ tr/_/-/;
-        push @flags, "--$flag", $value if defined $value;
-    }
+    my @flags     = _flags(\%options);
     _write_pid($pid) if defined $pid;
+    if (defined $log) { open STDERR, '>>', $log or die "cannot write $log: $!\n" }
     _tell_workers($script, @arguments);
     my $is_dev = _is_reloading(@arguments);
     my @watched = $is_dev ? map { ('--watch', $_) } _watched(@arguments) : ();
@@ -82,11 +91,39 @@ sub command {
         @watched, @flags);
 }
 
+sub _flags {
+    my ($options) = @_;
+    my %options = %$options;
+    my @flags;
+    for (@RENAMED) {
+        my ($name, $flag, $unit) = @$_;
+        my $value = delete $options{$name};
+        # Elsewhere, 0 is no limit.
+        next if !$value || grep { $_ eq "--$flag" } @flags;
+        push @flags, "--$flag", $unit && $value =~ /\A[0-9.]+\z/ ? "$value$unit" : $value;
+    }
+    for my $name (sort keys %options) {
+        my $value = $options{$name};
+        (my $flag = "--$name") =~ tr/_/-/;
+        my $why = $name =~ /\Anet_server_/ ? 'it is not built on Net::Server' : $REFUSED{$name};
+        # An option that is last has no value; --disable-NAME has a false one.
+        die "Parkade has no $flag: $why\n" if $why && ($value // 1);
+        next if $why;
+        if ($LEFT_OUT{$name}) {
+            print STDERR "Parkade has no use for $flag\n" if !ref $value;
+            next;
+        }
+        push @flags, $flag, $value if defined $value;
+    }
+    return @flags;
+}
+
 sub _addresses {
     my ($options) = @_;
     my ($host, $port, $listen, $socket) = delete @$options{qw(host port listen socket)};
     my @listen = ref $listen ? @$listen : defined $listen ? $listen : ();
     @listen = defined $socket ? $socket : ($host // '') . ':' . ($port || 5000) if !@listen;
+    die "Parkade cannot listen with :ssl: $NO_TLS\n" if grep { /:ssl\z/ } @listen;
     return map { ('--bind', m{:[0-9]+\z} ? $_ : "unix:$_") } @listen;
 }
 
@@ -204,21 +241,29 @@ C<parkade> is looked for in C<PATH>.
 
 Where it listens; by default C<:5000>.
 
-=item --workers, --max-workers
+=item --workers, --max-workers, --pre-fork, --max-servers
 
 The number of workers. Without it, one for each core.
 
-=item --max-requests, --max-reqs-per-child
+=item --max-requests, --max-reqs-per-child, --max-requests-per-worker
 
 A worker is replaced after that many requests.
+
+=item --max-connections, --max-body-len, --graceful-timeout
+
+Parkade's settings C<--connections-limit>, C<--body-limit> (in bytes) and C<--grace> (in seconds).
 
 =item -r, --reload, -R FOLDERS
 
 C<parkade dev>: it loads the application anew when a file changes.
 
-=item --pid FILE
+=item --pid FILE, --pid-file FILE
 
 Its process id is written there.
+
+=item --error-log FILE
+
+The log is appended to that file: what Parkade logs, and what the application prints. Without it, the log is the standard error.
 
 =item --parkade FILE
 
@@ -226,9 +271,68 @@ The program, if it is not in C<PATH>.
 
 =back
 
-Every other option is one of Parkade's own settings: C<--deadline 10s> and C<--grace 5s>, for instance. Options of other
-servers that Parkade does not have are ignored, with a line that says so (C<--backlog>, C<--keepalive-timeout>, C<--read-timeout> and the
-like); C<--daemonize>, C<--user> and C<--group> are refused.
+Every other option is one of Parkade's own settings: C<--deadline 10s> and C<--grace 5s>, for instance.
+
+=head2 Options of other servers that are ignored
+
+With a line that says so, because Parkade has no need of what they tune, or does it by itself:
+
+=over
+
+=item of plackup's own server
+
+C<--timeout>, C<--ipv6>
+
+=item of Starman
+
+C<--backlog>, C<--preload-app>, C<--disable-keepalive>, C<--keepalive-timeout>, C<--max-keepalive-requests>, C<--read-timeout>,
+C<--disable-proctitle>, C<--min-servers>, C<--min-spare-servers>, C<--max-spare-servers>
+
+=item of Twiggy
+
+C<--backlog>, C<--timeout>, C<--no-delay>, C<--read-chunk-size>
+
+=item of Feersum
+
+C<--preload-app>, C<--hot-restart> (SIGHUP always loads the code anew), C<--reuseport>, C<--epoll-exclusive>, C<--keepalive>,
+C<--read-timeout>, C<--header-timeout>, C<--write-timeout>, C<--startup-timeout>, C<--max-connection-reqs>,
+C<--max-accept-per-loop>, C<--max-read-buf>, C<--read-priority>, C<--write-priority>, C<--accept-priority>, C<--sendfile>,
+C<--quiet>, C<--verbose>
+
+=item of Starlet, Gazelle and Monoceros
+
+C<--timeout>, C<--keepalive-timeout>, C<--max-keepalive-reqs>, C<--max-keepalive-connection>, C<--max-readahead-reqs>,
+C<--min-reqs-per-child>, C<--spawn-interval>, C<--err-respawn-interval>, C<--main-process-delay>
+
+=back
+
+=head2 Options that are refused
+
+The error says what to do instead.
+
+=over
+
+=item --daemonize, --user, --group
+
+A service manager does that.
+
+=item --ssl, --enable-ssl, --ssl-cert, --ssl-key, --ssl-cert-file, --ssl-key-file, --listen ADDRESS:PORT:ssl, --tls-...
+
+A proxy does TLS. Tell with C<--trust> where it runs, so that C<psgi.url_scheme> is C<https>.
+
+=item --reverse-proxy, --proxy-protocol
+
+Tell with C<--trust> where the proxy runs, and have it set C<X-Forwarded-For>.
+
+=item --child-exit, --after-fork, --before-fork
+
+Workers load the application themselves, and run its C<END> blocks.
+
+=item --net-server-...
+
+Parkade is not built on Net::Server.
+
+=back
 
 =head1 METHODS
 
