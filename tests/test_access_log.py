@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from .conftest import Serve
+from .harness import perl
 from .harness.client import Client, request
 from .harness.server import Server
 from .harness.until import until
@@ -19,9 +20,18 @@ from .test_asgi_messages import saying
 
 OK = ["start()", "body(b'four')"]
 
+APPS = ("scripted_asgi", *(["scripted.psgi"] if perl.has("JSON::PP") else []))
+"""Applications whose requests say what they answer."""
+
+
+@pytest.fixture(scope="module", params=APPS)
+def shared(request: pytest.FixtureRequest, serve_for_all: Serve) -> Server:
+    return serve_for_all(request.param, workers=1, access_log="json")
+
 
 @pytest.fixture(scope="module")
-def shared(serve_for_all: Serve) -> Server:
+def asgi(serve_for_all: Serve) -> Server:
+    """Applications of PSGI have no WebSockets."""
     return serve_for_all("scripted_asgi", workers=1, access_log="json")
 
 
@@ -92,35 +102,37 @@ def test_a_client_that_leaves_has_its_line(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("messages", "status"), [(["accept()"], 101), (["close()"], 403), (["fail('error')"], 500)])
-def test_a_websocket_has_its_line(server: Server, messages: list[str], status: int) -> None:
-    before = len(lines(server))
-    with server.connect() as client:
+def test_a_websocket_has_its_line(asgi: Server, messages: list[str], status: int) -> None:
+    before = len(lines(asgi))
+    with asgi.connect() as client:
         answer = client.send(handshake(saying(*messages))).opening()
         assert answer.status == status
-        entry = last(server, before)
+        entry = last(asgi, before)
     assert (entry["method"], entry["status"]) == ("GET", status)
 
 
-def test_a_websocket_over_http_2_has_its_line(server: Server) -> None:
-    before = len(lines(server))
-    Opener("2")(server, saying("accept()")).closed()
-    entry = last(server, before)
+def test_a_websocket_over_http_2_has_its_line(asgi: Server) -> None:
+    before = len(lines(asgi))
+    Opener("2")(asgi, saying("accept()")).closed()
+    entry = last(asgi, before)
     assert entry["status"] in (101, 200)
     assert entry["protocol"] == "HTTP/2"
 
 
+@pytest.mark.parametrize("app", APPS)
 @pytest.mark.parametrize("form", ["text", "json", "combined"])
-def test_no_line_has_what_authorizes_a_client(serve: Serve, form: str) -> None:
+def test_no_line_has_what_authorizes_a_client(serve: Serve, form: str, app: str) -> None:
     """Gunicorn logs the user of Basic authentication."""
-    server = serve("scripted_asgi", workers=1, access_log=form)
+    server = serve(app, workers=1, access_log=form)
     secrets = ["Authorization: Basic YWxpY2U6c2VjcmV0", "Cookie: session=secret", "X-Token: secret"]
     assert server.get(saying(*OK), *secrets).text == "four"
     until("the line", lambda: " 200 " in server.printed() or '"status":200' in server.printed().replace(" ", ""))
     assert not re.search("secret|alice|YWxpY2U6|Basic", server.printed())
 
 
-def test_a_combined_line_is_that_of_other_servers(serve: Serve) -> None:
-    server = serve("scripted_asgi", workers=1, access_log="combined")
+@pytest.mark.parametrize("app", APPS)
+def test_a_combined_line_is_that_of_other_servers(serve: Serve, app: str) -> None:
+    server = serve(app, workers=1, access_log="combined")
     with server.connect() as client:
         client.send(request("GET", "/hola/you", 'User-Agent: a "b" \\', "Referer: http://a/"))
         assert client.answer().text == "Hola you"
@@ -134,6 +146,7 @@ def test_a_combined_line_is_that_of_other_servers(serve: Serve) -> None:
     assert '"' not in told[2].replace('\\"', "").replace("\\x22", "")
 
 
+@pytest.mark.also_in_perl
 @pytest.mark.parametrize("target", ["/%0d%0aGET", '/"quoted"', "/\\back", "/%1b[31m", "/caf%c3%a9", "/%ff"])
 @pytest.mark.parametrize("form", ["text", "combined"])
 def test_a_target_stays_on_its_line(serve: Serve, form: str, target: str) -> None:
@@ -146,6 +159,7 @@ def test_a_target_stays_on_its_line(serve: Serve, form: str, target: str) -> Non
     assert first.isprintable()
 
 
+@pytest.mark.also_in_perl
 def test_a_file_is_appended_to_by_one_server_after_the_other(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "access"
     for count in (1, 2):
@@ -156,6 +170,7 @@ def test_a_file_is_appended_to_by_one_server_after_the_other(serve: Serve, tmp_p
         assert len(file.read_text().splitlines()) == count
 
 
+@pytest.mark.also_in_perl
 def test_a_file_that_is_truncated_goes_on_at_its_beginning(serve: Serve, tmp_path: Path) -> None:
     """As `logrotate` does with `copytruncate`."""
     file = tmp_path / "access"

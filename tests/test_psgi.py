@@ -110,6 +110,37 @@ def test_a_chunked_body_has_a_length(server: Server) -> None:
         assert client.answer().text == "10 10 defgh"
 
 
+def test_fields_about_the_connection_are_as_sent_and_those_about_the_body_as_it_is(server: Server) -> None:
+    """`protocol/PROTOCOL.md`: what of a request survives, and what an interface in the manner of CGI makes of it."""
+    fields = b"Connection: keep-alive, x\r\nTE: trailers\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n"
+    with server.connect() as client:
+        client.send(b"POST /environ HTTP/1.1\r\nHost: x\r\n" + fields + b"\r\n")
+        client.until_bytes(b"100 Continue\r\n\r\n")
+        told = client.send(b"5\r\nabcde\r\n0\r\n\r\n").answer().json()
+    assert (told["HTTP_CONNECTION"], told["HTTP_TE"], told["HTTP_EXPECT"]) == (
+        "keep-alive, x",
+        "trailers",
+        "100-continue",
+    )
+    assert told["CONTENT_LENGTH"] == "5"
+    assert "HTTP_TRANSFER_ENCODING" not in told
+    assert "HTTP_CONTENT_LENGTH" not in told
+
+
+@pytest.mark.parametrize(
+    ("target", "uri", "query"),
+    [
+        ("/environ?", "/environ", ""),
+        ("/environ??", "/environ??", "?"),
+        ("http://test/environ?a=b", "/environ?a=b", "a=b"),
+    ],
+)
+def test_a_target_is_path_and_query(server: Server, target: str, uri: str, query: str) -> None:
+    told = server.get(target).json()
+    assert (told["PATH_INFO"], told["REQUEST_URI"], told["QUERY_STRING"]) == ("/environ", uri, query)
+    assert told["HTTP_HOST"] == "test"
+
+
 def test_the_scheme_and_the_client_are_those_that_a_trusted_proxy_tells(start: Start) -> None:
     server = start(trust="127.0.0.1")
     told = server.get("/environ", "X-Forwarded-For: 192.0.2.7", "X-Forwarded-Proto: https").json()

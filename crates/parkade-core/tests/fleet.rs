@@ -166,6 +166,7 @@ fn one_that_waits_its_turn_in_a_worker_is_not_the_one_to_blame() {
 
 #[test]
 fn an_event_loop_that_does_not_answer_is_dumped_then_killed() {
+    check("ready:1 wait:60s", ""); // only loops are pinged
     check("ready:1:concurrent wait:1s", "ping:1");
     check("ready:1:concurrent wait:1s pong:1 wait:1s", "ping:1");
     check("ready:1:concurrent wait:1s wait:5s", "dump:1:Stuck");

@@ -98,6 +98,15 @@ my %pages = (
     },
     endless => sub { return [200, $text, Endless->new] },
     broken => sub { return [200, $text, Lines->new('one', sub { die "in the middle\n" })] },
+    length => sub {
+        my (undef, $told, $size) = @_;
+        return sub {
+            my ($respond) = @_;
+            my $writer = $respond->([200, [@$text, 'Content-Length', $told]]);
+            $writer->write('x' x $size);
+            $writer->close;
+        };
+    },
     delayed => sub {
         return sub { my ($respond) = @_; $respond->([200, $text, ['delayed']]) };
     },

@@ -8,26 +8,91 @@ use JSON::PP ();
 use constant {
     MESSAGE_MAX   => 16_384,     # characters; then: the beginning is kept
     TRACEBACK_MAX => 16_384,     # characters; then: the end is kept. Each takes up to six bytes of a record's 131,072
+    PIECE_MAX     => 8_192,      # characters of a printed line; then: it goes on in the next record
 };
 
 my $json = JSON::PP->new->utf8->canonical;
 my $mark;
+my $log;                         # what the standard error was at the beginning
 my $stream = sub { 0 };
 
 # The process keeps the mark to itself: a program that it starts, and text that it prints, cannot write records.
 sub begin {
     ($mark) = split ' ', delete($ENV{PARKADE_LOG}) // '';
-    $SIG{__WARN__} = \&warned if defined $mark;
+    return if !defined $mark;
+    # The application may open the standard error anew.
+    open $log, '>&', \*STDERR or die "cannot open the log: $!\n";
+    require Parkade::Log::Handle;
+    Parkade::Log::Handle->attach($_) for \*STDOUT, \*STDERR;
+    $SIG{__WARN__} = \&warned;
     return;
+}
+
+# When Perl destroys what is left, it may destroy first what the handles are tied to.
+END {
+    if (defined $mark) { Parkade::Log::Handle->detach($_) for \*STDOUT, \*STDERR }
 }
 
 sub of_stream { ($stream) = @_; return }
 
+# What the code that is running works for.
+sub _of {
+    my $of  = stream() or return;
+    my $job = $Parkade::Native::job;
+    return (stream => $of + 0, $job && defined $job->{id} ? (job => $job->name . ' (' . $job->id . ')') : ());
+}
+
+# At the end of the process, nobody may be there to be asked.
+sub stream { return $stream && $stream->() || 0 }
+
 sub warned {
     my ($text) = @_;
-    chomp $text;
+    # Where the application has the standard error go elsewhere, warnings go there, too.
+    if (!Parkade::Log::Handle->is_log_at(\*STDERR)) {
+        print STDERR $text;
+        return;
+    }
+    $text =~ s/\n\z//;
     record('warn', $text);
     return;
+}
+
+# What code has printed on behalf of a request: each line is a record, as it would be a line of the log without.
+sub printed {
+    my ($bytes) = @_;
+    my $of = substr $json->encode({ _of() }), 1;
+    my $data = '';
+    for my $line (split /(?<=\n)/, $bytes) {
+        my $is_whole = $line =~ s/\r?\n\z//;
+        my $text = _decoded($line);
+        do {
+            my $piece = substr $text, 0, PIECE_MAX, '';
+            my $goes_on = length $text || !$is_whole ? 'true' : 'false';
+            $piece =~ s/([\x00-\x1f"\\])/sprintf '\\u%04x', ord $1/ge;
+            utf8::encode($piece);
+            $data .= qq(\n\x1e${mark}{"level":"info","message":"$piece","unfinished":$goes_on,$of\n);
+        } while length $text;
+    }
+    _write($data);
+    return;
+}
+
+sub _decoded {
+    my ($bytes) = @_;
+    return $bytes if $bytes !~ /[^\x00-\x7f]/;
+    my $text = $bytes;
+    if (!utf8::decode($text)) {
+        require Encode;
+        $text = Encode::decode('UTF-8', $bytes, Encode::FB_DEFAULT());
+    }
+    return _valid($text);
+}
+
+# Perl has characters that Unicode, and so JSON, does not have.
+sub _valid {
+    my ($text) = @_;
+    $text =~ s/[^\x{0}-\x{d7ff}\x{e000}-\x{10ffff}]/\x{fffd}/g;
+    return $text;
 }
 
 sub failed {
@@ -45,16 +110,21 @@ sub record {
         return;
     }
     $members{$_} = _shortened($members{$_}) for grep { defined $members{$_} } qw(exception);
-    $members{traceback} = substr $members{traceback}, -TRACEBACK_MAX
-      if length($members{traceback} // '') > TRACEBACK_MAX;
-    my $of = $stream->();
-    $members{stream} = $of + 0 if $of;
+    $members{traceback} = _shown(length $members{traceback} > TRACEBACK_MAX ? substr $members{traceback}, -TRACEBACK_MAX : $members{traceback})
+      if defined $members{traceback};
+    %members = (%members, _of());
     # The first line end closes a line that was printed without one.
     my $line = $json->encode({ %members, level => $level, message => _shortened($message) });
-    my $data = "\n\x1e$mark$line\n";
     STDERR->flush;
+    _write("\n\x1e$mark$line\n");
+    return;
+}
+
+sub _write {
+    my ($data) = @_;
+    local $!;
     while (length $data) {
-        my $written = syswrite STDERR, $data;
+        my $written = syswrite $log, $data;
         last if !defined $written && !$!{EINTR};
         substr $data, 0, $written // 0, '';
     }
@@ -63,7 +133,14 @@ sub record {
 
 sub _shortened {
     my ($text) = @_;
-    return length $text > MESSAGE_MAX ? substr $text, 0, MESSAGE_MAX : "$text";
+    return _shown(length $text > MESSAGE_MAX ? substr $text, 0, MESSAGE_MAX : "$text");
+}
+
+# A text that a program without `use utf8` has is bytes.
+sub _shown {
+    my ($text) = @_;
+    utf8::decode($text) if !utf8::is_utf8($text);
+    return _valid($text);
 }
 
 1;
@@ -79,7 +156,8 @@ Parkade::Log - what the application logs, as records for the core
 =head1 DESCRIPTION
 
 A line on the standard error is a line in Parkade's log. A record says more: its level, and the request that it is about
-(F<protocol/PROTOCOL.md>, I<The worker's log>). C<warn> writes one, unless the application has a handler of its own.
+(F<protocol/PROTOCOL.md>, I<The worker's log>). C<warn> writes one, unless the application has a handler of its own; and what
+code prints for a request is one, line by line (L<Parkade::Log::Handle>).
 
 =head1 FUNCTIONS
 
@@ -87,9 +165,9 @@ A line on the standard error is a line in Parkade's log. A record says more: its
 
 Sends records from now on, if the core that started this process takes them.
 
-=head2 of_stream($code)
+=head2 of_stream($code), stream
 
-What tells for which stream the application is working; 0 for none.
+What tells for which stream the application is working; 0 for none. C<stream> asks it.
 
 =head2 record($level, $message, %members)
 
@@ -101,6 +179,10 @@ Writes that something has failed.
 
 =head2 warned($text)
 
-The handler of C<warn>.
+The handler of C<warn>. It prints the text if the standard error does not lead to the log: where the application wants it.
+
+=head2 printed($bytes)
+
+Writes the lines of what has been printed, as records of level C<info>. The end of a line may follow later.
 
 =cut

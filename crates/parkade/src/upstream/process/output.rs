@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use parkade_model::WorkerId;
+use serde::Deserialize;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
@@ -36,7 +37,7 @@ pub async fn log_output(output: OwnedFd, mark: String, worker: WorkerId, pid: u3
             tokio::time::sleep(limits::RECORDS_RETRY_TIME).await;
         }
     }
-    lines.finish(take);
+    lines.end(take);
     post.send(worker, News::Silent);
     Ok(())
 }
@@ -46,15 +47,37 @@ enum Line<'a> {
     Record(Box<Record>),
 }
 
+/// A record as it is written.
+#[derive(Deserialize)]
+struct WrittenRecord {
+    #[serde(flatten)]
+    record: Box<Record>,
+    /// Of text that was printed: whether its line goes on in the next record.
+    #[serde(default)]
+    unfinished: Option<bool>,
+}
+
+impl WrittenRecord {
+    fn goes_on(&self) -> bool {
+        self.unfinished == Some(true)
+    }
+
+    fn is_end_of(&self, begun: &Record) -> bool {
+        self.unfinished.is_some() && (self.record.stream, self.record.level) == (begun.stream, begun.level)
+    }
+}
+
 /// Splits bytes into lines.
 struct Lines {
     mark: String,
     begun: Vec<u8>,
+    /// The beginning of a line that was printed in several pieces.
+    begun_record: Option<Box<Record>>,
 }
 
 impl Lines {
     fn new(mark: String) -> Self {
-        Self { mark, begun: Vec::new() }
+        Self { mark, begun: Vec::new(), begun_record: None }
     }
 
     fn take(&mut self, mut bytes: &[u8], mut take: impl FnMut(Line<'_>)) {
@@ -78,20 +101,53 @@ impl Lines {
         self.begun.extend_from_slice(bytes);
     }
 
+    /// The line has ended.
     fn finish(&mut self, mut take: impl FnMut(Line<'_>)) {
-        if let Some(record) = self.record() {
-            take(Line::Record(record));
+        let line = std::mem::take(&mut self.begun);
+        if let Some(written) = self.record(&line) {
+            self.join(written, &mut take);
         } else {
-            let line = self.begun.strip_suffix(b"\r").unwrap_or(&self.begun);
-            if !line.is_empty() {
-                take(Line::Printed(&String::from_utf8_lossy(line)));
+            let text = line.strip_suffix(b"\r").unwrap_or(&line);
+            if !text.is_empty() {
+                self.finish_record(&mut take);
+                take(Line::Printed(&String::from_utf8_lossy(text)));
             }
         }
+        self.begun = line;
         self.begun.clear();
     }
 
-    fn record(&self) -> Option<Box<Record>> {
-        let marked = self.begun.strip_prefix(&[RECORD_BEGIN])?;
+    /// Nothing follows.
+    fn end(&mut self, mut take: impl FnMut(Line<'_>)) {
+        self.finish(&mut take);
+        self.finish_record(take);
+    }
+
+    /// Joins the pieces of a line. It goes on in the worker's next record of the same stream; anything else ends it.
+    fn join(&mut self, mut written: WrittenRecord, mut take: impl FnMut(Line<'_>)) {
+        if let Some(mut begun) = self.begun_record.take() {
+            if written.is_end_of(&begun) && begun.message.len() < limits::LINE_BYTES_MAX {
+                begun.message.push_str(&written.record.message);
+                written.record = begun;
+            } else {
+                take(Line::Record(begun));
+            }
+        }
+        if written.goes_on() {
+            self.begun_record = Some(written.record);
+        } else if written.unfinished.is_none() || !written.record.message.is_empty() {
+            take(Line::Record(written.record));
+        }
+    }
+
+    fn finish_record(&mut self, mut take: impl FnMut(Line<'_>)) {
+        if let Some(begun) = self.begun_record.take() {
+            take(Line::Record(begun));
+        }
+    }
+
+    fn record(&self, line: &[u8]) -> Option<WrittenRecord> {
+        let marked = line.strip_prefix(&[RECORD_BEGIN])?;
         serde_json::from_slice(marked.strip_prefix(self.mark.as_bytes())?).ok()
     }
 }
@@ -110,7 +166,7 @@ mod tests {
         for piece in pieces {
             lines.take(piece, &mut take);
         }
-        lines.finish(&mut take);
+        lines.end(&mut take);
         assert_eq!(seen, expected);
     }
 
@@ -142,5 +198,48 @@ mod tests {
         check(&["\u{1e}m4rk{no JSON\n".as_bytes()], &["\u{1e}m4rk{no JSON"]);
         let unknown = "\u{1e}m4rk{\"level\":\"loud\",\"message\":\"x\"}";
         check(&[unknown.as_bytes()], &[unknown]);
+    }
+
+    /// Records that a worker writes of what is printed: the stream and the text, which goes on unless it has a line end.
+    fn check_pieces(pieces: &[&str], expected: &[&str]) {
+        let written: Vec<String> = pieces
+            .iter()
+            .map(|piece| match piece.split_once(' ') {
+                Some((stream, text)) if stream.parse::<u32>().is_ok() => {
+                    let record = serde_json::json!({
+                        "level": "info", "message": text.trim_end_matches('\n'), "stream": stream.parse::<u32>().ok(),
+                        "unfinished": !text.ends_with('\n'),
+                    });
+                    format!("\n\u{1e}m4rk{record}\n")
+                }
+                _ => (*piece).to_owned(),
+            })
+            .collect();
+        check(&written.iter().map(String::as_bytes).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_line_that_is_printed_in_pieces_is_one_record() {
+        check_pieces(&["7 one ", "7 two ", "7 three\n"], &["record: one two three"]);
+        check_pieces(&["7 one", "7 \n", "7 \n", "7 two\n"], &["record: one", "record: two"]);
+        check_pieces(&["7 one"], &["record: one"]);
+    }
+
+    #[test]
+    fn anything_else_ends_a_line_that_is_printed_in_pieces() {
+        check_pieces(&["7 one", "9 two\n", "7 three\n"], &["record: one", "record: two", "record: three"]);
+        check_pieces(&["7 one", "of a child\n", "7 two\n"], &["record: one", "of a child", "record: two"]);
+        let warning = "\n\u{1e}m4rk{\"level\":\"warn\",\"message\":\"warned\",\"stream\":7}\n";
+        check_pieces(&["7 one", warning, "7 two\n"], &["record: one", "record: warned", "record: two"]);
+    }
+
+    #[test]
+    fn a_line_without_end_that_is_printed_in_pieces_is_logged_in_pieces() {
+        let long = "x".repeat(limits::LINE_BYTES_MAX);
+        let piece = format!("7 {long}");
+        check_pieces(
+            &[&piece, &piece, "7 y\n"],
+            &[&format!("record: {long}"), &format!("record: {long}"), "record: y"],
+        );
     }
 }
