@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import re
 import resource
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -32,10 +33,26 @@ DESCRIPTORS = 16_384
 """The limit that the tests with thousands of clients need; a higher one is left unchanged."""
 
 
+PARTS = re.findall(
+    r"^\\| `(\\w+)` \\|", (ROOT / "protocol" / "PROTOCOL.md").read_text().split("| name | optional")[1], re.M
+)
+"""The optional parts of the protocol."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("parkade", "the tests that are about no language, against another worker")
+    group.addoption("--worker", metavar="COMMAND", help="what `parkade serve --worker` runs")
+    group.addoption(
+        "--applications", metavar="FOLDER", help="its applications: `basic.rb` does what apps/basic.py does"
+    )
+    group.addoption("--has", metavar="PARTS", help="the optional parts of the protocol that it has; all, if not given")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "promise(number): proves a promise of the design (tests/README.md has the list)")
     config.addinivalue_line("markers", "also_in_perl: runs against the worker for Perl, too")
     config.addinivalue_line("markers", "python_only(reason): in a file that is also_in_perl, runs for Python alone")
+    config.addinivalue_line("markers", "needs(part, ...): of a test that is also_in_perl: what its worker must have")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
     if soft < wanted:
@@ -61,6 +78,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     def is_open(name: str) -> bool:
         return name in metafunc.fixturenames and not any(name in told for told in taken)
 
+    if metafunc.config.getoption("worker"):
+        return
     if is_open("kind"):
         metafunc.parametrize("kind", [*KINDS, "perl"] if in_perl else KINDS, indirect=True, scope="module")
     elif is_open("language") and in_perl:
@@ -68,9 +87,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test, or one of its parameters, that is `python_only` does not run in Perl."""
+    """A test, or one of its parameters, that is `python_only` does not run in Perl. Another worker gets those for
+    which it has the parts.
+    """
+    worker, told = config.getoption("worker"), config.getoption("has")
+    has = set(PARTS if told is None else filter(None, told.split(",")))
+    assert has <= set(PARTS), f"--has names no part of the protocol: {sorted(has - set(PARTS))}; there are {PARTS}"
+
+    def needs(item: pytest.Item) -> set[str]:
+        mark = item.get_closest_marker("needs")
+        return set(PARTS if mark is None else mark.args)
 
     def is_left_out(item: pytest.Item) -> bool:
+        if worker:
+            is_neutral = item.get_closest_marker("also_in_perl") and not item.get_closest_marker("python_only")
+            return not is_neutral or not needs(item) <= has
         parameters = getattr(item, "callspec", None)
         in_perl = parameters and "perl" in (parameters.params.get("kind"), parameters.params.get("language"))
         return bool(in_perl and item.get_closest_marker("python_only"))
@@ -96,8 +127,9 @@ def pytest_runtest_makereport(
     return report
 
 
-def _servers(language: str) -> Iterator[Serve]:
+def _servers(language: str, config: pytest.Config) -> Iterator[Serve]:
     with ExitStack() as stack:
+        worker, applications = config.getoption("worker"), config.getoption("applications")
 
         def dispose(server: Server) -> None:
             running.remove(server)
@@ -106,6 +138,9 @@ def _servers(language: str) -> Iterator[Serve]:
         def start(*target: Any, is_ready: bool = True, **settings: Any) -> Server:
             if language == "perl" and target == ("shop_queries",) and not perl.has("Future::AsyncAwait"):
                 pytest.skip("there is no Future::AsyncAwait")
+            if worker:
+                found = sorted(Path(applications).resolve().glob(f"{target[0]}.*")) or pytest.skip(f"no {target[0]}")
+                target, settings = (found[0],), settings | {"worker": worker}
             server = Server(*target, **{"language": language} | settings)
             running.append(server)
             stack.callback(dispose, server)
@@ -127,18 +162,18 @@ def _installed(language: str) -> str:
 
 
 @pytest.fixture
-def serve(language: str) -> Iterator[Serve]:
+def serve(language: str, pytestconfig: pytest.Config) -> Iterator[Serve]:
     """Starts servers, waits until they are ready, and ends them after the test.
 
     `serve("basic", workers=2, deadline="300ms")`: an application of `tests/apps`, or any target, and flags.
     """
-    yield from _servers(language)
+    yield from _servers(language, pytestconfig)
 
 
 @pytest.fixture(scope="module")
-def serve_for_all(language: str) -> Iterator[Serve]:
+def serve_for_all(language: str, pytestconfig: pytest.Config) -> Iterator[Serve]:
     """The same for all tests of a file."""
-    yield from _servers(language)
+    yield from _servers(language, pytestconfig)
 
 
 @pytest.fixture
@@ -181,7 +216,8 @@ def native(serve_for_all: Serve) -> Server:
 @pytest.fixture(scope="module")
 def kind(request: pytest.FixtureRequest) -> Kind:
     """Each kind of worker, as the environment of a server: plain, with an event loop, and (`also_in_perl`) in Perl."""
-    return {"LANGUAGE": _installed("perl")} if request.param == "perl" else KINDS[request.param]
+    name = getattr(request, "param", "plain")
+    return {"LANGUAGE": _installed("perl")} if name == "perl" else KINDS[name]
 
 
 @pytest.fixture(scope="module", params=["in C", "in Perl"])

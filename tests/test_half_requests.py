@@ -29,6 +29,7 @@ def cpu_ticks(server: Server) -> int:
 
 @pytest.mark.promise(8)
 @pytest.mark.parametrize("half", HALVES)
+@pytest.mark.needs
 def test_a_half_request_makes_the_core_spin_on_nothing(serve: Serve, half: str) -> None:
     server = serve("basic", workers=1)
     client = server.connect()

@@ -13,8 +13,11 @@ from .harness.server import Server
 from .harness.sse import parse
 from .harness.until import BUSY
 
-pytestmark = pytest.mark.also_in_perl
+pytestmark = [pytest.mark.also_in_perl, pytest.mark.needs]
 
+LARGE = pytest.mark.needs("data")
+LONG = pytest.param("/bytes/100000", marks=LARGE)
+AFTER = pytest.param("/after/0.01", marks=pytest.mark.needs("waits"))
 MEGABYTE = bytes(range(256)) * 4096
 HEAD_NAMES = {"content-type", "content-length", "date"}
 
@@ -34,6 +37,7 @@ def test_a_connection_carries_one_request_after_another(server: Server) -> None:
 
 
 @pytest.mark.promise(1)
+@pytest.mark.needs("waits")
 def test_pipelined_requests_are_answered_once_each_in_their_order(server: Server) -> None:
     client = server.connect()
     client.send(
@@ -102,22 +106,25 @@ def test_chunk_extensions_and_trailers_are_read_over(server: Server) -> None:
     assert client.get("/hola/x").status == 200
 
 
-@pytest.mark.parametrize("size", [0, 1, 65_536, 65_537, 10 << 20])
+@pytest.mark.parametrize("size", [0, 1, 65_536, *(pytest.param(size, marks=LARGE) for size in (65_537, 10 << 20))])
 def test_an_answer_of_any_size_arrives_whole(server: Server, size: int) -> None:
     answer = server.get(f"/bytes/{size}")
     assert (answer.status, answer["content-length"], len(answer.body)) == (200, str(size), size)
 
 
+@pytest.mark.needs("data")
 def test_a_streamed_answer_is_chunked_and_whole(server: Server) -> None:
     answer = server.get("/stream/100/1000")
     assert answer["transfer-encoding"] == "chunked"
     assert answer.body == b"".join(b"%c" % (97 + at % 26) * 1000 for at in range(100))
 
 
+@pytest.mark.needs("data")
 def test_a_streamed_answer_of_many_megabytes_arrives_whole(server: Server) -> None:
     assert len(server.get("/stream/200/100000").body) == 20_000_000
 
 
+@pytest.mark.needs("data")
 def test_the_pieces_of_a_streamed_answer_come_when_they_are_made(server: Server) -> None:
     gate = server.new_gate()
     client = server.connect().ask("GET", f"/gated-stream/{gate}")
@@ -152,7 +159,7 @@ def test_no_100_is_sent_to_who_sends_the_body_at_once(server: Server) -> None:
 # HEAD, fields of the response
 
 
-@pytest.mark.parametrize("target", ["/hola/x", "/constant", "/bytes/5", "/bytes/100000", "/after/0.01", "/nowhere"])
+@pytest.mark.parametrize("target", ["/hola/x", "/constant", "/bytes/5", LONG, AFTER, "/nowhere"])
 def test_head_is_answered_like_get_without_the_body(server: Server, target: str) -> None:
     client = server.connect()
     got = client.get(target)
@@ -164,6 +171,7 @@ def test_head_is_answered_like_get_without_the_body(server: Server, target: str)
     assert client.get("/hola/behind").text == "Hola behind", "the connection goes on"
 
 
+@pytest.mark.needs("data")
 def test_head_of_a_streamed_answer_has_no_body(server: Server) -> None:
     client = server.connect()
     assert client.ask("HEAD", "/stream/3/10").answer(head=True).status == 200
@@ -171,7 +179,9 @@ def test_head_of_a_streamed_answer_has_no_body(server: Server) -> None:
     server.until_zero()
 
 
-@pytest.mark.parametrize("target", ["/hola/x", "/constant", "/after/0.01", "/nowhere", "/stream/2/2"])
+@pytest.mark.parametrize(
+    "target", ["/hola/x", "/constant", AFTER, "/nowhere", pytest.param("/stream/2/2", marks=LARGE)]
+)
 def test_every_answer_has_one_date(server: Server, target: str) -> None:
     date = parsedate_to_datetime(server.get(target)["date"])
     now = parsedate_to_datetime(server.get("/constant")["date"])
@@ -192,7 +202,7 @@ def test_what_has_no_body_has_no_framing(server: Server, code: int) -> None:
     assert client.get("/hola/x").status == 200
 
 
-@pytest.mark.parametrize("target", ["/status/205", "/bodiless/205", "/bodiless-stream/205"])
+@pytest.mark.parametrize("target", ["/status/205", "/bodiless/205", pytest.param("/bodiless-stream/205", marks=LARGE)])
 def test_a_205_has_no_body_and_says_so(server: Server, target: str) -> None:
     client = server.connect()
     answer = client.get(target)
@@ -202,13 +212,14 @@ def test_a_205_has_no_body_and_says_so(server: Server, target: str) -> None:
 
 
 @pytest.mark.parametrize("code", [204, 205, 304])
-@pytest.mark.parametrize("target", ["/bodiless", "/bodiless-stream"])
+@pytest.mark.parametrize("target", ["/bodiless", pytest.param("/bodiless-stream", marks=LARGE)])
 def test_what_has_no_body_has_none_in_http_2(server: Server, target: str, code: int) -> None:
     client = server.connect2()
     answer = client.get(f"{target}/{code}")
     assert (answer.status, answer.body) == (code, b"")
 
 
+@pytest.mark.needs("routes")
 def test_the_core_says_in_json_whose_fault_it_is(server: Server) -> None:
     answer = server.get("/nowhere")
     assert answer["content-type"] == "application/problem+json"
@@ -216,6 +227,7 @@ def test_the_core_says_in_json_whose_fault_it_is(server: Server) -> None:
     assert (answer.status, told["status"], told["fault"]) == (404, 404, "client")
 
 
+@pytest.mark.needs("routes")
 def test_another_method_is_405_with_those_that_there_are(server: Server) -> None:
     answer = server.post("/hola/x")
     assert answer.status == 405
@@ -289,9 +301,11 @@ def test_a_path_is_decoded_once(server: Server, target: str, told: str) -> None:
 )
 def test_a_path_that_leads_upwards_is_refused(server: Server, target: str) -> None:
     assert server.get(target).status == 400
+    assert server.connect2().get(target).status == 400
 
 
 @pytest.mark.parametrize("target", ["/echo//etc/passwd", "/echo/%2Fetc/passwd", "/echo/%5cetc", "/echo//"])
+@pytest.mark.needs("routes")
 def test_no_parameter_begins_with_a_slash(server: Server, target: str) -> None:
     assert server.get(target).status == 404
 
@@ -313,6 +327,7 @@ def test_http_1_0_may_keep_its_connection(server: Server) -> None:
         assert (answer.text, answer["connection"]) == ("Hola old", "keep-alive")
 
 
+@pytest.mark.needs("data")
 def test_http_1_0_gets_a_streamed_answer_until_the_end_of_the_connection(server: Server) -> None:
     client = server.connect().send(b"GET /stream/3/2 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
     answer = client.answer()
@@ -327,6 +342,7 @@ def test_http_1_0_is_not_told_to_continue(server: Server) -> None:
     assert client.send(b"hi").answer().json()["body"] == "hi"
 
 
+@pytest.mark.needs("waits")
 def test_http_1_0_waits_like_any_other(server: Server) -> None:
     client = server.connect().send(b"GET /next/old HTTP/1.0\r\n\r\n")
     server.until_parked(1)
@@ -350,6 +366,7 @@ def test_http_2_gets_and_posts(server: Server) -> None:
     assert "x_c" not in str(told["headers"])
 
 
+@pytest.mark.needs("routes", "waits")
 def test_http_2_answers_every_kind_of_route(server: Server) -> None:
     client = server.connect2()
     targets = ["/constant", "/standing-timer", "/after/0.01", "/after-then/0.01", "/status/204", "/nowhere", "/raise"]
@@ -359,6 +376,7 @@ def test_http_2_answers_every_kind_of_route(server: Server) -> None:
 
 
 @pytest.mark.parametrize("size", [65_535, 3 << 20])
+@pytest.mark.needs("data")
 def test_http_2_carries_large_bodies_both_ways(server: Server, size: int) -> None:
     client = server.connect2()
     body = (MEGABYTE * 4)[:size]
@@ -367,6 +385,7 @@ def test_http_2_carries_large_bodies_both_ways(server: Server, size: int) -> Non
     assert len(client.get(f"/stream/{size // 50_000}/50000").body) == size // 50_000 * 50_000
 
 
+@pytest.mark.needs("data")
 def test_http_2_streams_pieces_as_they_are_made(server: Server) -> None:
     gate = server.new_gate()
     client = server.connect2()
@@ -377,6 +396,7 @@ def test_http_2_streams_pieces_as_they_are_made(server: Server) -> None:
     assert client.piece(stream) == b""
 
 
+@pytest.mark.needs("waits", "publish")
 def test_http_2_gets_server_sent_events(server: Server) -> None:
     client = server.connect2()
     stream = client.ask("GET", "/events/two")
@@ -390,6 +410,7 @@ def test_http_2_gets_server_sent_events(server: Server) -> None:
     server.until_zero()
 
 
+@pytest.mark.needs("waits", "publish")
 def test_http_2_streams_wait_beside_each_other(server: Server) -> None:
     client = server.connect2()
     waiting = [client.ask("GET", "/next/beside") for _ in range(50)]
@@ -400,6 +421,7 @@ def test_http_2_streams_wait_beside_each_other(server: Server) -> None:
     server.until_zero()
 
 
+@pytest.mark.needs("waits")
 def test_a_stream_that_is_reset_is_forgotten_and_its_neighbour_is_not(server: Server) -> None:
     client = server.connect2()
     gone, stays = client.ask("GET", "/next/neighbour"), client.ask("GET", "/next/neighbour")

@@ -36,6 +36,7 @@ def stopping(server: Server) -> None:
 
 
 @pytest.mark.promise(3)
+@pytest.mark.needs
 def test_what_runs_and_what_queues_is_finished_and_its_connection_closes(serve: Serve, kind: Kind) -> None:
     server = serve("basic", environment=kind, grace="20s")
     running = server.connect().ask("GET", "/hold/finish")

@@ -96,6 +96,7 @@ def test_a_killed_worker_is_noticed_at_once_and_replaced_within_a_second(serve: 
 
 
 @pytest.mark.promise(6)
+@pytest.mark.needs
 def test_workers_that_die_together_are_all_back_at_once(serve: Serve, kind: Kind) -> None:
     watch = Stopwatch()
     server = serve("basic", environment=kind, workers=6)
