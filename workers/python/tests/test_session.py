@@ -10,7 +10,7 @@ import pytest
 
 import vectors
 from parkade._limits import BRANCH_FIRST, INLINE_MAX, SOCKET_MESSAGE_OVERHEAD, WINDOW
-from parkade._session.events import Called, Ended, Event, Opened, Pinged, Reply, Resumed
+from parkade._session.events import Called, Continued, Ended, Event, Opened, Pinged, Reply, Resumed
 from parkade._session.session import Session
 from parkade._wire import frames as f
 from parkade._wire import payloads as p
@@ -293,13 +293,13 @@ def test_an_answer_is_kept_back_at_its_window_and_goes_on_with_it() -> None:
     session.receive(request(1))
     session.begin(1, HEAD)
     body = bytes(range(256)) * 2_000  # 512,000 bytes
-    sent = session.data(1, body)
+    sent = b"".join(session.data(1, body))
     assert session.blocked(1)
     events: list[Event] = []
     while session.blocked(1):
         events += session.receive(window(1, 100_000))
     assert told(events)[-1] == "Writable 1"
-    sent += b"".join(event.data for event in events if isinstance(event, Reply))
+    sent += b"".join(b"".join(event.parts) for event in events if isinstance(event, Continued))
     sent += session.finish(1)
     frames = list(f.Decoder().feed(sent))
     assert b"".join(payload for _, _, _, payload in frames) == body
@@ -324,7 +324,7 @@ def test_a_cancelled_answer_takes_no_more_data() -> None:
     session.data(1, b"x" * (WINDOW + 1))
     assert told(session.receive(cancel(1))) == ["Cancelled 1"]
     assert not session.blocked(1)
-    assert session.data(1, b"more") == b""
+    assert session.data(1, b"more") == []
     assert session.finish(1)[4] == f.ERROR
 
 

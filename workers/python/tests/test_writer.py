@@ -6,7 +6,9 @@ import os
 import threading
 from functools import partial
 
+from parkade._link import gathering
 from parkade._link.writer import Writer
+from parkade._wire.frames import Parts
 
 
 class Link:
@@ -25,9 +27,12 @@ class Link:
         self.written.append(data[: self._at_most])
         return len(self.written[-1])
 
+    def send_parts(self, parts: Parts) -> int:
+        return self.send(b"".join(parts))
+
 
 def writer_on(link: Link) -> Writer:
-    return Writer(link.send)
+    return Writer(link.send, link.send_parts)
 
 
 def test_the_rest_of_a_short_write_is_written() -> None:
@@ -65,8 +70,8 @@ def test_a_thread_waits_for_what_the_main_thread_has_begun() -> None:
 
 def test_frames_of_several_threads_do_not_mix() -> None:
     theirs, ours = os.pipe()
-    writer = Writer(partial(os.write, ours))
-    size, count, threads = 300_000, 20, 3
+    writer = Writer(partial(os.write, ours), partial(gathering.write, ours))
+    size, count, threads = 300_000, 20, 4
 
     def write(letter: bytes) -> None:
         for _ in range(count):
@@ -83,8 +88,12 @@ def test_frames_of_several_threads_do_not_mix() -> None:
     for thread in (reader, *others):
         thread.start()
     write(b"m")  # this thread made the writer
+    for _ in range(count):
+        writer.write_parts([b"p", b"p" * 65_536, memoryview(b"p" * (size - 65_537))])
     for thread in (reader, *others):
         thread.join(60)
-    assert sorted(piece[:1] for piece in received) == [b"a"] * count + [b"b"] * count + [b"m"] * count
+    assert sorted(piece[:1] for piece in received) == [
+        letter for letter in (b"a", b"b", b"m", b"p") for _ in range(count)
+    ]
     assert all(len(set(piece)) == 1 for piece in received)
     os.close(ours)

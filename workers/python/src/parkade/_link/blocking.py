@@ -11,10 +11,22 @@ from functools import partial
 from typing import TypeVar, cast
 
 from .._limits import CREDIT_BLOCKING, SUSPENDED_MAX
-from .._session.events import Called, Cancelled, Ended, Event, Given, Opened, OpenedEarly, Pinged, Reply, Writable
+from .._session.events import (
+    Called,
+    Cancelled,
+    Continued,
+    Ended,
+    Event,
+    Given,
+    Opened,
+    OpenedEarly,
+    Pinged,
+    Reply,
+    Writable,
+)
 from .._session.session import Session
 from ..errors import BodyError
-from . import port
+from . import gathering, port
 from .answers import (
     Answer,
     Application,
@@ -68,8 +80,8 @@ class Blocking:
         self._poll = select.poll()
         self._poll.register(link.reader, select.POLLIN)
         self._suspended: dict[int, Chunks] = {}  # answers whose client reads more slowly than we write
-        self._writer = Writer(partial(os.write, link.writer))
-        self.write = self._writer.write
+        self._writer = Writer(partial(os.write, link.writer), partial(gathering.write, link.writer))
+        self.write, self._write_parts = self._writer.write, self._writer.write_parts
 
     def stream(self) -> int:
         return self._running if threading.get_ident() == self._thread else 0
@@ -160,7 +172,7 @@ class Blocking:
         session, stream = self._session, self._running
         if threading.get_ident() != self._thread:
             raise RuntimeError("an answer is sent by the thread that its application runs in")
-        self.write(begun + session.data(stream, piece))
+        self._write_parts([begun, *session.data(stream, piece)])
         while session.blocked(stream):
             if not (data := self._receive()):
                 raise ConnectionError("the core is gone")
@@ -178,6 +190,8 @@ class Blocking:
         for event in events:
             if type(event) is Reply:
                 self.write(event.data)
+            elif type(event) is Continued:
+                self._write_parts(event.parts)
             elif type(event) is Pinged:
                 self.write(self._session.pong(event.token))
             else:
@@ -234,6 +248,8 @@ class Blocking:
         match event:
             case Reply(data=data):
                 self.write(data)
+            case Continued(parts=parts):
+                self._write_parts(parts)
             case Called(stream=stream) | OpenedEarly(stream=stream) if stream in session.cancelled:
                 self.write(session.error(stream, "cancelled"))
             case OpenedEarly(stream=stream, request=request):
@@ -301,7 +317,7 @@ class Blocking:
             if chunk is None:
                 self.write(session.finish(stream))
                 break
-            self.write(session.data(stream, chunk))
+            self._write_parts(session.data(stream, chunk))
             if session.blocked(stream):
                 self._suspend(stream, chunks)
                 return

@@ -13,11 +13,12 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from .._limits import CREDIT_CONCURRENT
+from .._limits import CREDIT_CONCURRENT, WRITE_SIZE_MIN
 from .._session.events import (
     BodyArrived,
     Called,
     Cancelled,
+    Continued,
     Draining,
     Ended,
     Event,
@@ -34,6 +35,7 @@ from .._session.events import (
 )
 from .._session.session import Session
 from .._wire import payloads as p
+from .._wire.frames import Parts
 from ..errors import WaitError
 from . import port, process
 from .answers import (
@@ -225,6 +227,15 @@ class Concurrent(asyncio.Protocol):
             self._flush_is_due = True
             self.loop.call_soon(self.flush)
 
+    def write_parts(self, parts: Parts) -> None:
+        """The same for frames in parts. The core begins with large ones while the code makes the next."""
+        self._outlet.put_parts(parts)
+        if sum(map(len, parts)) >= WRITE_SIZE_MIN:
+            self.flush()
+        elif parts and not self._flush_is_due:
+            self._flush_is_due = True
+            self.loop.call_soon(self.flush)
+
     def flush(self) -> None:
         """Writes now what this turn has produced so far."""
         self._flush_is_due = False
@@ -304,6 +315,8 @@ class Concurrent(asyncio.Protocol):
                     self._resume(stream, outcome)
             case Reply(data=data):
                 self.put(data)
+            case Continued(parts=parts):
+                self._outlet.put_parts(parts)
             case Writable(stream=stream) if not cast(PlainFunctions, self._plain_functions).writable(stream):
                 self._exchanges[stream].wake_writer()
             case FileReleased(stream=stream):
@@ -401,7 +414,7 @@ class Concurrent(asyncio.Protocol):
         session, stream = self._session, exchange.stream
         while session.blocked(stream):  # another task is sending
             await self.room(exchange)
-        self.write(session.data(stream, piece))
+        self.write_parts(session.data(stream, piece))
         while session.blocked(stream):
             await self.room(exchange)
 

@@ -7,7 +7,11 @@ import contextlib
 import os
 import select
 import threading
+from collections.abc import Callable
 from typing import Protocol
+
+from .._wire.frames import Parts
+from .gathering import IOV_MAX, gathered, rest_of, write
 
 
 class Owner(Protocol):
@@ -35,10 +39,12 @@ class Outlet:
         self._loop = loop
         self._owner = owner
         self._descriptor: int | None = None  # None: not open yet, or closed; what is queued is kept, or lost
-        self._queue: list[bytes] = []
-        self.put = self._queue.append
+        self._queue: Parts = []
+        self.put: Callable[[bytes], None] = self._queue.append
         """Queues whole frames after all that were queued before. Any thread may call it."""
-        self._rest: bytes | memoryview = b""  # of an entry that did not fit
+        self.put_parts: Callable[[Parts], None] = self._queue.extend
+        """The same for frames in parts, between which nothing comes."""
+        self._rest: Parts = []  # of what did not fit
         self._watched = False  # whether the loop waits for room
         self._empty: list[asyncio.Future[None]] = []
 
@@ -106,28 +112,27 @@ class Outlet:
             return True
         queue = self._queue
         while self._rest or queue:
-            data = self._rest or b"".join(_take_all(queue))
+            parts = self._rest or gathered(_take_all(queue))
             try:
-                sent = os.write(self._descriptor, data)
+                sent = write(self._descriptor, parts)
             except BlockingIOError:
                 sent = 0
             except OSError:
                 self._lose()
                 return True
-            if sent < len(data):
-                self._rest = memoryview(data)[sent:]
+            self._rest = rest_of(parts, sent)
+            if self._rest and (sent == 0 or len(parts) <= IOV_MAX):
                 return False
-            self._rest = b""
         return True
 
     def _lose(self) -> None:
-        self._descriptor, self._rest = None, b""
+        self._descriptor, self._rest = None, []
         self._queue.clear()
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._owner.pipe_is_lost)
 
 
-def _take_all(queue: list[bytes]) -> list[bytes]:
+def _take_all(queue: Parts) -> Parts:
     """Takes what is queued now; entries that others add meanwhile stay."""
     taken = queue[:]
     del queue[: len(taken)]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from .._session.session import Session
+from .._wire.frames import Parts
 from .answers import ClientLeft
 from .outlet import Outlet
 from .port import ArrivingBody
@@ -48,7 +49,7 @@ class PlainExchange(Struct, frozen=True):
 
     def begin_answer(self, head: bytes, first: bytes) -> None:
         session, stream = self._session, self._stream
-        self._send(lambda: session.begin(stream, head) + session.data(stream, first))
+        self._send(lambda: [session.begin(stream, head), *session.data(stream, first)])
 
     def send_answer(self, piece: bytes) -> None:
         session, stream = self._session, self._stream
@@ -58,10 +59,10 @@ class PlainExchange(Struct, frozen=True):
         """False: a thread reads its files itself."""
         return False
 
-    def _send(self, make: Callable[[], bytes]) -> None:
+    def _send(self, make: Callable[[], Parts]) -> None:
         session, stream = self._session, self._stream
         with self._outlet.lock:
-            self._outlet.put(make())
+            self._outlet.put_parts(make())
         self._outlet.send()
         while True:
             with self._outlet.lock:

@@ -176,7 +176,7 @@ class PlainFunctions:
     def _is_put_aside(self, stream: int, chunk: bytes, chunks: Chunks) -> bool:
         """Writes a piece of an answer. Returns whether the client has to read before the next one."""
         with self.outlet.lock:
-            self.outlet.put(self.session.data(stream, chunk))
+            self.outlet.put_parts(self.session.data(stream, chunk))
             if not self.session.blocked(stream):
                 return False
             if is_room := len(self._aside) < SUSPENDED_MAX:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from .._session.session import Session
+from .._wire.frames import Parts
 from .answers import FAULTS, Application, AsyncChunks, Chunks, Streamed
 from .exchange import Exchange
 
@@ -21,6 +22,9 @@ class Link(Protocol):
 
     def write(self, data: bytes) -> None:
         """Writes with the rest of this turn of the loop."""
+
+    def write_parts(self, parts: Parts) -> None:
+        """The same for frames in parts; large ones at once."""
 
     def flush(self) -> None:
         """Writes now what this turn has produced so far."""
@@ -72,7 +76,7 @@ class Streaming:
         """Whether the client has to read before more may be sent."""
         if exchange.stream in self._session.cancelled:
             raise asyncio.CancelledError  # an endless iterator that never suspends would never see the task's own
-        self._link.write(self._session.data(exchange.stream, chunk))
+        self._link.write_parts(self._session.data(exchange.stream, chunk))
         return self._session.blocked(exchange.stream)
 
     async def _put_plain(self, exchange: Exchange, chunk: bytes) -> None:

@@ -6,6 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 
+from .._wire.frames import Parts
+from .gathering import gathered, rest_of
+
 
 class Writer:
     """Whole writes, one at a time.
@@ -14,11 +17,12 @@ class Writer:
     thread of its own. So there is none until the first thread does.
     """
 
-    __slots__ = ("_lock", "_main", "_send", "_shared", "_writing")
+    __slots__ = ("_lock", "_main", "_send", "_send_parts", "_shared", "_writing")
 
-    def __init__(self, send: Callable[[bytes], int]) -> None:
-        """`send` writes some of the bytes, nearly always all, and returns how many."""
+    def __init__(self, send: Callable[[bytes], int], send_parts: Callable[[Parts], int]) -> None:
+        """Both write some of the bytes, nearly always all, and return how many."""
         self._send = send
+        self._send_parts = send_parts
         self._main = threading.get_ident()
         self._lock = threading.Lock()
         self._shared = False  # once true, every writer takes the lock
@@ -36,6 +40,19 @@ class Writer:
             sent = self._send(data)
             if sent != len(data):
                 self._send_all(data[sent:])
+        finally:
+            self._writing = False
+
+    def write_parts(self, parts: Parts) -> None:
+        """The same as `write` for frames in parts."""
+        self._writing = True
+        if self._shared:
+            self._writing = False
+            with self._lock:
+                self._send_all_parts(parts)
+            return
+        try:
+            self._send_all_parts(parts)
         finally:
             self._writing = False
 
@@ -57,3 +74,8 @@ class Writer:
     def _send_all(self, data: bytes) -> None:
         while len(data) != (sent := self._send(data)):  # the pipe was full, and a signal came
             data = data[sent:]
+
+    def _send_all_parts(self, parts: Parts) -> None:
+        rest = gathered(parts) if parts else parts
+        while rest:
+            rest = rest_of(rest, self._send_parts(rest))

@@ -8,12 +8,19 @@ from typing import Any, TypeAlias, final
 from msgspec import Struct
 
 from .._wire import payloads as p
+from .._wire.frames import Parts
 
 
 class Reply(Struct, frozen=True, gc=False):
     """Bytes that the session itself has to send: write them."""
 
     data: bytes
+
+
+class Continued(Struct, frozen=True):
+    """Frames of a streamed answer that were held back: write them."""
+
+    parts: Parts
 
 
 class Greeted(Struct, frozen=True):
@@ -130,6 +137,7 @@ class Ended(Struct, frozen=True, gc=False):
 
 Event: TypeAlias = (
     Reply
+    | Continued
     | Greeted
     | Opened
     | OpenedEarly

@@ -12,7 +12,7 @@ from .._limits import BRANCH_FIRST, LOG_TEXT_MAX
 from .._wire import frames as f
 from .._wire import payloads as p
 from .._wire.codec import FROM_CORE, encode_payload, read
-from .._wire.frames import frame
+from .._wire.frames import Parts, frame
 from .._wire.ready import Application, Ready
 from .._wire.values import end_of
 from ..errors import Violation
@@ -23,6 +23,7 @@ from .events import (
     BodyArrived,
     Called,
     Cancelled,
+    Continued,
     Draining,
     Ended,
     Event,
@@ -285,8 +286,8 @@ class Session:
         responding.window += grant
         if not responding.rest:
             return
-        if data := responding.flush(stream):
-            events.append(Reply(data))
+        if parts := responding.flush(stream):
+            events.append(Continued(parts))
         if not responding.rest:
             events.append(Writable(stream))
 
@@ -361,15 +362,14 @@ class Session:
         self._streams[stream] = Responding()
         return frame(f.RESPONSE, stream, head, f.MORE)
 
-    def data(self, stream: int, chunk: bytes) -> bytes:
+    def data(self, stream: int, chunk: bytes) -> Parts:
         """As much of the chunk as the window allows; the rest is kept until WINDOW. Not while `blocked`."""
         responding = self._streams[stream]
         if stream in self.cancelled or not isinstance(responding, Responding):
-            return b""
+            return []
         if responding.rest:
             raise RuntimeError(f"more data on stream {stream} while its window is used up")
-        responding.rest = memoryview(chunk)
-        return responding.flush(stream)
+        return responding.send(stream, chunk)
 
     def blocked(self, stream: int) -> bool:
         """Whether a part of the answer is held back until the client has read more."""

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from .._limits import INLINE_MAX, WINDOW
 from .._wire import frames as f
-from .._wire.frames import frame
+from .._wire.frames import Parts, header
 from .bodies import InWindow
 from .events import Called, Given, Opened, OpenedEarly, Resumed
 
@@ -50,15 +50,24 @@ class Responding:
         self.window = WINDOW
         self.rest = memoryview(b"")
 
-    def flush(self, stream: int) -> bytes:
+    def send(self, stream: int, chunk: bytes) -> Parts:
+        """As much of the chunk as there is window for; the rest is kept."""
+        size = len(chunk)
+        if 0 < size <= self.window and size <= INLINE_MAX:  # nearly always
+            self.window -= size
+            return [header(f.DATA, stream, size, f.MORE), chunk]
+        self.rest = memoryview(chunk)
+        return self.flush(stream)
+
+    def flush(self, stream: int) -> Parts:
         """As much of the rest as there is window for."""
-        out = []
+        out: Parts = []
         while self.rest and self.window:
             size = min(len(self.rest), self.window, INLINE_MAX)
-            out.append(frame(f.DATA, stream, bytes(self.rest[:size]), f.MORE))
+            out += header(f.DATA, stream, size, f.MORE), self.rest[:size]
             self.rest = self.rest[size:]
             self.window -= size
-        return b"".join(out)
+        return out
 
 
 class Socket:

@@ -54,6 +54,15 @@ _unpack = _header.unpack_from
 HEADER_SIZE = _header.size
 
 
+Parts: TypeAlias = list[bytes | memoryview]
+"""Whole frames that are written together, with large payloads where they are: joining them would copy those."""
+
+
+def header(kind: int, stream: int, size: int, flags: int = 0) -> bytes:
+    """The header of a frame whose payload of that size comes after it."""
+    return _pack(size, kind, flags, stream)
+
+
 def frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
     """One frame as bytes. `payload` has at most `FRAME_MAX` bytes, which the caller checks."""
     return _pack(len(payload), kind, flags, stream) + payload
