@@ -449,6 +449,37 @@ def test_an_example_of_mojolicious_works_whole(start: Start) -> None:
     assert "Welcome sebastian" in server.get("/protected", session).text
 
 
+# What code does to its process
+
+
+@pytest.mark.parametrize("how", ["writer", "body"])
+def test_exit_in_the_middle_of_a_response_breaks_it_off(start: Start, how: str) -> None:
+    """Its client must not take the beginning for the whole."""
+    server = start()
+    with server.connect().ask("GET", f"/exits_midway/{how}") as client, pytest.raises((Closed, ConnectionError)):
+        list(client.pieces(client.opening()))
+    server.until_logged("the application called exit: its worker ends")
+    assert server.get("/hola/you").text == "Hola you"
+
+
+def test_last_outside_a_loop_is_a_mistake_of_the_application(server: Server) -> None:
+    before = server.worker_pids()
+    assert server.get("/lasts").status == 500
+    server.until_logged("Can't .last. outside a loop block")
+    assert server.worker_pids() == before
+
+
+def test_a_child_that_returns_after_the_response_takes_no_request(server: Server) -> None:
+    for _ in range(10):
+        assert server.get("/forks_after").text == "forked"
+        assert server.get("/hola/you").text == "Hola you"
+
+
+def test_a_child_that_dies_has_its_status_and_is_logged(server: Server) -> None:
+    assert server.get("/child_dies").text == "255"
+    server.until_logged("in the child")
+
+
 # An event loop
 
 

@@ -930,9 +930,16 @@ static int receive(pTHX_ Loop *loop) {
     }
 }
 
+/* Whether this is a child that the application has forked, and that has returned from its code: it has no link. */
+static int is_child(Loop *loop) {
+    return loop->pid != PerlProc_getpid();
+}
+
 /* Serves usual requests. Returns 0 if the core has gone, and 1 if Perl has to look. */
 static int serve(pTHX_ my_cxt_t *cxt, Loop *loop) {
     do {
+        if (is_child(loop))
+            return 1;
         if (!receive(aTHX_ loop))
             return 0;
         STRLEN size;
@@ -941,7 +948,7 @@ static int serve(pTHX_ my_cxt_t *cxt, Loop *loop) {
         if (count < 0 || count_of(aTHX_ loop->collecting) > 0)
             return 1;
         while (count-- > 0)
-            if (!serve_one(aTHX_ cxt, loop) || SvTRUE(loop->leaving) || count_of(aTHX_ loop->kept) > 0)
+            if (is_child(loop) || !serve_one(aTHX_ cxt, loop) || SvTRUE(loop->leaving) || count_of(aTHX_ loop->kept) > 0)
                 return 1;
     } while (!is_event_loop_loaded(aTHX)); /* which Perl runs before each read */
     return 1;

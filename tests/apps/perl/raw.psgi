@@ -178,6 +178,23 @@ my %pages = (
     large => sub { return [200, ['X-Large' => 'x' x 2_000_000], []] },
     body => sub { return [200, [], 'text'] },
     exits => sub { exit 3 },
+    exits_midway => sub {
+        my (undef, $how) = @_;
+        return [200, $text, Lines->new('one ', sub { exit 3 })] if $how eq 'body';
+        return sub { my ($respond) = @_; my $writer = $respond->([200, $text]); $writer->write('one '); exit 3 };
+    },
+    lasts => sub { no warnings 'exiting'; last },
+    forks_after => sub {
+        my ($env) = @_;
+        push @{ $env->{'psgix.cleanup.handlers'} }, sub { defined fork or die $! };
+        return [200, $text, ['forked']];
+    },
+    child_dies => sub {
+        my $child = fork // die $!;
+        die "in the child\n" if !$child;
+        waitpid $child, 0;
+        return [200, $text, [$? >> 8]];
+    },
     forks => sub {
         my $child = fork // die $!;
         return [200, $text, ['from the child']] if !$child;

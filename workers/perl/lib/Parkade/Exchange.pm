@@ -266,18 +266,14 @@ sub DESTROY {
     my ($self) = @_;
     return if $self->{closed} || ${^GLOBAL_PHASE} eq 'DESTRUCT' || $$ != $self->{link}{pid};
     local ($@, $!, $?);
-    if ($self->{begun}) {
-        $self->finish;
-    }
-    else {
-        my $is_left = $self->{link}{running} == $self->{stream};    # its code did not return
-        Parkade::Log::record('error', $is_left
-            ? 'the application called exit: its worker ends'
-            : 'the application dropped the responder of a request without answering it');
-        $self->{link}->leave_soon if $is_left;    # before the closing frame, so that nobody else is sent here
-        $self->fail('the application dropped the request without answering it');
-        $self->{link}->leave if $is_left;
-    }
+    my $is_left = $self->{link}{running} == $self->{stream};    # its code did not return
+    return $self->finish if $self->{begun} && !$is_left;
+    Parkade::Log::record('error', $is_left
+        ? 'the application called exit: its worker ends'
+        : 'the application dropped the responder of a request without answering it');
+    $self->{link}->leave_soon if $is_left;    # before the closing frame, so that nobody else is sent here
+    $self->fail('the application dropped the request without answering it');
+    $self->{link}->leave if $is_left;
     return;
 }
 

@@ -53,8 +53,7 @@ sub running { return $_[0]{running} }
 
 sub write {
     my ($self, $data) = @_;
-    # A child that the application has forked returns from its handler into here: it has no link.
-    Parkade::Process::leave(0) if $$ != $self->{pid};
+    $self->_leave_as_child if $$ != $self->{pid};
     while (length $data) {
         my $written = syswrite $self->{writer}, $data;
         if (defined $written) {
@@ -68,9 +67,17 @@ sub write {
     return;
 }
 
+# A child that the application has forked returns from its code into here. It has no link: what it read would be lost.
+sub _leave_as_child {
+    my ($self) = @_;
+    Parkade::Process::leave($self->{has_died} ? 255 : 0);
+    return;
+}
+
 # The bytes that are there; waits for the first. Empty if the core has gone.
 sub receive {
     my ($self) = @_;
+    $self->_leave_as_child if $$ != $self->{pid};
     while (1) {
         my $read = sysread $self->{reader}, my $data, $self->{receive_size};
         return $data if defined $read;
@@ -169,6 +176,7 @@ sub turn {
     for my $event (@$events) {
         return @$event[1, 2] if $event->[0] eq 'ended';
         $self->_take($event);
+        $self->_leave_as_child if $$ != $self->{pid};
         last if $self->_may_leave;
     }
     return;
@@ -193,6 +201,7 @@ sub _next {
     }
     return $self->_received if !$self->{compiled};
     $self->{compiled}->serve or return;
+    $self->_leave_as_child if $$ != $self->{pid};
     # What it has left is in the session's buffer, unless the application has read it meanwhile.
     return $self->_may_leave || @{ $self->{kept} } ? [] : $self->{session}->receive('');
 }
@@ -275,9 +284,15 @@ sub _collect {
 sub _attempt {
     my ($self, $exchange, $name, @rest) = @_;
     my $application = $self->{application};
-    if (!eval { $application->$name($exchange, @rest); 1 }) {
-        my $error = $@;
-        $application->failed($exchange, $error);
+    my ($is_over, $error);
+    {
+        # `last` and `next` in the application leave this block.
+        $error = eval { $application->$name($exchange, @rest); 1 } ? undef : $@;
+        $is_over = 1;
+    }
+    if (defined $error || !$is_over) {
+        $self->{has_died} = 1 if $$ != $self->{pid};
+        $application->failed($exchange, $error // qq{Can't "last" outside a loop block\n});
     }
     $self->{running} = 0;
     delete $self->{exchange};
@@ -290,6 +305,7 @@ sub take_over {
     my ($self, $ticket, $env, @outcome) = @_;
     my $exchange = $self->{application}->taken_over($self, $ticket, $env);
     my ($response, $error) = @outcome;
+    $self->{has_died} = 1 if @outcome > 1 && $$ != $self->{pid};
     return $self->_attempt($exchange, @outcome == 1 ? ('answered', $env, $response) : ('failed', $error));
 }
 

@@ -48,7 +48,7 @@ sub stream { return $stream && $stream->() || 0 }
 sub warned {
     my ($text) = @_;
     # Where the application has the standard error go elsewhere, warnings go there, too.
-    if (!Parkade::Log::Handle->is_log_at(\*STDERR)) {
+    if (defined $mark && !Parkade::Log::Handle->is_log_at(\*STDERR)) {
         print STDERR $text;
         return;
     }
