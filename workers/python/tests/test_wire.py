@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import msgspec
@@ -52,6 +53,22 @@ def test_a_frame_is_written_as_its_vector_says(vector: dict[str, Any]) -> None:
     encoded = payload if isinstance(payload, bytes) else encode_payload(payload)
     kind = {name: number for number, name in f.NAMES.items()}[expected["kind"]]
     assert f.frame(kind, expected["stream"], encoded, expected["flags"]) == vectors.unhex(vector["hex"])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_frames_of_all_sizes_arrive_however_they_are_cut(seed: int) -> None:
+    random = Random(seed)
+    sizes = [random.choice([0, 1, 300, f.LARGE_SIZE_MIN - 1, f.LARGE_SIZE_MIN, 65_536, 300_000]) for _ in range(20)]
+    frames = [(f.DATA, f.MORE, number, random.randbytes(size)) for number, size in enumerate(sizes, 1)]
+    sent = b"".join(f.frame(kind, stream, payload, flags) for kind, flags, stream, payload in frames)
+    decoder, found, at = f.Decoder(), [], 0
+    most = random.choice([700, 70_000, 700_000])
+    while at < len(sent):
+        step = random.randint(1, most)
+        found += decoder.feed(sent[at : at + step])
+        at += step
+    assert found == frames
+    assert decoder.missing == 0
 
 
 def received(vector: dict[str, Any], size: int | None) -> tuple[int, int, int, Any]:

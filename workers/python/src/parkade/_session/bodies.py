@@ -8,6 +8,9 @@ from .._wire.codec import encode_payload
 from .._wire.frames import frame
 from ..errors import Violation
 
+JOINED_SIZE_MAX = 32_768
+"""Pieces of this size are given one by one: to join them costs more than another call."""
+
 
 class InWindow:
     """How much the core may still send of a body, and how much of it was consumed and has not been granted again."""
@@ -90,8 +93,11 @@ class Bodies:
             return b"", b""
         if body.is_complete and not body.pieces:
             return b"", b""
-        piece = b"".join(body.pieces)
-        body.pieces.clear()
+        if body.pieces and len(body.pieces[0]) >= JOINED_SIZE_MAX:
+            piece = body.pieces.pop(0)
+        else:
+            piece = b"".join(body.pieces)
+            body.pieces.clear()
         granted = 0 if body.is_complete else body.window.consume(len(piece))
         # Until the core knows that somebody reads it, it may send no more than what it had when the request was given.
         is_news = not (body.is_complete or body.is_read)

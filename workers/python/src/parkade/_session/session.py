@@ -115,7 +115,7 @@ class Session:
     def receive(self, data: bytes) -> list[Event]:
         """The events in `data`, in order. Nothing comes after an `Ended`."""
         events: list[Event] = []
-        if self._phase is _READY and not self._arrivals:
+        if self._phase is _READY and not self._arrivals and not self._decoder.missing:
             data, self._highest = plain_openings(self._decoder.joined(data), self._streams, self._highest, events)
         elif self._phase is _OVER:
             return events

@@ -80,16 +80,26 @@ PLAIN_RESPONSE = RESPONSE << 8
 PLAIN_BEGAN = BEGAN << 8
 
 
+LARGE_SIZE_MIN = 4_096
+"""From this size on, it is cheaper to keep the parts of a payload than to join all data that comes with them."""
+
+
 class Decoder:
     """Takes bytes as they arrive and returns the complete frames in them, of known and unknown kinds."""
 
-    __slots__ = ("_rest",)
+    __slots__ = ("_head", "_parts", "_rest", "missing")
 
     def __init__(self) -> None:
         self._rest = b""
+        self.missing = 0
+        """How many bytes a large frame lacks that has begun. Only its payload is put together, once it is complete."""
+        self._head = (0, 0, 0)
+        self._parts: Parts = []
 
     def joined(self, data: bytes) -> bytes:
-        """`data` after the incomplete frame from before, which is forgotten here: feed it again."""
+        """`data` after the incomplete frame from before, which is forgotten here: feed it again. Not if a large one is
+        `missing` something.
+        """
         if not self._rest:
             return data
         data, self._rest = self._rest + data, b""
@@ -101,8 +111,17 @@ class Decoder:
         Raises `Violation` at a length over `FRAME_MAX`, as soon as the header has arrived; earlier frames have been
         returned.
         """
-        data = self.joined(data)
         position = 0
+        if self.missing:
+            if len(data) < self.missing:
+                self._parts.append(data)
+                self.missing -= len(data)
+                return
+            position, self.missing = self.missing, 0
+            parts, self._parts = [*self._parts, memoryview(data)[:position]], []
+            yield *self._head, b"".join(parts)
+        else:
+            data = self.joined(data)
         size = len(data)
         while size - position >= HEADER_SIZE:
             length, kind, flags, stream = _unpack(data, position)
@@ -110,6 +129,13 @@ class Decoder:
                 raise Violation(f"a length of {length} bytes is over {FRAME_MAX}")
             start = position + HEADER_SIZE
             position = start + length
+            if position > size and length >= LARGE_SIZE_MIN:
+                self._head, self._parts, self.missing = (
+                    (kind, flags, stream),
+                    [memoryview(data)[start:]],
+                    position - size,
+                )
+                return
             if position > size:
                 position = start - HEADER_SIZE
                 break
