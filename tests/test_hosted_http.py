@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -62,6 +63,24 @@ def test_every_status_is_sent(ask: Ask, status: int) -> None:
 def test_a_target_is_taken_apart(server: Server, target: str, path: str, query: str) -> None:
     told = server.get(target).json()
     assert (told["path"], told["query"]) == (path, query)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/a/../b",
+        "/../../etc/passwd",
+        "/a/./b",
+        "/..",
+        "/a/%2e%2E/b",
+        "/..%2f..%2fetc",
+        "/a/..\\b",
+        "/a%5c..%5cb",
+    ],
+)
+def test_a_path_that_leads_upwards_reaches_the_application_as_it_came(ask: Ask, target: str) -> None:
+    """As other servers pass it on: there is one application, which decides itself what its paths are."""
+    assert ask(target).json()["path"] == unquote(target)
 
 
 def test_options_of_the_whole_server_reach_the_application(server: Server) -> None:

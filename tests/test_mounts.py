@@ -137,6 +137,27 @@ def test_each_interface_is_told_its_prefix(ask: Ask) -> None:
     assert len({told["pid"] for told in (front, api, old, live)}) == 4
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/live/../x",
+        "/live/api/../../perl/x",
+        "/x/../perl/y",
+        "/../perl/y",
+        "/perl/..",
+        "/perl/%2e%2e/live",
+        "/perl/..%2flive",
+        "/perl/..\\live",
+        "/perl/a/../b",
+        "/perl/./b",
+    ],
+)
+def test_a_path_that_leads_upwards_belongs_to_no_application(ask: Ask, path: str) -> None:
+    """Whose it is would depend on who resolves it: a proxy in front may have let it pass for another one."""
+    answer = ask(path)
+    assert (answer.status, answer.json()["fault"]) == (400, "client")
+
+
 def test_the_longest_prefix_has_a_path(ask: Ask) -> None:
     def by(target: str) -> str:
         answer = ask(target)

@@ -39,6 +39,8 @@ pub enum Destination {
     Preflight,
     NotFound,
     MethodNotAllowed,
+    /// The path would lead elsewhere if it were resolved, so it goes nowhere.
+    DotSegment,
     /// No worker has declared its routes yet.
     Unknown,
 }

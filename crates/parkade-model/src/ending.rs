@@ -7,6 +7,8 @@ pub enum Refusal {
     NotFound,
     /// 405; `Allow` comes from the route table.
     MethodNotAllowed,
+    /// 400: the path has a segment `.` or `..`, and the application does not resolve these itself.
+    DotSegment,
     /// 500: the application's code raised an exception.
     ApplicationFailed,
     /// 500: the application's response violates HTTP, or its wait is unknown to this core.

@@ -40,6 +40,7 @@ pub fn refusal(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::NotFound => "not found",
         Refusal::MethodNotAllowed => "method not allowed",
+        Refusal::DotSegment => "dot segment",
         Refusal::ApplicationFailed => "application failed",
         Refusal::BadAnswer => "bad answer",
         Refusal::WorkerDied => "worker died",

@@ -38,6 +38,7 @@ pub fn route(step: &mut Step<'_>, life: Accepted, destination: Destination) -> L
         }
         Destination::NotFound => refuse(step, life, Refusal::NotFound),
         Destination::MethodNotAllowed => refuse(step, life, Refusal::MethodNotAllowed),
+        Destination::DotSegment => refuse(step, life, Refusal::DotSegment),
         Destination::Unknown => await_routes(step, life),
     }
 }

@@ -36,7 +36,8 @@ pub fn refusal(
         | Destination::Constant { .. }
         | Destination::Preflight
         | Destination::NotFound
-        | Destination::MethodNotAllowed => None,
+        | Destination::MethodNotAllowed
+        | Destination::DotSegment => None,
     }
 }
 

@@ -480,7 +480,8 @@ impl Model {
             Destination::Constant { .. }
             | Destination::Preflight
             | Destination::NotFound
-            | Destination::MethodNotAllowed => {}
+            | Destination::MethodNotAllowed
+            | Destination::DotSegment => {}
         }
     }
 }

@@ -96,7 +96,8 @@ impl Routes {
         application: Application,
         databases: &Databases,
     ) -> Result<TableId, BadApplication> {
-        let owner = TableOwner { app, is_hosted: application.is_hosted() };
+        let is_hosted = application.is_hosted();
+        let owner = TableOwner { app, is_hosted, resolves_dots: is_hosted && self.mounts.is_alone() };
         let prefix = self.mounts.prefix(app);
         let of_routes = application.routes.iter().map(|route| route.cors).collect();
         let (headers, unmatched) = (application.headers, application.unmatched_cors);
@@ -183,6 +184,7 @@ impl Routes {
             Destination::Fallback { .. }
             | Destination::NotFound
             | Destination::MethodNotAllowed
+            | Destination::DotSegment
             | Destination::Preflight
             | Destination::Unknown => return RouteNumber::UNMATCHED,
         };

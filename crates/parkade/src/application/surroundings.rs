@@ -98,6 +98,7 @@ impl Surroundings {
             | Destination::Preflight
             | Destination::NotFound
             | Destination::MethodNotAllowed
+            | Destination::DotSegment
             | Destination::Unknown => self.unmatched,
         };
         self.policies.get(number? as usize)

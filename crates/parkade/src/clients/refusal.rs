@@ -11,6 +11,9 @@ pub const fn explain(refusal: Refusal) -> (u16, &'static str, &'static str, Opti
     match refusal {
         Refusal::NotFound => (404, "client", "no route matches this path", None),
         Refusal::MethodNotAllowed => (405, "client", "this path does not support the method; see Allow", None),
+        Refusal::DotSegment => {
+            (400, "client", "a path must not have segments that are . or .. (clients resolve them)", None)
+        }
         Refusal::ApplicationFailed => (500, "application", "the application failed; its log says why", None),
         Refusal::BadAnswer => {
             (500, "application", "the application returned a response that cannot be sent; the log says why", None)

@@ -17,8 +17,6 @@ pub enum RequestFault {
     LatePreface,
     BareLineFeed,
     BadTarget,
-    /// The path has a `.` or `..`.
-    DotSegment,
     BadHost,
     BadContentLength,
     TwoFramings,
@@ -89,7 +87,6 @@ impl RequestFault {
             Self::LatePreface => (400, "the preface of HTTP/2 can only come first on a connection"),
             Self::BareLineFeed => (400, "lines end with CR LF; a bare CR or LF is not allowed"),
             Self::BadTarget => (400, "the request target is malformed"),
-            Self::DotSegment => (400, "a path must not have segments that are . or .. (clients resolve them)"),
             Self::BadHost => {
                 (400, "exactly one valid Host header field is required, and it must match an absolute target")
             }

@@ -6,6 +6,7 @@
 //! [`mounts`] says whose a path is.
 
 mod decode;
+mod dot_segments;
 mod limits;
 pub mod mounts;
 mod pattern;
@@ -66,6 +67,8 @@ pub struct TableOwner {
     pub app: AppId,
     /// It decides its paths itself, and gets them with the prefix of its mount.
     pub is_hosted: bool,
+    /// It is the only one, and gets paths with segments `.` and `..`, too.
+    pub resolves_dots: bool,
 }
 
 /// The application is at fault.

@@ -65,6 +65,11 @@ impl Mounts {
         (!self.is_alone).then_some(if prefix.is_empty() { "/" } else { prefix })
     }
 
+    /// Whether there is a single application, for all paths: then whose a path is does not depend on who resolves it.
+    pub const fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
     pub fn count(&self) -> usize {
         self.prefixes.len()
     }

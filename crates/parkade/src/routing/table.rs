@@ -1,6 +1,7 @@
 //! The routes of one application, ready to be searched.
 
 use super::decode::decode;
+use super::dot_segments::has_dot_segment;
 use super::limits::ROUTES_COUNT_MAX;
 use super::pattern;
 use super::tree::RouteNode;
@@ -52,6 +53,9 @@ impl RouteTable {
     }
 
     pub(super) fn find(&self, method: &str, path: &str, deadline: Option<Duration>) -> RouteMatch {
+        if has_dot_segment(path) {
+            return self.unresolved();
+        }
         let Some(path) = path.strip_prefix('/') else { return self.nothing() };
         let mut values = Vec::new();
         let found = self.root.search(Some(path), &mut values, &mut |routes| self.choose(routes, method));
@@ -84,6 +88,7 @@ impl RouteTable {
             | Destination::Constant { .. }
             | Destination::NotFound
             | Destination::MethodNotAllowed
+            | Destination::DotSegment
             | Destination::Preflight
             | Destination::Unknown => BodyWay::default(),
         }
@@ -135,6 +140,14 @@ impl RouteTable {
             allow: Some(methods.join(", ")),
             websocket: false,
         }
+    }
+
+    /// No route gets a path that leads upwards.
+    fn unresolved(&self) -> RouteMatch {
+        if self.owner.resolves_dots {
+            return self.nothing();
+        }
+        RouteMatch { destination: Destination::DotSegment, parameters: Vec::new(), allow: None, websocket: false }
     }
 
     fn nothing(&self) -> RouteMatch {

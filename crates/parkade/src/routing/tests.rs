@@ -55,7 +55,7 @@ fn found(tables: &RouteTables<()>, table: TableId, request: &Value) -> Value {
         Destination::MethodNotAllowed => {
             serde_json::json!({"allow": found.allow.unwrap().split(", ").collect::<Vec<&str>>()})
         }
-        Destination::NotFound => serde_json::json!({"none": true}),
+        Destination::NotFound | Destination::DotSegment => serde_json::json!({"none": true}),
         other => panic!("{other:?}"),
     }
 }
@@ -144,6 +144,21 @@ fn with_a_fallback_nothing_is_not_found() {
             "{path}"
         );
     }
+}
+
+#[test]
+fn a_path_that_leads_upwards_matches_no_route() {
+    let goes_to = |resolves_dots, fallback: Option<Fallback>| {
+        let mut tables = RouteTables::default();
+        let owner = TableOwner { is_hosted: resolves_dots, resolves_dots, ..TableOwner::default() };
+        let routes = vec![(spec(&["GET"], "/a/{rest:path}"), ())];
+        let table = tables.learn(owner, fallback, routes, |_| true).unwrap();
+        find(&tables, table, "GET", "/a/../b").destination
+    };
+    assert_eq!(goes_to(false, None), Destination::DotSegment);
+    assert_eq!(goes_to(false, Some(Fallback::default())), Destination::DotSegment);
+    assert_eq!(goes_to(true, None), Destination::NotFound);
+    assert!(matches!(goes_to(true, Some(Fallback::default())), Destination::Fallback { .. }));
 }
 
 #[test]

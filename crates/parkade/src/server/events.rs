@@ -713,6 +713,7 @@ fn directed(
         | Destination::Preflight
         | Destination::NotFound
         | Destination::MethodNotAllowed
+        | Destination::DotSegment
         | Destination::Unknown => destination,
     }
 }

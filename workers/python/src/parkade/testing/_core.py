@@ -73,16 +73,18 @@ class Core:
         """Answers a request, or parks it."""
         if "%00" in head.path:
             return Response(inline(problem_response(HTTPError(400, BAD_TARGET), Request(raw))))
-        if has_dot_segment(head.path):
-            return Response(inline(problem_response(HTTPError(400, DOT_SEGMENT), Request(raw))))
-        asked = Request(raw).headers
+        asked, leads_upwards = Request(raw).headers, has_dot_segment(head.path)
         if head.method == "OPTIONS" and "origin" in asked and "access-control-request-method" in asked:
-            match = self._router.match(asked["access-control-request-method"], head.path)
+            method = asked["access-control-request-method"]
+            match = None if leads_upwards else self._router.match(method, head.path)
             preflight = self._around.preflight(None if match is None else match.route, asked)
             if preflight is not None:
                 return self._with(Response(preflight), self._around.preflight_added())
-        match = self._router.match(head.method, head.path)
+        match = None if leads_upwards else self._router.match(head.method, head.path)
         added = self._around.added(None if match is None else match.route, asked.get("origin"))
+        if leads_upwards:
+            problem = problem_response(HTTPError(400, DOT_SEGMENT), Request(raw))
+            return self._with(Response(inline(problem)), added)
         return self._with(self._route(head, raw, match, body), added)
 
     def _with(self, response: Response, added: Added) -> Response:
