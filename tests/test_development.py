@@ -194,6 +194,80 @@ def test_what_a_link_leads_to_is_watched_where_it_is_to_its_depth(serve: Serve, 
         server.until(lambda status, count=count: status["counts"]["reloads_done"] == count)  # type: ignore[misc]
 
 
+FAILING = {
+    "python": (
+        "from parkade import App\napp = App()\n"
+        "def price(lot): raise LookupError(f'no such lot: {lot}')\n"
+        "def total(lot): return price(lot)\n"
+        "@app.get('/lots/{lot}')\ndef lot(lot: str): return total(lot)\n",
+        ["in price", "in total"],
+    ),
+    "perl": (
+        "use Parkade;\n"
+        'sub price { my ($lot) = @_; die "no such lot: $lot" }\n'
+        "sub total { my ($lot) = @_; return price($lot) }\n"
+        "get '/lots/{lot}' => sub { my ($lot) = @_; eval { price('caught') }; return total($lot) };\n1;\n",
+        ["line 2, in main::price", "line 3, in main::total", "line 4, in main::__ANON__"],
+    ),
+    "psgi": (
+        "use strict;\n"
+        'sub price { my ($lot) = @_; die "no such lot: $lot" }\n'
+        "sub total { my ($lot) = @_; return price($lot) }\n"
+        "sub { my ($env) = @_; eval { price('caught') }; return total($env->{PATH_INFO} =~ s{.*/}{}r) };\n",
+        ["line 2, in main::price", "line 3, in main::total", "line 4, in main::__ANON__"],
+    ),
+}
+"""An application that fails, and what the stack of its own code says."""
+
+
+@pytest.fixture(params=["", "psgi"])
+def failing(request: pytest.FixtureRequest, language: str, tmp_path: Path) -> tuple[Path, list[str]]:
+    if request.param and language == "python":
+        pytest.skip("PSGI is Perl's")
+    code, told = FAILING[request.param or language]
+    file = tmp_path / {"python": "shop.py", "perl": "shop.pl"}[language]
+    file = file.with_suffix(".psgi") if request.param else file
+    file.write_text(code)
+    return file, told
+
+
+@pytest.mark.also_in_perl
+def test_an_exception_is_a_page_with_the_stack_of_the_application(
+    serve: Serve, failing: tuple[Path, list[str]]
+) -> None:
+    file, told = failing
+    server = serve(file, command="dev")
+    page = server.get("/lots/7%3Cb%3E", BROWSER)
+    assert (page.status, page["content-type"]) == (500, "text/html; charset=utf-8")
+    assert "no such lot: 7&lt;b&gt;" in page.text
+    assert "<b>7" not in page.text
+    assert [text for text in told if text not in page.text] == []
+    assert file.name in page.text
+    for ours in ("Parkade/", "workers/p", "-e line"):
+        assert ours not in page.text
+    problem = server.get("/lots/8").json()
+    assert "no such lot: 8" in problem["detail"]
+    assert [text for text in told if text not in problem["traceback"]] == []
+
+
+@pytest.mark.also_in_perl
+def test_clients_are_told_nothing_of_an_exception_and_the_log_has_the_stack(
+    serve: Serve, failing: tuple[Path, list[str]]
+) -> None:
+    file, told = failing
+    server = serve(file)
+    for fields in ((), (BROWSER,)):
+        page = server.get("/lots/7", *fields)
+        assert page.status == 500
+        assert not [text for text in ("no such lot", "price", file.name) if text in page.text]
+    server.until_logged("no such lot: 7")
+    for text in told:
+        server.until_logged(re.escape(text))
+    log = server.log()
+    assert "no such lot: caught" not in log
+    assert not re.search(r"^ *\|.*(Parkade/\w+\.pm|-e line|parkade/_)", log, re.MULTILINE)
+
+
 def test_the_help_says_what_is_watched() -> None:
     told = run("dev", "--help").stdout
     assert "--watch" in told

@@ -3,7 +3,9 @@ package Parkade::Log;
 use strict;
 use warnings;
 
-use JSON::PP ();
+use JSON::PP       ();
+use Parkade::Trace ();
+use Scalar::Util   qw(blessed);
 
 use constant {
     MESSAGE_MAX   => 16_384,     # characters; then: the beginning is kept
@@ -97,9 +99,9 @@ sub _valid {
 
 sub failed {
     my ($what, $error, %more) = @_;
-    chomp(my $text = "$error");
-    my $first = (split /\n/, $text)[0] // '';
-    record('error', length $first ? "$what: $first" : $what, exception => $first, $text =~ /\n/ ? (traceback => $text) : (), %more);
+    my $trace = blessed $error && $error->isa('Parkade::Trace') ? $error : Parkade::Trace->of($error);
+    my ($first, $whole) = ($trace->first, $trace->whole);
+    record('error', length $first ? "$what: $first" : $what, exception => $first, $whole =~ /\n/ ? (traceback => $whole) : (), %more);
     return;
 }
 
@@ -175,7 +177,7 @@ Writes a record.
 
 =head2 failed($what, $error, %members)
 
-Writes that something has failed.
+Writes that something has failed: an exception that was caught just now, or its L<Parkade::Trace>.
 
 =head2 warned($text)
 

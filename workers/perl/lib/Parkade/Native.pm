@@ -14,6 +14,7 @@ use Parkade::PSGI::Input ();
 use Parkade::Problem     ();
 use Parkade::Request     ();
 use Parkade::Response    ();
+use Parkade::Trace       ();
 use Parkade::Wire        qw(payload F_CLOSE F_ERROR F_RESULT INLINE_MAX JOB_VALUE_MAX);
 use Scalar::Util         qw(blessed);
 
@@ -237,16 +238,18 @@ sub failed {
             $exchange->end(F_ERROR, payload($error->{reason}, "$error", $error->{reason} eq 'retry' ? $error->{after} : ()));
             return;
         }
-        Parkade::Log::failed($exchange->{name}, $error);
-        return _attempt_failed($exchange, "$error");
+        my $trace = Parkade::Trace->of($error);
+        Parkade::Log::failed($exchange->{name}, $trace);
+        return _attempt_failed($exchange, $trace->text);
     }
     my $outcome = !$self->{is_dev} && Parkade::Coroutine::failed_wait($error);
     return given_up($exchange, $outcome) if $outcome;
-    Parkade::Log::failed(_name($exchange), $error, _asked($exchange));
-    return $exchange->fail("$error") if $exchange->{begun} || !$self->{is_dev};
-    my $text = "The application failed:\n\n$error";
-    utf8::encode($text) if utf8::is_utf8($text);
-    $exchange->respond(500, ['content-type', bin('text/plain; charset=utf-8')], $text);
+    my $trace = Parkade::Trace->of($error);
+    Parkade::Log::failed(_name($exchange), $trace, _asked($exchange));
+    return $exchange->fail($trace->text) if $exchange->{begun} || !$self->{is_dev};
+    require Parkade::ErrorPage;
+    my $env = $exchange->{request} ? $exchange->{request}->env : $exchange->{env};
+    $exchange->respond(Parkade::ErrorPage::response($trace, $env));
     return;
 }
 

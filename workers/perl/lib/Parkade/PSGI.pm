@@ -13,6 +13,7 @@ use Parkade::PSGI::Environment ();
 use Parkade::PSGI::Input       ();
 use Parkade::PSGI::Response    ();
 use Parkade::PSGI::Writer      ();
+use Parkade::Trace             ();
 use Scalar::Util                qw(weaken);
 
 sub new {
@@ -111,6 +112,7 @@ sub _answer {
 sub _name {
     my ($exchange, $env) = @_;
     $exchange->{name} = join ' ', map { $_ // '' } @$env{qw(REQUEST_METHOD PATH_INFO)};
+    $exchange->{env}  = $env;    # of which the exchange is no part
     return;
 }
 
@@ -202,12 +204,12 @@ sub _respond {
 sub failed {
     my ($self, $exchange, $error) = @_;
     return Parkade::Native::failed($self, $exchange, $error) if $INC{'Parkade/Native.pm'};
-    Parkade::Log::failed($exchange->{name} // 'a request', $error);
+    my $trace = Parkade::Trace->of($error);
+    Parkade::Log::failed($exchange->{name} // 'a request', $trace);
     return if $exchange->{closed};
-    return $exchange->fail("$error") if $exchange->{begun} || !$self->{is_dev};
-    my $text = "The application failed:\n\n$error";
-    utf8::encode($text) if utf8::is_utf8($text);
-    $exchange->respond(500, ['content-type', 'text/plain; charset=utf-8'], $text);
+    return $exchange->fail($trace->text) if $exchange->{begun} || !$self->{is_dev};
+    require Parkade::ErrorPage;
+    $exchange->respond(Parkade::ErrorPage::response($trace, $exchange->{env}));
     return;
 }
 

@@ -29,17 +29,17 @@ my $json = JSON::PP->new->utf8->allow_nonref;
 # As the core writes it: problem details for programs, a page for browsers, text for those who ask for text.
 sub response {
     my ($request, $status, %told) = @_;
-    my $form = preferred($request ? $request->header('accept') // '' : '');
+    my $form = preferred(!$request ? '' : ref $request eq 'HASH' ? $request->{HTTP_ACCEPT} // '' : $request->header('accept') // '');
     my $phrase = $PHRASES{$status} // '';
     my $body;
     if ($form eq PROBLEM) {
-        my @members = (title => $phrase, status => $status + 0, map { defined $told{$_} ? ($_ => $told{$_}) : () } qw(detail fault effect));
+        my @members = (title => $phrase, status => $status + 0, map { defined $told{$_} ? ($_ => $told{$_}) : () } qw(detail fault effect traceback));
         my @pairs;
         push @pairs, join ':', map { $json->encode($_) } splice @members, 0, 2 while @members;
         $body = '{' . join(',', @pairs) . '}';
     }
     else {
-        $body = $form eq HTML ? _page($status, $phrase, $told{detail}) : "$status $phrase\n$told{detail}\n";
+        $body = $form eq HTML ? _page($status, $phrase, $told{detail}) : "$status $phrase\n$told{detail}\n" . ($told{traceback} // '');
         utf8::encode($body);
     }
     my @headers = map { bin($_) } $form, 'Accept', $status == 503 ? '1' : (), $status == 426 ? 'websocket' : ();
@@ -108,10 +108,10 @@ Parkade::Problem - an error as its client reads it
 
 =head1 FUNCTIONS
 
-=head2 response($request, $status, detail => $text, fault => $whose, effect => $what)
+=head2 response($request, $status, detail => $text, fault => $whose, effect => $what, traceback => $text)
 
 Status, headers and body, in the form that the request's C<Accept> prefers: problem details (RFC 9457), a page, or text. The same
-as the core writes. Without a request, problem details.
+as the core writes. The request is a L<Parkade::Request> or an environment of PSGI; without one, problem details.
 
 =head2 preferred($accept)
 

@@ -10,6 +10,7 @@ use Parkade::Loader     ();
 use Parkade::Log        ();
 use Parkade::Process    ();
 use Parkade::Session    ();
+use Parkade::Trace      ();
 
 my $is_told;    # that it has to end
 
@@ -41,9 +42,12 @@ sub work {
     my $link    = Parkade::Link->new($reader, $writer, $session);
     my $info    = $link->greet or return 0;
     Parkade::Link::Loop::expect();
+    Parkade::Trace::begin(dev => $info->{dev}, stream => sub { $link->running });
     my $application = eval { $load->($info) };
-    if (!$application) {
-        $link->write($session->failed("$@") . $session->goodbye('stopping', ''));
+    my $error = $application ? undef : Parkade::Trace->of($@);
+    Parkade::Trace::settle();
+    if ($error) {
+        $link->write($session->failed($error->of_loading) . $session->goodbye('stopping', ''));
         return 1;
     }
     Parkade::Log::record('debug', 'the compiled loop is ' . Parkade::Compiled::state()) if $application->can('compiled');
