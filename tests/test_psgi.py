@@ -223,7 +223,7 @@ def test_what_is_broken_off_is_seen_by_its_client(server: Server) -> None:
     ("target", "why"),
     [
         ("/raises", "at once"),
-        ("/object", "HASH"),
+        ("/object", "{'an' => 'object'}"),
         ("/wide", "wide characters in a response"),
         ("/text", "the application must return an array or a code reference, not the text"),
         ("/undef", "the application must return an array or a code reference, not undef"),
