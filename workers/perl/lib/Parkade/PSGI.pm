@@ -83,7 +83,7 @@ sub taken_over {
     my ($self, $link, $ticket, $env) = @_;
     my $exchange = $ticket->[1] || Parkade::Exchange->new($link, $ticket->[0]);
     weaken($ticket->[1] = $exchange);
-    _name($exchange, $env);
+    $self->_name($exchange, $env);
     return $exchange;
 }
 
@@ -105,14 +105,16 @@ sub collected {
 sub _answer {
     my ($self, $exchange, $request, @body) = @_;
     my $env = $self->_environment($exchange, $request, @body);
-    _name($exchange, $env);
+    $self->_name($exchange, $env);
     return $self->answered($exchange, $env, scalar $self->{application}->($env));
 }
 
 sub _name {
-    my ($exchange, $env) = @_;
+    my ($self, $exchange, $env) = @_;
     $exchange->{name} = join ' ', map { $_ // '' } @$env{qw(REQUEST_METHOD PATH_INFO)};
-    $exchange->{env}  = $env;    # of which the exchange is no part
+    # For the page of an exception. The environment itself ends with the application's code, and so do its destructors.
+    $exchange->{env} = { map { ($_ => $env->{$_}) } grep { /\A(?:HTTP_|CONTENT_|REQUEST_)/ && !ref $env->{$_} } keys %$env }
+      if $self->{is_dev};
     return;
 }
 
