@@ -98,7 +98,8 @@ def test_an_answer_goes_to_the_client_that_has_said_something(
     assert client.close() == (1000, "")
 
 
-def test_a_message_may_be_as_long_as_the_limit_and_no_longer(server: Server, opened: Opener) -> None:
+def test_a_message_may_be_as_long_as_the_limit_and_no_longer(kind: Kind, serve: Serve, opened: Opener) -> None:
+    server = serve("held_sockets", workers=1, environment=kind, websocket_limit="1MiB")
     client = opened(server, "/echo")
     message = os.urandom(MESSAGE_MAX)
     assert client.send(message).receive() == message

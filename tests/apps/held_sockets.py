@@ -38,6 +38,15 @@ def back(message: str | bytes) -> str | bytes:
     return message
 
 
+@app.websocket("/length")
+def lengths() -> Wait:
+    return channel("length").socket(length)
+
+
+def length(message: str | bytes) -> str:
+    return str(len(message))
+
+
 @app.websocket("/bids")
 def bids() -> Wait:
     return channel("bids").socket(bid)

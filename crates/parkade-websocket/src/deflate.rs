@@ -33,14 +33,20 @@ impl Deflater {
 
     /// The message without what the receiver adds to its end.
     pub fn deflate(&mut self, message: &[u8]) -> &[u8] {
+        self.deflate_part(message).strip_suffix(&TAIL).expect("a stream that is flushed ends so")
+    }
+
+    /// A part of a message, after which others follow. It refers to no earlier one, unless messages do.
+    pub(crate) fn deflate_part(&mut self, message: &[u8]) -> &[u8] {
         if !self.keeps_context {
             self.stream.reset();
         }
         self.output.clear();
         self.output.shrink_to(message.len());
         if message.is_empty() {
-            // The beginning of an empty block (section 7.2.3.6): a stream that is flushed already makes none.
+            // An empty block (section 7.2.3.6): a stream that is flushed already makes none.
             self.output.push(0);
+            self.output.extend_from_slice(&TAIL);
             return &self.output;
         }
         let began = self.stream.total_in();
@@ -56,7 +62,7 @@ impl Deflater {
                 break;
             }
         }
-        self.output.strip_suffix(&TAIL).expect("a stream that is flushed ends so")
+        &self.output
     }
 }
 
@@ -73,7 +79,12 @@ mod tests {
             let (mut deflater, mut inflater) = (Deflater::new(keeps_context), Inflater::new(keeps_context));
             for text in texts.iter().chain(&texts) {
                 let message = deflater.deflate(text.as_bytes()).to_vec();
-                assert_eq!(inflater.inflate(&message, text.len()), Ok(text.as_bytes()), "{} bytes", text.len());
+                assert_eq!(
+                    inflater.inflate(&message, text.len()),
+                    Ok(text.clone().into_bytes()),
+                    "{} bytes",
+                    text.len()
+                );
             }
         }
     }

@@ -97,13 +97,14 @@ impl FrameHead {
     }
 }
 
-/// The head of a frame of the server, which has no mask and is always a whole message.
+/// The head of a frame of the server, which has no mask.
 pub struct OwnHead {
     bytes: [u8; HEAD_MAX],
     count: usize,
 }
 
 impl OwnHead {
+    /// Of a frame that is a whole message, or its last one.
     pub fn new(opcode: Opcode, is_compressed: bool, length: usize) -> Self {
         let mut bytes = [0; HEAD_MAX];
         bytes[0] = FINAL | if is_compressed { COMPRESSED } else { 0 } | opcode.bits();
@@ -124,6 +125,13 @@ impl OwnHead {
             }
         };
         Self { bytes, count }
+    }
+
+    /// Of a frame after which the message goes on.
+    pub fn unfinished(self) -> Self {
+        let mut bytes = self.bytes;
+        bytes[0] &= !FINAL;
+        Self { bytes, ..self }
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -184,6 +192,8 @@ mod tests {
         let text = Opcode::Message(MessageKind::Text);
         assert_eq!(OwnHead::new(text, false, 5).bytes(), [0x81, 0x05]);
         assert_eq!(OwnHead::new(text, true, 7).bytes(), [0xc1, 0x07]);
+        assert_eq!(OwnHead::new(text, false, 3).unfinished().bytes(), [0x01, 0x03]);
+        assert_eq!(OwnHead::new(Opcode::Continuation, false, 2).bytes(), [0x80, 0x02]);
         let binary = Opcode::Message(MessageKind::Binary);
         assert_eq!(OwnHead::new(binary, false, 256).bytes(), [0x82, 0x7e, 0x01, 0x00]);
         assert_eq!(OwnHead::new(binary, false, 65_536).bytes(), [0x82, 0x7f, 0, 0, 0, 0, 0, 1, 0, 0]);

@@ -9,55 +9,68 @@ use crate::socket_fault::SocketFault;
 pub const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
 /// Inflates messages. One serves any number of sockets, unless their clients refer to earlier messages.
+#[derive(Debug)]
 pub struct Inflater {
     stream: Decompress,
     keeps_context: bool,
-    /// The last message.
-    output: Vec<u8>,
 }
 
 impl Inflater {
-    /// `keeps_context`: messages may refer to earlier ones, so it belongs to one socket. Such a one holds about 40 KB.
+    /// `keeps_context`: messages may refer to earlier ones, so it belongs to one socket. It holds about 40 KB.
     #[must_use]
     pub fn new(keeps_context: bool) -> Self {
-        Self { stream: Decompress::new(false), keeps_context, output: Vec::new() }
+        Self { stream: Decompress::new(false), keeps_context }
+    }
+
+    pub(crate) fn keeps_context(&self) -> bool {
+        self.keeps_context
     }
 
     /// The message, which has at most `max` bytes. It takes no more memory than that, whatever it claims to become.
-    pub fn inflate(&mut self, message: &[u8], max: usize) -> Result<&[u8], SocketFault> {
+    pub fn inflate(&mut self, message: &[u8], max: usize) -> Result<Vec<u8>, SocketFault> {
+        let mut output = Vec::new();
+        self.begin();
+        self.go_on(message, &mut output, max)?;
+        self.end(&mut output, max)?;
+        Ok(output)
+    }
+
+    /// A message begins that is inflated as it arrives.
+    pub(crate) fn begin(&mut self) {
         if !self.keeps_context {
             self.stream.reset(false);
         }
-        self.output.clear();
-        self.output.shrink_to(INFLATE_STEP);
-        self.take(message, max)?;
-        self.take(&TAIL, max)?;
-        Ok(&self.output)
     }
 
-    fn take(&mut self, mut piece: &[u8], max: usize) -> Result<(), SocketFault> {
+    /// A piece of it has come. The output is that of all pieces, which has at most `max` bytes.
+    pub(crate) fn go_on(&mut self, mut piece: &[u8], output: &mut Vec<u8>, max: usize) -> Result<(), SocketFault> {
         loop {
-            if self.output.len() == self.output.capacity() {
-                self.output.reserve(INFLATE_STEP);
+            if output.len() == output.capacity() {
+                output.reserve(piece.len().saturating_mul(4).clamp(64, INFLATE_STEP));
             }
-            let (taken, made) = (self.stream.total_in(), self.output.len());
-            let status = self.stream.decompress_vec(piece, &mut self.output, FlushDecompress::None);
+            let (taken, made) = (self.stream.total_in(), output.len());
+            let status = self.stream.decompress_vec(piece, output, FlushDecompress::None);
             let taken = usize::try_from(self.stream.total_in() - taken).expect("a piece is in memory");
             let status = status.map_err(|_| SocketFault::BadCompression)?;
             piece = &piece[taken..];
-            if self.output.len() > max {
+            if output.len() > max {
                 return Err(SocketFault::TooLarge);
             }
-            if piece.is_empty() && self.output.len() < self.output.capacity() {
+            if piece.is_empty() && output.len() < output.capacity() {
                 return Ok(());
             }
             if status == Status::StreamEnd {
                 // A last block may end anywhere, and others follow (section 7.2.3.4).
                 self.stream.reset(false);
-            } else if taken == 0 && self.output.len() == made && self.output.len() < self.output.capacity() {
+            } else if taken == 0 && output.len() == made && output.len() < output.capacity() {
                 return Err(SocketFault::BadCompression);
             }
         }
+    }
+
+    /// Its last piece has come.
+    pub(crate) fn end(&mut self, output: &mut Vec<u8>, max: usize) -> Result<(), SocketFault> {
+        self.go_on(&TAIL, output, max)
     }
 }
 
@@ -75,7 +88,7 @@ mod tests {
             b"\xf3\x48\xcd\xc9\xc9\x07\x00\x00",
             b"\xf2\x48\x05\x00\x00\x00\xff\xff\xca\xc9\xc9\x07\x00",
         ] {
-            assert_eq!(Inflater::new(false).inflate(message, 5), Ok(&b"Hello"[..]), "{message:x?}");
+            assert_eq!(Inflater::new(false).inflate(message, 5), Ok(b"Hello".to_vec()), "{message:x?}");
         }
     }
 
@@ -83,10 +96,10 @@ mod tests {
     fn a_message_refers_to_an_earlier_one_only_if_that_was_agreed() {
         let referring = b"\xf2\x00\x11\x00\x00";
         let mut keeping = Inflater::new(true);
-        assert_eq!(keeping.inflate(b"\xf2\x48\xcd\xc9\xc9\x07\x00", 5), Ok(&b"Hello"[..]));
-        assert_eq!(keeping.inflate(referring, 5), Ok(&b"Hello"[..]));
+        assert_eq!(keeping.inflate(b"\xf2\x48\xcd\xc9\xc9\x07\x00", 5), Ok(b"Hello".to_vec()));
+        assert_eq!(keeping.inflate(referring, 5), Ok(b"Hello".to_vec()));
         let mut forgetting = Inflater::new(false);
-        assert_eq!(forgetting.inflate(b"\xf2\x48\xcd\xc9\xc9\x07\x00", 5), Ok(&b"Hello"[..]));
+        assert_eq!(forgetting.inflate(b"\xf2\x48\xcd\xc9\xc9\x07\x00", 5), Ok(b"Hello".to_vec()));
         assert_eq!(forgetting.inflate(referring, 5), Err(SocketFault::BadCompression));
     }
 
@@ -95,10 +108,12 @@ mod tests {
         let bomb = Deflater::new(false).deflate(&vec![0; 50_000_000]).to_vec();
         assert!(bomb.len() < 500_000, "{}", bomb.len());
         let mut inflater = Inflater::new(false);
-        assert_eq!(inflater.inflate(&bomb, 1_000_000), Err(SocketFault::TooLarge));
-        assert!(inflater.output.capacity() < 2_100_000);
-        assert_eq!(inflater.inflate(b"\xf2\x48\xcd\xc9\xc9\x07\x00", 5), Ok(&b"Hello"[..]));
-        assert!(inflater.output.capacity() < 100_000, "memory is given back");
+        let mut output = Vec::new();
+        inflater.begin();
+        assert_eq!(inflater.go_on(&bomb, &mut output, 1_000_000), Err(SocketFault::TooLarge));
+        assert!(output.capacity() < 2_100_000);
+        let hello = inflater.inflate(b"\xf2\x48\xcd\xc9\xc9\x07\x00", 5);
+        assert!(hello.is_ok_and(|hello| hello == b"Hello" && hello.capacity() < 100), "no more than it needs");
     }
 
     #[test]

@@ -9,13 +9,14 @@
 //! | which compression both ends agree on | `compression`, `window_bits` |
 //! | how a frame begins, and which frames break the rules | `frame` |
 //! | how frames become messages, whatever pieces they arrive in | `message_reader` |
-//! | how messages become frames | `outbound` |
+//! | how messages become frames | `outbound`; `fragments` for one that comes in parts |
 //! | why a socket is closed | `close` |
 //! | what breaks the rules, and how the socket is closed then | `socket_fault` |
 
 mod close;
 mod compression;
 mod deflate;
+mod fragments;
 mod frame;
 mod inflate;
 mod limits;
@@ -31,6 +32,7 @@ mod window_bits;
 pub use close::Close;
 pub use compression::{Compression, CompressionOffers};
 pub use deflate::Deflater;
+pub use fragments::UnfinishedMessage;
 pub use inflate::Inflater;
 pub use limits::{CLOSE_TEXT_MAX, CONTROL_MAX};
 pub use message_kind::MessageKind;

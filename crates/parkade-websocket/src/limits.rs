@@ -16,5 +16,9 @@ pub const PARAMETERS_MAX: usize = 8;
 /// How many offers of extensions are read. Browsers make one or two. Then: those after it are ignored.
 pub const OFFERS_MAX: usize = 16;
 
-/// By how much the output of an inflated message grows at a time, in bytes.
+/// A compressed message is inflated while it arrives from this many bytes on: that takes 40 KB, which must not be had
+/// for a few bytes. Then: a shorter one is inflated when it is whole.
+pub const INFLATED_WHOLE_MAX: usize = 64 * 1024;
+
+/// By how much the output of an inflated message grows at a time, in bytes, at the most.
 pub const INFLATE_STEP: usize = 16 * 1024;

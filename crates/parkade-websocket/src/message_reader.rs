@@ -1,7 +1,9 @@
 //! What a client sends: bytes in any pieces, into messages.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
+use self::partial_message::PartialMessage;
 use crate::close::Close;
 use crate::frame::{Control, FrameHead, Opcode};
 use crate::inflate::Inflater;
@@ -9,7 +11,8 @@ use crate::limits::HEAD_MAX;
 use crate::mask;
 use crate::message_kind::MessageKind;
 use crate::socket_fault::SocketFault;
-use crate::text::TextCheck;
+
+mod partial_message;
 
 /// What holds for a socket.
 #[derive(Debug, Clone, Copy)]
@@ -23,8 +26,8 @@ pub struct Rules {
 /// What a client has sent.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Incoming<'a> {
-    /// Text is valid UTF-8.
-    Message(MessageKind, &'a [u8]),
+    /// Text is valid UTF-8. What is owned was kept until it was whole, or inflated.
+    Message(MessageKind, Cow<'a, [u8]>),
     /// To be answered with a pong that has the same payload.
     Ping(&'a [u8]),
     Pong(&'a [u8]),
@@ -53,15 +56,6 @@ pub struct Partial {
 enum PartialFrame {
     Head { bytes: [u8; HEAD_MAX], count: usize },
     Payload { head: FrameHead, received: u64, control: Vec<u8> },
-}
-
-/// A message of which frames are missing.
-#[derive(Debug)]
-struct PartialMessage {
-    kind: MessageKind,
-    is_compressed: bool,
-    data: Vec<u8>,
-    text: TextCheck,
 }
 
 impl MessageReader {
@@ -118,11 +112,11 @@ impl MessageReader {
         matches!(self, Self::Within(_))
     }
 
-    /// Bytes that are kept until the rest has arrived.
+    /// The memory that is used for a message until the rest of it has arrived.
     #[must_use]
     pub fn kept(&self) -> usize {
         match self {
-            Self::Within(partial) => partial.kept(),
+            Self::Within(partial) => partial.message.as_ref().map_or(0, PartialMessage::kept),
             Self::Idle | Self::Closed => 0,
         }
     }
@@ -172,7 +166,7 @@ fn check(head: &FrameHead, message: Option<&PartialMessage>, rules: Rules) -> Re
     if head.is_compressed && !rules.is_compressed {
         return Err(SocketFault::ReservedBits);
     }
-    let arrived = message.map_or(0, |message| message.data.len() as u64);
+    let arrived = message.map_or(0, |message| message.arrived() as u64);
     if arrived.saturating_add(head.length) > rules.message_max as u64 {
         return Err(SocketFault::TooLarge);
     }
@@ -197,8 +191,9 @@ fn tell_message(
     inflater: &mut Inflater,
     tell: &mut impl FnMut(Incoming<'_>),
 ) -> Result<(), SocketFault> {
-    let payload = if is_compressed { inflater.inflate(payload, rules.message_max)? } else { payload };
-    if kind == MessageKind::Text && str::from_utf8(payload).is_err() {
+    let payload =
+        if is_compressed { Cow::Owned(inflater.inflate(payload, rules.message_max)?) } else { Cow::Borrowed(payload) };
+    if kind == MessageKind::Text && str::from_utf8(&payload).is_err() {
         return Err(SocketFault::BadText);
     }
     tell(Incoming::Message(kind, payload));
@@ -233,7 +228,9 @@ impl Partial {
                 mask::apply(head.mask, *received, piece);
                 *received += taken as u64;
                 match &mut self.message {
-                    Some(message) if !matches!(head.opcode, Opcode::Control(_)) => message.add(piece)?,
+                    Some(message) if !matches!(head.opcode, Opcode::Control(_)) => {
+                        message.add(piece, inflater, rules.message_max)?;
+                    }
                     _ => control.extend_from_slice(piece),
                 }
                 let is_closed = taken == missing && self.end(rules, inflater, tell)?;
@@ -245,8 +242,7 @@ impl Partial {
     fn begin(&mut self, head: FrameHead, rules: Rules) -> Result<(), SocketFault> {
         check(&head, self.message.as_ref(), rules)?;
         if let Opcode::Message(kind) = head.opcode {
-            let is_compressed = head.is_compressed;
-            self.message = Some(PartialMessage { kind, is_compressed, data: Vec::new(), text: TextCheck::default() });
+            self.message = Some(PartialMessage::new(kind, head.is_compressed));
         }
         self.frame = PartialFrame::Payload { head, received: 0, control: Vec::new() };
         Ok(())
@@ -263,14 +259,9 @@ impl Partial {
         if let Opcode::Control(kind) = head.opcode {
             return tell_control(kind, &control, tell);
         }
-        match self.message.take_if(|_| head.is_final) {
-            Some(PartialMessage { kind, is_compressed: true, data, .. }) => {
-                tell_message(kind, true, &data, rules, inflater, tell)?;
-            }
-            // Its text was checked as it came.
-            Some(message) if !message.text.is_whole() => return Err(SocketFault::BadText),
-            Some(message) => tell(Incoming::Message(message.kind, &message.data)),
-            None => {}
+        if let Some(message) = self.message.take_if(|_| head.is_final) {
+            let (kind, data) = message.end(inflater, rules.message_max)?;
+            tell(Incoming::Message(kind, Cow::Owned(data)));
         }
         Ok(false)
     }
@@ -278,30 +269,11 @@ impl Partial {
     fn is_empty(&self) -> bool {
         self.message.is_none() && matches!(self.frame, PartialFrame::Head { count: 0, .. })
     }
-
-    fn kept(&self) -> usize {
-        let control = match &self.frame {
-            PartialFrame::Head { count, .. } => *count,
-            PartialFrame::Payload { control, .. } => control.capacity(),
-        };
-        size_of::<Self>() + control + self.message.as_ref().map_or(0, |message| message.data.capacity())
-    }
 }
 
 impl Default for PartialFrame {
     fn default() -> Self {
         Self::Head { bytes: [0; HEAD_MAX], count: 0 }
-    }
-}
-
-impl PartialMessage {
-    /// A text fails at its first wrong byte, not only at its end.
-    fn add(&mut self, piece: &[u8]) -> Result<(), SocketFault> {
-        if self.kind == MessageKind::Text && !self.is_compressed && !self.text.accepts(piece) {
-            return Err(SocketFault::BadText);
-        }
-        self.data.extend_from_slice(piece);
-        Ok(())
     }
 }
 

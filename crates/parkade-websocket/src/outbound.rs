@@ -11,7 +11,7 @@ use crate::message_kind::MessageKind;
 /// A message as it is.
 #[must_use]
 pub fn message(kind: MessageKind, payload: &[u8]) -> Bytes {
-    frame(Opcode::Message(kind), false, payload)
+    whole(Opcode::Message(kind), false, payload)
 }
 
 /// A message for sockets that agreed to compression. It is not compressed if that would make it larger, unless later
@@ -20,7 +20,7 @@ pub fn compressed(kind: MessageKind, payload: &[u8], deflater: &mut Deflater) ->
     let is_needed = deflater.keeps_context();
     let short = deflater.deflate(payload);
     if short.len() < payload.len() || is_needed {
-        frame(Opcode::Message(kind), true, short)
+        whole(Opcode::Message(kind), true, short)
     } else {
         message(kind, payload)
     }
@@ -45,11 +45,14 @@ pub fn close(close: Option<&Close>) -> Bytes {
 }
 
 fn control(control: Control, payload: &[u8]) -> Bytes {
-    frame(Opcode::Control(control), false, &payload[..payload.len().min(CONTROL_MAX)])
+    whole(Opcode::Control(control), false, &payload[..payload.len().min(CONTROL_MAX)])
 }
 
-fn frame(opcode: Opcode, is_compressed: bool, payload: &[u8]) -> Bytes {
-    let head = OwnHead::new(opcode, is_compressed, payload.len());
+fn whole(opcode: Opcode, is_compressed: bool, payload: &[u8]) -> Bytes {
+    frame(&OwnHead::new(opcode, is_compressed, payload.len()), payload)
+}
+
+pub fn frame(head: &OwnHead, payload: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(head.bytes().len() + payload.len());
     frame.put_slice(head.bytes());
     frame.put_slice(payload);

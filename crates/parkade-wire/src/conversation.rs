@@ -17,6 +17,8 @@ use crate::wait::ThenRequest;
 pub const MESSAGES: u64 = 1 << 1;
 /// The feature `hints_and_trailers`.
 pub const HINTS_AND_TRAILERS: u64 = 1 << 3;
+/// The feature `long_messages`.
+pub const LONG_MESSAGES: u64 = 1 << 4;
 
 /// What the core said in its `HELLO`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,6 +162,9 @@ impl Serving {
                 Err(refused(ProtocolRule::Await, frame))
             }
             FromWorker::Message { .. } | FromWorker::Close { .. } if self.agreed.features & MESSAGES == 0 => {
+                Err(Violation { why: "the feature was not agreed on", ..refused(ProtocolRule::Time, frame) })
+            }
+            FromWorker::Message { more: true, .. } if self.agreed.features & LONG_MESSAGES == 0 => {
                 Err(Violation { why: "the feature was not agreed on", ..refused(ProtocolRule::Time, frame) })
             }
             FromWorker::EarlyHints { .. } | FromWorker::Trailers { .. }

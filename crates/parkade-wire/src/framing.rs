@@ -24,7 +24,7 @@ pub struct RawFrame {
 }
 
 impl RawFrame {
-    /// `DATA` follows on this stream in this direction.
+    /// `DATA`, or the rest of a `MESSAGE`, follows on this stream in this direction.
     #[must_use]
     pub const fn more(&self) -> bool {
         self.flags & MORE != 0

@@ -15,6 +15,9 @@ pub const WINDOW_BYTES: u32 = 262_144;
 /// What a `MESSAGE` takes from the window besides its bytes: what it costs its receiver to keep it. So many empty messages end somewhere, too.
 pub const MESSAGE_OVERHEAD_BYTES: u32 = 64;
 
+/// A message of a WebSocket's client in all its pieces. A worker keeps one for each WebSocket until its code has taken it.
+pub const LONG_MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// The first number of a branch, which the worker gives; the core numbers its streams below. The worker uses the number of a branch that is
 /// closed again.
 pub const BRANCH_STREAM_MIN: u32 = 1 << 31;

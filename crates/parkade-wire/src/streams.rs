@@ -349,8 +349,8 @@ pub fn absent(frame: &FromWorker, opened: u32) -> Result<(), Violation> {
     Err(Violation::new(rule, frame.kind(), frame.stream()))
 }
 
-/// How far a sender of `MESSAGE` may be ahead of its receiver. A message is never cut: while there is any window, it may have any size, and what it
-/// takes too much is owed.
+/// How far a sender of `MESSAGE` may be ahead of its receiver. While there is any window, a message may have any size, and what it
+/// takes too much is owed. A piece of a worker's long message counts as a message.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageWindow {
     left: i64,
@@ -373,6 +373,12 @@ impl MessageWindow {
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.left > 0
+    }
+
+    /// By how much messages have taken more than there was.
+    #[must_use]
+    pub fn debt(&self) -> usize {
+        usize::try_from(-self.left).unwrap_or_default()
     }
 
     /// Takes a message with so many bytes. `false`, and nothing happens, if it may not be sent.

@@ -14,10 +14,11 @@ use serde_json::Value;
 use support::{bytes_of, text, vectors};
 
 /// The parts that frames show, in the order of the table in `PROTOCOL.md`. The others are about the process.
-const OF_FRAMES: [&str; 16] = [
+const OF_FRAMES: [&str; 17] = [
     "data",
     "incremental_bodies",
     "messages",
+    "long_messages",
     "parts",
     "routes",
     "hints_and_trailers",
@@ -92,7 +93,8 @@ fn parts_of_session(session: &Value) -> Parts {
     }
     parts.remove("drain");
     let both = of_core & of_worker;
-    let agreed = ["incremental_bodies", "messages", "parts", "hints_and_trailers"].into_iter().zip(0..);
+    let agreed =
+        ["incremental_bodies", "messages", "parts", "hints_and_trailers", "long_messages"].into_iter().zip(0..);
     parts.extend(agreed.filter(|(_, bit)| both >> bit & 1 == 1).map(|(part, _)| part));
     // The core grants what a worker sends on its own: bodies, messages; it releases files in the same way.
     if is_granted && !["data", "messages", "parts"].iter().any(|part| parts.contains(part)) {
@@ -181,6 +183,9 @@ fn of_core(frame: &FromCore, parts: &mut Parts) {
             parts.extend(request.route.map(|_| "routes"));
             parts.extend(request.head.scheme.starts_with("ws").then_some("messages"));
         }
+        FromCore::Message { more: true, .. } => {
+            parts.insert("long_messages");
+        }
         FromCore::ResumeCall { outcome: WaitOutcome::Said { .. }, .. } => {
             parts.insert("messages");
         }
@@ -191,6 +196,9 @@ fn of_core(frame: &FromCore, parts: &mut Parts) {
 fn of_worker(frame: &FromWorker, parts: &mut Parts) {
     match frame {
         FromWorker::Ready { credit, application } => of_application(*credit, application, parts),
+        FromWorker::Message { more: true, .. } => {
+            parts.insert("long_messages");
+        }
         FromWorker::Response { response: Response { status: SWITCHING_PROTOCOLS, .. }, .. } => {
             parts.insert("messages");
         }

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use bytes::BytesMut;
 use parkade_wire::{
-    Branches, Conversation, Decoder, FromCore, FromWorker, Offer, Opener, ProtocolRule, Receive, SendWindow, Stream,
-    StreamProgress, ThenRequest, Violation, absent,
+    Branches, Conversation, Decoder, FromCore, FromWorker, LONG_MESSAGES, MessageWindow, Offer, Opener, ProtocolRule,
+    Receive, SendWindow, Stream, StreamProgress, ThenRequest, Violation, absent,
 };
 use serde_json::Value;
 use support::{bytes_of, text, vectors};
@@ -48,6 +48,9 @@ struct Open {
     stream: Stream,
     body: SendWindow,
     body_follows: bool,
+    messages: MessageWindow,
+    /// The bytes so far of a message of which pieces are missing.
+    begun: Option<usize>,
 }
 
 /// What a core keeps for a link, as far as this crate is concerned.
@@ -119,7 +122,12 @@ impl Link {
         if frame.stream() != 0 {
             self.on_stream(frame)?;
         }
-        let more = matches!(frame, FromWorker::Response { more: true, .. } | FromWorker::Data { more: true, .. });
+        let more = matches!(
+            frame,
+            FromWorker::Response { more: true, .. }
+                | FromWorker::Data { more: true, .. }
+                | FromWorker::Message { more: true, .. }
+        );
         Ok((true, name(frame.kind().name(), frame.stream(), more)))
     }
 
@@ -131,7 +139,7 @@ impl Link {
             };
             if !parent.stream.is_cancelled() {
                 self.branches.open(frame, *of)?;
-                let open = Open { stream: Stream::branch(*stream), body: SendWindow::new(), body_follows: false };
+                let open = Open::new(Stream::branch(*stream), false);
                 self.streams.insert(*stream, open);
             }
             return Ok(());
@@ -144,6 +152,7 @@ impl Link {
         };
         if let FromWorker::Window { bytes, .. } = frame {
             open.body.granted(*bytes);
+            open.messages.granted(*bytes);
         }
         if open.stream.hear(frame)? == StreamProgress::Closed {
             if !open.stream.is_cancelled() {
@@ -218,10 +227,13 @@ impl Link {
             FromCore::Drain { .. } => name("DRAIN", 0, false),
             FromCore::Ping { .. } => name("PING", 0, false),
             FromCore::Goodbye { .. } => return Ok((false, "GOODBYE".to_owned())),
-            FromCore::Message { stream, .. } => {
-                let is_socket = self.streams.get(stream).is_some_and(|open| open.stream.is_socket());
-                self.broken_by_core |= *stream > self.opened || !is_socket;
-                name("MESSAGE", *stream, false)
+            FromCore::Message { stream, more, bytes, .. } => {
+                let agreed = self.conversation.as_ref().and_then(Conversation::agreed);
+                let takes_pieces = agreed.is_some_and(|agreed| agreed.features & LONG_MESSAGES != 0);
+                let open = self.streams.get_mut(stream).filter(|open| open.stream.is_socket());
+                let is_right = open.is_some_and(|open| open.message(bytes.len(), *more));
+                self.broken_by_core |= !is_right || *more && !takes_pieces;
+                name("MESSAGE", *stream, *more)
             }
             FromCore::Close { stream, .. } => name("CLOSE", *stream, false),
         };
@@ -239,12 +251,28 @@ impl Link {
         let ready = self.conversation.as_ref().is_some_and(|conversation| conversation.granted() > 0);
         self.broken_by_core |= !ready || stream <= self.opened;
         self.opened = stream;
-        let open = Open { stream: Stream::open(stream, opener), body: SendWindow::new(), body_follows };
+        let open = Open::new(Stream::open(stream, opener), body_follows);
         self.streams.insert(stream, open);
     }
 }
 
 impl Open {
+    fn new(stream: Stream, body_follows: bool) -> Self {
+        Open { stream, body: SendWindow::new(), body_follows, messages: MessageWindow::new(), begun: None }
+    }
+
+    /// Whether the core may send this piece of a message: it needs a window only to begin one.
+    fn message(&mut self, bytes: usize, more: bool) -> bool {
+        let may_go_on = self.begun.is_some() || self.messages.is_open();
+        let bytes = self.begun.take().unwrap_or_default() + bytes;
+        if more {
+            self.begun = Some(bytes);
+            may_go_on
+        } else {
+            may_go_on && self.messages.take(bytes)
+        }
+    }
+
     /// Returns whether it was parked. Rows that follow have their own window.
     fn resume(&mut self, body_follows: bool) -> bool {
         self.body = SendWindow::new();

@@ -241,7 +241,7 @@ pub struct HttpSettings {
     /// Maximum size of a request body that the application reads while it arrives, unless the route says otherwise; beyond it, 413 [default: that of --body-limit]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub stream_limit: Option<usize>,
-    /// Maximum memory for the heads and bodies of all requests, including queued and incomplete ones; beyond it, 503
+    /// Maximum memory for the heads and bodies of all requests, including queued and incomplete ones, and for long messages of WebSockets; beyond it, 503 (a WebSocket: 1013)
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "512MiB")]
     pub requests_limit: usize,
     /// Maximum size of a request head; beyond it, 431
@@ -269,7 +269,7 @@ pub struct HttpSettings {
 #[command(next_help_heading = "WebSocket")]
 pub struct WebSocketSettings {
     /// Maximum size of a client's message, both as sent and decompressed; beyond it, the WebSocket is closed with 1009
-    #[arg(long = "websocket-limit", id = "websocket_limit", value_name = "SIZE", value_parser = message_size, default_value = "1MiB")]
+    #[arg(long = "websocket-limit", id = "websocket_limit", value_name = "SIZE", value_parser = message_size, default_value = "16MiB")]
     pub limit: usize,
     /// Maximum number of messages taken from a client in a second; the rest is read in the next second. 0 means no limit
     #[arg(long = "websocket-rate", id = "websocket_rate", value_name = "COUNT", value_parser = count_or_none, default_value = "0")]

@@ -18,6 +18,9 @@ sub said { my ($message, %more) = @_; channel($more{room})->publish($message); r
 websocket '/echo' => sub { return channel('echo')->socket(\&back) };
 sub back { my ($message) = @_; return $message }
 
+websocket '/length' => sub { return channel('length')->socket(\&size) };
+sub size { my ($message) = @_; return '' . length $message->body }
+
 websocket '/bids' => sub { return channel('bids')->socket(\&bid) };
 
 sub bid {

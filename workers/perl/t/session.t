@@ -12,9 +12,11 @@ use Parkade::Wire        qw(:all);
 use Vectors              ();
 use Ways                 ();
 
-# This worker has every optional part: whatever a conversation `needs`, it is followed.
+# This worker has every optional part but one: whatever else a conversation `needs`, it is followed.
+sub needs_more { my ($vector) = @_; return grep { $_ eq 'long_messages' } @{ $vector->{needs} } }
+
 if (Vectors::there()) {
-    for my $vector (grep { $_->{ends} !~ /by worker/ } Vectors::sessions()) {
+    for my $vector (grep { $_->{ends} !~ /by worker/ && !needs_more($_) } Vectors::sessions()) {
         follows($vector, $_->new(Parkade::Session->new)) for qw(Whole Bytewise ThinLink);
     }
 }

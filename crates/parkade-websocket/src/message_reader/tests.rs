@@ -148,7 +148,7 @@ fn an_idle_socket_keeps_next_to_nothing() {
         |reader: &mut MessageReader, piece: &[u8]| reader.receive(RULES, &mut inflater, &mut piece.to_vec(), |_| true);
     assert_eq!(listen(&mut reader, &bytes[..100]), Ok(100));
     assert!(reader.is_within());
-    assert!(reader.kept() < 1_000, "what is announced takes no memory: {}", reader.kept());
+    assert!(reader.kept() < 100, "what is announced takes no memory: {}", reader.kept());
     assert_eq!(listen(&mut reader, &bytes[100..]), Ok(bytes.len() - 100));
     assert_eq!((reader.is_within(), reader.kept()), (false, 0));
 }
@@ -191,4 +191,60 @@ fn reading_stops_when_no_more_is_wanted_and_the_rest_is_left_as_it_was() {
     let taken = reader.receive(RULES, &mut Inflater::new(false), &mut bytes, |_| false);
     assert_eq!(taken, Ok(bytes.len() - second.len()));
     assert_eq!(bytes[bytes.len() - second.len()..], second);
+}
+
+/// Text that becomes a third of its length when it is compressed.
+fn long_text(count: usize) -> String {
+    let words = std::iter::successors(Some(7_u32), |n| Some(n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)));
+    words.take(count).map(|n| format!("{} € ", n >> 16)).collect()
+}
+
+#[test]
+fn a_long_compressed_message_is_inflated_as_it_arrives() {
+    let text = long_text(60_000);
+    let rules = Rules { message_max: text.len(), ..RULES };
+    for keeps_context in [false, true] {
+        let (mut deflater, mut inflater) = (Deflater::new(keeps_context), Inflater::new(keeps_context));
+        for _ in 0..2 {
+            let message = deflater.deflate(text.as_bytes()).to_vec();
+            assert!(message.len() > 100_000, "{}", message.len());
+            let (first, second) = message.split_at(90_000);
+            let bytes = [frame(0x41, first), frame(0x89, b"?"), frame(0x80, second)].concat();
+            let (mut reader, mut heard, mut kept_max) = (MessageReader::default(), Vec::new(), 0);
+            for piece in bytes.chunks(9_973) {
+                let hear = |received: Incoming<'_>| {
+                    heard.push(words(&received));
+                    true
+                };
+                reader.receive(rules, &mut inflater, &mut piece.to_vec(), hear).unwrap();
+                kept_max = kept_max.max(reader.kept());
+                if !keeps_context {
+                    // Others use it meanwhile.
+                    assert_eq!(inflater.inflate(b"\xf2\x48\xcd\xc9\xc9\x07\x00", 5), Ok(b"Hello".to_vec()));
+                }
+            }
+            assert!(heard == ["ping:?".to_owned(), format!("text:{text}")]);
+            assert!(kept_max > text.len() * 8 / 10, "{kept_max}");
+        }
+    }
+}
+
+#[test]
+fn a_long_compressed_message_fails_before_its_end() {
+    let text = long_text(60_000);
+    let wrong = [text.as_bytes(), b"\xff", text.as_bytes()].concat();
+    for (message, message_max, fault) in
+        [(text.as_bytes(), text.len() - 1_000, SocketFault::TooLarge), (&wrong, usize::MAX, SocketFault::BadText)]
+    {
+        let message = Deflater::new(false).deflate(message).to_vec();
+        let unfinished = frame(0x41, &message);
+        assert_eq!(hear(Rules { message_max, ..RULES }, &[&unfinished]), (vec![], Err(fault)));
+        let plenty = Rules { message_max: usize::MAX, ..RULES };
+        let first = &message[..message.len() / 3];
+        assert_eq!(hear(plenty, &[&frame(0x41, first)]).1, Ok(()), "nothing is wrong with its beginning");
+    }
+    let announced = Rules { message_max: 100_000, ..RULES };
+    let message = Deflater::new(false).deflate(text.as_bytes()).to_vec();
+    let fragments = [frame(0x41, &message[..99_000]), frame(0x00, &message[99_000..])].concat();
+    assert_eq!(hear(announced, &[&fragments]).1, Err(SocketFault::TooLarge), "what arrives counts, too");
 }

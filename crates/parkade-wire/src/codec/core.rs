@@ -29,7 +29,7 @@ impl Receive for FromCore {
             Kind::Drain => payload(bytes, 1, Reader::seconds).map(|seconds| FromCore::Drain { seconds }),
             Kind::Ping => payload(bytes, 1, token).map(|token| FromCore::Ping { token }),
             Kind::Goodbye => payload(bytes, 2, goodbye).map(|(code, text)| FromCore::Goodbye { code, text }),
-            Kind::Message => Ok(FromCore::Message { stream, text: raw.text(), bytes: bytes.clone() }),
+            Kind::Message => Ok(FromCore::Message { stream, text: raw.text(), more: raw.more(), bytes: bytes.clone() }),
             Kind::Close => payload(bytes, 2, close).map(|(code, text)| FromCore::Close { stream, code, text }),
             Kind::Ready
             | Kind::Failed

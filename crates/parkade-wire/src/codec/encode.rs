@@ -210,10 +210,10 @@ pub fn cancel(out: &mut BytesMut, stream: u32, reason: CancelReason) {
     });
 }
 
-/// `MESSAGE` of a client to its WebSocket's worker.
-pub fn message(out: &mut BytesMut, stream: u32, is_text: bool, bytes: &[u8]) {
+/// `MESSAGE` of a client to its WebSocket's worker. `more`: it goes on in the next one.
+pub fn message(out: &mut BytesMut, stream: u32, is_text: bool, bytes: &[u8], more: bool) {
     let start = out.len();
-    frame(out, Kind::Message, false, stream, |out| out.put_slice(bytes));
+    frame(out, Kind::Message, more, stream, |out| out.put_slice(bytes));
     if is_text {
         out[start + FLAGS_AT] |= TEXT;
     }

@@ -41,7 +41,9 @@ impl Receive for FromWorker {
             Kind::Credit => payload(bytes, 1, credit),
             Kind::Pong => payload(bytes, 1, token).map(|token| FromWorker::Pong { token }),
             Kind::Goodbye => payload(bytes, 2, goodbye).map(|(code, text)| FromWorker::Goodbye { code, text }),
-            Kind::Message => Ok(FromWorker::Message { stream, text: raw.text(), bytes: bytes.clone() }),
+            Kind::Message => {
+                Ok(FromWorker::Message { stream, text: raw.text(), more: raw.more(), bytes: bytes.clone() })
+            }
             Kind::Close => payload(bytes, 2, close).map(|(code, text)| FromWorker::Close { stream, code, text }),
             Kind::Request | Kind::Run | Kind::Resume | Kind::Cancel | Kind::Drain | Kind::Ping => {
                 return Err(Violation::new(ProtocolRule::End, kind, stream));

@@ -61,7 +61,7 @@ pub fn worker(heard: &FromWorker) -> Value {
     };
     let flags = match heard {
         FromWorker::Response { more: true, .. } | FromWorker::Data { more: true, .. } => 1,
-        FromWorker::Message { text: true, .. } => 2,
+        FromWorker::Message { text, more, .. } => 2 * u8::from(*text) + u8::from(*more),
         _ => 0,
     };
     frame(heard.kind().name(), heard.stream(), flags, payload)
@@ -91,7 +91,9 @@ pub fn core(heard: &FromCore) -> Value {
         FromCore::Drain { seconds } => frame("DRAIN", 0, 0, json!([seconds])),
         FromCore::Ping { token } => frame("PING", 0, 0, json!([token])),
         FromCore::Goodbye { code, text } => frame("GOODBYE", 0, 0, json!([code, text])),
-        FromCore::Message { stream, text, bytes } => frame("MESSAGE", *stream, 2 * u8::from(*text), hex(bytes)),
+        FromCore::Message { stream, text, more, bytes } => {
+            frame("MESSAGE", *stream, 2 * u8::from(*text) + u8::from(*more), hex(bytes))
+        }
         FromCore::Close { stream, code, text } => frame("CLOSE", *stream, 0, json!([code, text])),
     }
 }

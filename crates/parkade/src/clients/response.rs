@@ -18,7 +18,7 @@ use super::socket_calls::{CallAnswer, SocketCalls};
 use crate::files::{FileFields, FileHead};
 use crate::http::answer::{BadAnswer, HeaderField};
 use crate::http::problem::Problem;
-use crate::http::{Http, SocketMaker, StreamedContent, WebSocket};
+use crate::http::{Http, OutgoingMessage, SocketMaker, StreamedContent, WebSocket};
 use crate::queries::QueryAnswer;
 
 const JSON: HeaderField<'static> = (b"content-type", b"application/json");
@@ -181,8 +181,10 @@ impl<'c> ClientResponse<'c> {
     }
 
     /// The `RESPONSE` of a worker that accepts a WebSocket.
-    pub fn open_socket(&mut self, response: &Response) {
-        self.accept(response.headers.iter(), WebSocket::new);
+    /// `takes_long`: also messages that do not fit into one of its frames.
+    pub fn open_socket(&mut self, response: &Response, takes_long: bool) {
+        let make = if takes_long { WebSocket::new } else { WebSocket::with_short_messages };
+        self.accept(response.headers.iter(), make);
         if let Some(exchange) = self.exchanges.of(self.request) {
             exchange.take_arrival();
         }
@@ -202,12 +204,12 @@ impl<'c> ClientResponse<'c> {
     }
 
     /// Sends a message to the client of a WebSocket. Returns how much of what its worker may send is free again.
-    pub fn message(&mut self, is_text: bool, bytes: &Bytes) -> usize {
+    pub fn message(&mut self, message: OutgoingMessage<'_>) -> usize {
         let Some(exchange) = self.exchanges.of(self.request) else { return 0 };
-        let cost = MessageWindow::cost(bytes.len());
+        let cost = MessageWindow::cost(message.bytes.len());
         exchange.untaken.add(cost);
-        exchange.note_answer(None, bytes.len());
-        let taken = self.http.message(self.request, is_text, bytes).unwrap_or(cost);
+        exchange.note_answer(None, message.bytes.len());
+        let taken = self.http.message(self.request, message).unwrap_or(cost);
         self.exchanges.took(self.request, taken)
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use parkade_jobs::sqlite::Durability;
-use parkade_wire::limits::{FRAME_BYTES_MAX, THREADS_MAX};
+use parkade_wire::limits::{LONG_MESSAGE_BYTES_MAX, THREADS_MAX};
 
 use super::OriginPattern;
 
@@ -97,10 +97,10 @@ pub fn head_size(text: &str) -> Result<usize, String> {
 /// The size of a message of a WebSocket.
 pub fn message_size(text: &str) -> Result<usize, String> {
     size(text).and_then(|size| {
-        if (1..=FRAME_BYTES_MAX).contains(&size) {
+        if (1..=LONG_MESSAGE_BYTES_MAX).contains(&size) {
             Ok(size)
         } else {
-            Err("write 1MiB or less: it has to fit into a worker's frame".into())
+            Err("write 64MiB or less: a message is kept whole until the application has it".into())
         }
     })
 }

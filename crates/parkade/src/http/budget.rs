@@ -1,8 +1,10 @@
-//! The bytes of all open requests: heads and bodies, HTTP/1.1 and HTTP/2, arriving, queued, or with a worker that has not answered.
+//! The bytes of all open requests: heads and bodies, HTTP/1.1 and HTTP/2, arriving, queued, or with a worker that has not answered; and long messages
+//! of WebSockets, arriving or not yet taken by the application.
 //!
 //! One budget limits them all, in addition to other limits: a queue may be as long as its requests fit in here. A request counts as the memory
 //! that it takes, not as bytes on the wire, because HPACK turns few bytes into many. Beyond it: `RequestFault::RequestsFull`, from `connection/inbound`,
-//! `connection/partial_request` and `h2/request`.
+//! `connection/partial_request` and `h2/request`;
+//! for a message, its WebSocket is closed (`message_share`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,6 +59,10 @@ impl Budget {
 }
 
 impl Reservation {
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Adds this many bytes. As [`hold`](Self::hold).
     #[must_use]
     pub fn hold_more(&mut self, bytes: usize, stage: RequestStage) -> bool {

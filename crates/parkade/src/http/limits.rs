@@ -13,13 +13,13 @@ pub struct HttpLimits {
     pub body_bytes_max: usize,
     /// The same for a body that its application reads while it arrives, unless its route says otherwise. 413
     pub stream_bytes_max: usize,
-    /// Heads and bodies of all open requests. 503 with `Retry-After`.
+    /// Heads and bodies of all open requests, and long messages of WebSockets. 503 with `Retry-After`, or 1013.
     pub requests_bytes_max: usize,
     /// Accepting pauses: the next client waits in the kernel's backlog.
     pub connection_count_max: usize,
     /// 408, counted from the first byte of the head.
     pub head_time: Duration,
-    /// 408 if no byte of a body arrives for this long.
+    /// 408 if no byte of a body arrives for this long. The client of a WebSocket is disconnected if no byte of a long message does.
     pub body_stall: Duration,
     /// The connection closes.
     pub idle_time: Duration,
@@ -171,6 +171,11 @@ pub const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);
 
 /// Bytes that wait for the client of a WebSocket. Then: its pings get no answer.
 pub const SOCKET_PONG_BACKLOG_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of a message of a WebSocket that is arriving, or is more than its window has room for. Up to this many do not count
+/// in the budget of all requests: TCP and clients cut short messages anywhere. Then: they count, and a message for which
+/// there is no room closes the WebSocket with 1013.
+pub const SOCKET_UNCOUNTED_BYTES: usize = 16 * 1024;
 
 /// A message of a WebSocket is compressed from this size on: a shorter one gains no packet, and costs more than sending it.
 pub const SOCKET_COMPRESSED_BYTES_MIN: usize = 256;

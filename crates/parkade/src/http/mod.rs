@@ -31,6 +31,7 @@ mod head;
 pub mod limits;
 pub mod listen;
 mod lot;
+mod message_share;
 pub mod page;
 pub mod problem;
 mod request_table;
@@ -77,7 +78,7 @@ pub use self::limits::FIRST_REQUEST_TIME;
 pub use self::lot::SWEEP_INTERVAL;
 pub use self::socket_message::SocketMessage;
 pub use self::streamed_bodies::{StreamRules, StreamTerms, StreamedBodies};
-pub use self::web_socket::WebSocket;
+pub use self::web_socket::{OutgoingMessage, WebSocket};
 
 /// The operator's settings for HTTP.
 #[derive(Debug, Clone)]
@@ -355,13 +356,11 @@ impl Http {
 
     /// Sends a message to the client of a WebSocket. Returns how much its worker may send in its place, if
     /// the client is there; `Taken` reports the others.
-    pub fn message(&mut self, request: RequestId, is_text: bool, bytes: &Bytes) -> Option<usize> {
+    pub fn message(&mut self, request: RequestId, message: OutgoingMessage<'_>) -> Option<usize> {
         match self.requests.client(request)? {
-            Client::Http1(slot) => {
-                self.lot.act(*slot, |connection, context| connection.message(is_text, bytes, context))
-            }
+            Client::Http1(slot) => self.lot.act(*slot, |connection, context| connection.message(message, context)),
             Client::Http2(exchange) => {
-                exchange.message(is_text, bytes, &mut self.lot.sockets());
+                exchange.message(message, &mut self.lot.sockets());
                 Some(0)
             }
         }

@@ -4,17 +4,24 @@
 
 use bytes::Bytes;
 use parkade_websocket::{
-    self as websocket, Close, Compression, Deflater, Incoming, Inflater, MessageKind, MessageReader, Rules, WindowBits,
+    self as websocket, Close, Compression, Deflater, Incoming, Inflater, MessageKind, MessageReader, Rules,
+    UnfinishedMessage, WindowBits,
 };
 use parkade_wire::MessageWindow;
+use parkade_wire::limits::FRAME_BYTES_MAX;
 
 use super::HttpEvent;
-use super::limits::{HttpLimits, SOCKET_COMPRESSED_BYTES_MIN, SOCKET_PONG_BACKLOG_BYTES_MAX, SocketLimits};
+use super::budget::{Budget, RequestStage};
+use super::limits::{HttpLimits, SOCKET_COMPRESSED_BYTES_MIN, SOCKET_PONG_BACKLOG_BYTES_MAX};
+use super::message_share::MessageShare;
 use super::tick::Tick;
 use parkade_model::RequestId;
 
 /// A close frame without a code, as applications are told of it (RFC 6455, section 7.1.5).
 const NO_CODE: u16 = 1005;
+
+/// The budget of all requests has no room for a message: "try again later" (registry of RFC 6455, section 11.7).
+const NO_ROOM: (u16, &str) = (1013, "the server has no memory for this message now");
 
 /// What its client has sent.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,6 +45,16 @@ pub struct ClientInput {
     pub replies: Vec<u8>,
 }
 
+/// A message for a client, or a part of one.
+#[derive(Debug, Clone, Copy)]
+pub struct OutgoingMessage<'a> {
+    /// Counts for the first part.
+    pub is_text: bool,
+    /// Others follow.
+    pub more: bool,
+    pub bytes: &'a Bytes,
+}
+
 /// What came of them, when its messages have been reported.
 #[derive(Debug)]
 pub struct HeardClient {
@@ -50,6 +67,7 @@ pub struct HeardClient {
 /// What all WebSockets share while something is done with one.
 pub struct SocketContext<'a> {
     pub compressors: &'a mut Compressors,
+    pub budget: &'a Budget,
     pub limits: &'a HttpLimits,
     pub now: Tick,
 }
@@ -100,6 +118,10 @@ struct SocketActivity {
     taker: Taker,
     /// A message that has begun to arrive.
     reader: MessageReader,
+    /// What its messages take of the budget.
+    share: MessageShare,
+    /// A message for the client of which parts are missing.
+    unfinished: Option<UnfinishedMessage>,
     /// Bytes of the client for which there is no room yet.
     unread: Option<Box<[u8]>>,
     /// If messages refer to earlier ones.
@@ -114,7 +136,8 @@ struct SocketActivity {
 #[derive(Debug, Clone, Copy)]
 enum Taker {
     /// A worker, which has this window for them. `owed`: what it may send more when the client has taken everything.
-    Worker { window: MessageWindow, owed: u32 },
+    /// `takes_long`: also messages that do not fit into one frame of its link.
+    Worker { window: MessageWindow, owed: u32, takes_long: bool },
     /// A function that is called for each of them.
     Calls(CallState),
 }
@@ -141,7 +164,12 @@ pub enum PulseCheck {
 
 impl WebSocket {
     pub fn new(compression: Option<Compression>, now: Tick) -> Self {
-        Self::with(Taker::Worker { window: MessageWindow::new(), owed: 0 }, compression, now)
+        Self::with(Taker::Worker { window: MessageWindow::new(), owed: 0, takes_long: true }, compression, now)
+    }
+
+    /// One whose worker takes no long messages.
+    pub fn with_short_messages(compression: Option<Compression>, now: Tick) -> Self {
+        Self::with(Taker::Worker { window: MessageWindow::new(), owed: 0, takes_long: false }, compression, now)
     }
 
     /// One that no worker holds. What it is sent goes to others too, so no message refers to an earlier one.
@@ -201,7 +229,9 @@ impl WebSocket {
     pub fn read_next(&mut self, has_unsent: bool) {
         if self.is_held() {
             let state = if has_unsent { CallState::Untaken } else { CallState::Ready };
-            self.activity.get_or_insert_default().taker = Taker::Calls(state);
+            let activity = self.activity.get_or_insert_default();
+            activity.taker = Taker::Calls(state);
+            activity.share.release();
             self.rest();
         }
     }
@@ -238,8 +268,7 @@ impl WebSocket {
         context: &mut SocketContext<'_>,
         events: &mut Vec<HttpEvent>,
     ) -> HeardClient {
-        let SocketContext { compressors, limits, now } = context;
-        let ClientInput { said, replies } = self.receive(bytes, compressors, &limits.sockets, unsent, *now);
+        let ClientInput { said, replies } = self.receive(bytes, unsent, context);
         let mut has_closed = false;
         for said in said {
             match said {
@@ -255,30 +284,30 @@ impl WebSocket {
         HeardClient { replies, has_closed }
     }
 
-    fn receive(
-        &mut self,
-        bytes: &mut [u8],
-        shared: &mut Compressors,
-        limits: &SocketLimits,
-        unsent: usize,
-        now: Tick,
-    ) -> ClientInput {
+    fn receive(&mut self, bytes: &mut [u8], unsent: usize, context: &mut SocketContext<'_>) -> ClientInput {
+        let SocketContext { compressors: shared, budget, limits, now } = context;
+        let (limits, now) = (&limits.sockets, *now);
         self.heard(now);
         let activity = self.activity.get_or_insert_default();
-        let SocketActivity { taker, reader, unread, own, counted, is_paused } = &mut **activity;
+        let SocketActivity { taker, reader, share, unread, own, counted, is_paused, .. } = &mut **activity;
         let inflater = &mut own.as_mut().unwrap_or(shared).inflater;
-        let rules = Rules { message_max: limits.message_bytes_max, is_compressed: self.window.is_some() };
+        let message_max = taker.message_max(limits.message_bytes_max);
+        let rules = Rules { message_max, is_compressed: self.window.is_some() };
+        let mut has_room = true;
         let mut received = ClientInput::default();
         let ClientInput { said, replies } = &mut received;
         let outcome = reader.receive(rules, inflater, bytes, |incoming| match incoming {
             Incoming::Message(kind, payload) => {
-                said.push(ClientSaid::Message {
-                    is_text: kind == MessageKind::Text,
-                    bytes: Bytes::copy_from_slice(payload),
-                });
+                let takes_more = taker.take(payload.len());
+                has_room = share.hold(taker.excess(payload.len()), RequestStage::Whole, budget, now);
+                if !has_room {
+                    return false;
+                }
+                let mut bytes = payload.into_owned();
+                bytes.shrink_to_fit();
+                said.push(ClientSaid::Message { is_text: kind == MessageKind::Text, bytes: bytes.into() });
                 *is_paused = is_too_many(counted, limits.messages_per_second, now);
-                let has_room = taker.take(payload.len());
-                has_room && !*is_paused
+                takes_more && !*is_paused
             }
             Incoming::Ping(payload) => {
                 if unsent + replies.len() <= SOCKET_PONG_BACKLOG_BYTES_MAX {
@@ -294,14 +323,21 @@ impl WebSocket {
                 false
             }
         });
-        match outcome {
-            Ok(taken) if taken < bytes.len() => *unread = Some(bytes[taken..].into()),
-            Ok(_) => {}
-            Err(fault) => {
-                let close = Close::of(fault);
-                received.replies.extend_from_slice(&websocket::close(Some(&close)));
-                received.said.push(ClientSaid::Closed { code: close.code, text: close.text });
+        if reader.is_within() && has_room {
+            has_room = share.hold(reader.kept(), RequestStage::Coming, budget, now);
+        }
+        let close = match outcome {
+            Err(fault) => Some(Close::of(fault)),
+            Ok(_) if !has_room => Some(Close { code: NO_ROOM.0, text: NO_ROOM.1.to_owned() }),
+            Ok(taken) if taken < bytes.len() => {
+                *unread = Some(bytes[taken..].into());
+                None
             }
+            Ok(_) => None,
+        };
+        if let Some(close) = close {
+            received.replies.extend_from_slice(&websocket::close(Some(&close)));
+            received.said.push(ClientSaid::Closed { code: close.code, text: close.text });
         }
         self.rest();
         received
@@ -309,8 +345,13 @@ impl WebSocket {
 
     /// The worker takes so many bytes more.
     pub fn grant(&mut self, bytes: u32) {
-        if let Some(Taker::Worker { window, .. }) = self.taker() {
+        let Some(activity) = &mut self.activity else { return };
+        if let Taker::Worker { window, .. } = &mut activity.taker {
+            let was_open = window.is_open();
             window.granted(bytes);
+            if !was_open && window.is_open() {
+                activity.share.release();
+            }
         }
     }
 
@@ -319,19 +360,36 @@ impl WebSocket {
     }
 
     /// A message for the client as a frame. The worker may send as much in its place when the client has taken it.
-    pub fn frame(&mut self, is_text: bool, bytes: &Bytes, shared: &mut Compressors) -> Bytes {
+    pub fn frame(&mut self, message: OutgoingMessage<'_>, shared: &mut Compressors) -> Bytes {
+        let OutgoingMessage { is_text, more, bytes } = message;
         if let Some(Taker::Worker { owed, .. }) = self.taker() {
             let cost = u32::try_from(MessageWindow::cost(bytes.len())).unwrap_or(u32::MAX);
             *owed = owed.saturating_add(cost);
         }
         let kind = if is_text { MessageKind::Text } else { MessageKind::Binary };
-        match self.window.filter(|_| bytes.len() >= SOCKET_COMPRESSED_BYTES_MIN) {
-            None => websocket::message(kind, bytes),
-            Some(window) => {
-                let own = self.activity.as_mut().and_then(|activity| activity.own.as_mut());
-                websocket::compressed(kind, bytes, own.unwrap_or(shared).deflater(window))
-            }
+        let unfinished = self.activity.as_mut().and_then(|activity| activity.unfinished.take());
+        if let Some(message) = unfinished.filter(|_| !more) {
+            return message.end(bytes, self.deflater(shared));
         }
+        let (message, frame) = match unfinished {
+            Some(message) => (message, message.go_on(bytes, self.deflater(shared))),
+            None if more => UnfinishedMessage::begin(kind, bytes, self.deflater(shared)),
+            None => {
+                return match self.deflater(shared).filter(|_| bytes.len() >= SOCKET_COMPRESSED_BYTES_MIN) {
+                    None => websocket::message(kind, bytes),
+                    Some(deflater) => websocket::compressed(kind, bytes, deflater),
+                };
+            }
+        };
+        self.activity.get_or_insert_default().unfinished = Some(message);
+        frame
+    }
+
+    /// The compressor of messages for it, if that was agreed.
+    fn deflater<'a>(&'a mut self, shared: &'a mut Compressors) -> Option<&'a mut Deflater> {
+        let window = self.window?;
+        let own = self.activity.as_mut().and_then(|activity| activity.own.as_mut());
+        Some(own.unwrap_or(shared).deflater(window))
     }
 
     /// The client has taken everything, or will get nothing more: how many bytes the worker may send in their place.
@@ -343,7 +401,7 @@ impl WebSocket {
     }
 
     /// Pings a silent client, and says whether one is dead. To be called every now and then.
-    pub fn expire(&mut self, limits: &SocketLimits, now: Tick) -> PulseCheck {
+    pub fn expire(&mut self, limits: &HttpLimits, now: Tick) -> PulseCheck {
         if let Some(activity) = &mut self.activity
             && now.since(activity.counted.0) >= SECOND
         {
@@ -354,7 +412,10 @@ impl WebSocket {
             // What it sends is not read, so its pongs are not either.
             self.heard(now);
         }
-        let silence = now.since(self.silent_since);
+        if self.activity.as_ref().is_some_and(|activity| activity.is_too_slow(limits, now)) {
+            return PulseCheck::Dead;
+        }
+        let (silence, limits) = (now.since(self.silent_since), &limits.sockets);
         match (self.is_pinged, limits.ping_interval) {
             (false, Some(interval)) if silence >= interval => {
                 (self.silent_since, self.is_pinged) = (now, true);
@@ -371,6 +432,8 @@ impl Default for SocketActivity {
         Self {
             taker: Taker::Calls(CallState::Ready),
             reader: MessageReader::Idle,
+            share: MessageShare::default(),
+            unfinished: None,
             unread: None,
             own: None,
             counted: (Tick::default(), 0),
@@ -383,7 +446,13 @@ impl SocketActivity {
     fn is_idle(&self) -> bool {
         let is_ready = matches!(self.taker, Taker::Calls(CallState::Ready));
         let is_between = matches!(self.reader, MessageReader::Idle) && self.unread.is_none();
-        is_ready && is_between && self.own.is_none() && self.counted.1 == 0 && !self.is_paused
+        let has_nothing = self.own.is_none() && self.share.is_empty() && self.unfinished.is_none();
+        is_ready && is_between && has_nothing && self.counted.1 == 0 && !self.is_paused
+    }
+
+    /// Whether a message that counts in the budget arrives too slowly.
+    fn is_too_slow(&self, limits: &HttpLimits, now: Tick) -> bool {
+        self.reader.is_within() && self.share.is_too_slow(limits.body_stall, now)
     }
 }
 
@@ -392,6 +461,22 @@ impl Taker {
         match self {
             Self::Worker { window, .. } => window.is_open(),
             Self::Calls(state) => *state == CallState::Ready,
+        }
+    }
+
+    /// The most that it gets, if `limit` is that of the server.
+    fn message_max(&self, limit: usize) -> usize {
+        match self {
+            Self::Worker { takes_long: false, .. } => limit.min(FRAME_BYTES_MAX),
+            Self::Worker { takes_long: true, .. } | Self::Calls(_) => limit,
+        }
+    }
+
+    /// How much of the message that it got last there was no room for.
+    fn excess(&self, bytes: usize) -> usize {
+        match self {
+            Self::Worker { window, .. } => window.debt(),
+            Self::Calls(_) => bytes,
         }
     }
 

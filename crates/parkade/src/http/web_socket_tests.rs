@@ -1,6 +1,8 @@
 use std::time::Duration;
 
 use super::*;
+use crate::http::connection::tests::LIMITS as HTTP_LIMITS;
+use crate::http::limits::SocketLimits;
 
 const LIMITS: SocketLimits = SocketLimits {
     message_bytes_max: 1_000_000,
@@ -8,6 +10,12 @@ const LIMITS: SocketLimits = SocketLimits {
     ping_timeout: Duration::from_secs(10),
     messages_per_second: None,
 };
+
+const BODY_STALL: Duration = Duration::from_secs(30);
+
+fn all(sockets: &SocketLimits) -> HttpLimits {
+    HttpLimits { sockets: sockets.clone(), body_stall: BODY_STALL, ..HTTP_LIMITS }
+}
 
 fn at(seconds: u64) -> Tick {
     Tick::at(Duration::from_secs(seconds))
@@ -37,7 +45,24 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 fn sent(socket: &mut WebSocket, bytes: &[u8], limits: &SocketLimits, now: Tick) -> ClientInput {
-    socket.receive(&mut bytes.to_vec(), &mut Compressors::default(), limits, 0, now)
+    sent_within(&Budget::new(100_000_000), socket, bytes, limits, now)
+}
+
+/// The same with a budget that others share.
+fn sent_within(budget: &Budget, socket: &mut WebSocket, bytes: &[u8], limits: &SocketLimits, now: Tick) -> ClientInput {
+    let mut compressors = Compressors::default();
+    let mut context = SocketContext { compressors: &mut compressors, budget, limits: &all(limits), now };
+    socket.receive(&mut bytes.to_vec(), 0, &mut context)
+}
+
+fn expire(socket: &mut WebSocket, limits: &SocketLimits, now: Tick) -> PulseCheck {
+    socket.expire(&all(limits), now)
+}
+
+/// A whole message for the client.
+fn frame_of(socket: &mut WebSocket, text: &[u8], shared: &mut Compressors) -> Bytes {
+    let bytes = &Bytes::copy_from_slice(text);
+    socket.frame(OutgoingMessage { is_text: true, more: false, bytes }, shared)
 }
 
 fn texts(received: &ClientInput) -> Vec<usize> {
@@ -97,9 +122,9 @@ fn a_client_that_sends_too_many_messages_waits_for_the_next_second() {
     let three = [frame(0x81, b"a"), frame(0x81, b"b"), frame(0x81, b"c")].concat();
     assert_eq!(texts(&sent(&mut socket, &three, &limits, at(5))).len(), 2);
     assert!(!socket.reads());
-    socket.expire(&limits, at(5));
+    expire(&mut socket, &limits, at(5));
     assert!(!socket.reads());
-    assert_eq!(socket.expire(&limits, at(6)), PulseCheck::Fine);
+    assert_eq!(expire(&mut socket, &limits, at(6)), PulseCheck::Fine);
     let rest = socket.take_unread().unwrap();
     assert_eq!(texts(&sent(&mut socket, &rest, &limits, at(6))).len(), 1);
 }
@@ -108,15 +133,15 @@ fn a_client_that_sends_too_many_messages_waits_for_the_next_second() {
 fn a_silent_client_is_pinged_and_given_up_unless_it_answers() {
     let ping = || PulseCheck::Ping(Bytes::from_static(b"\x89\x00"));
     let mut socket = opened();
-    assert_eq!(socket.expire(&LIMITS, at(19)), PulseCheck::Fine);
-    assert_eq!(socket.expire(&LIMITS, at(20)), ping());
-    assert_eq!(socket.expire(&LIMITS, at(30)), PulseCheck::Fine);
+    assert_eq!(expire(&mut socket, &LIMITS, at(19)), PulseCheck::Fine);
+    assert_eq!(expire(&mut socket, &LIMITS, at(20)), ping());
+    assert_eq!(expire(&mut socket, &LIMITS, at(30)), PulseCheck::Fine);
     sent(&mut socket, &frame(0x8a, b""), &LIMITS, at(30));
-    assert_eq!(socket.expire(&LIMITS, at(49)), PulseCheck::Fine);
-    assert_eq!(socket.expire(&LIMITS, at(50)), ping());
-    assert_eq!(socket.expire(&LIMITS, at(61)), PulseCheck::Dead);
+    assert_eq!(expire(&mut socket, &LIMITS, at(49)), PulseCheck::Fine);
+    assert_eq!(expire(&mut socket, &LIMITS, at(50)), ping());
+    assert_eq!(expire(&mut socket, &LIMITS, at(61)), PulseCheck::Dead);
     let never = SocketLimits { ping_interval: None, ..LIMITS };
-    assert_eq!(opened().expire(&never, at(9_999)), PulseCheck::Fine);
+    assert_eq!(expire(&mut opened(), &never, at(9_999)), PulseCheck::Fine);
 }
 
 #[test]
@@ -124,10 +149,10 @@ fn a_client_that_is_not_read_is_not_given_up() {
     let mut socket = opened();
     sent(&mut socket, &frame(0x82, &vec![0; 300_000]), &LIMITS, at(1));
     for seconds in (0..200).step_by(10) {
-        assert_eq!(socket.expire(&LIMITS, at(seconds)), PulseCheck::Fine);
+        assert_eq!(expire(&mut socket, &LIMITS, at(seconds)), PulseCheck::Fine);
     }
     socket.grant(300_000);
-    assert!(matches!(socket.expire(&LIMITS, at(230)), PulseCheck::Ping(_)));
+    assert!(matches!(expire(&mut socket, &LIMITS, at(230)), PulseCheck::Ping(_)));
 }
 
 #[test]
@@ -140,8 +165,8 @@ fn pongs_do_not_pile_up_for_a_client_that_does_not_read() {
 #[test]
 fn what_the_worker_sent_is_owed_to_it_with_its_overhead() {
     let (mut socket, mut shared) = (opened(), Compressors::default());
-    assert_eq!(socket.frame(true, &Bytes::from_static(b"hola"), &mut shared), &b"\x81\x04hola"[..]);
-    socket.frame(false, &Bytes::new(), &mut shared);
+    assert_eq!(frame_of(&mut socket, b"hola", &mut shared), &b"\x81\x04hola"[..]);
+    frame_of(&mut socket, b"", &mut shared);
     assert_eq!((socket.settle(), socket.settle()), (4 + 64 + 64, 0));
 }
 
@@ -152,12 +177,12 @@ fn long_messages_are_compressed_if_that_was_agreed() {
     for terms in [shared, own] {
         let mut socket = WebSocket::new(Some(terms), at(0));
         let mut compressors = Compressors::default();
-        let text = Bytes::from(vec![b'x'; 10_000]);
-        let first = socket.frame(true, &text, &mut compressors);
+        let text = [b'x'; 10_000];
+        let first = frame_of(&mut socket, &text, &mut compressors);
         assert!(first.len() < 200 && first[0] == 0xc1);
-        let again = socket.frame(true, &text, &mut compressors);
+        let again = frame_of(&mut socket, &text, &mut compressors);
         assert_eq!(again.len() < first.len(), terms == own, "a message may refer to an earlier one");
-        assert_eq!(socket.frame(true, &Bytes::from_static(b"short"), &mut compressors)[0], 0x81);
+        assert_eq!(frame_of(&mut socket, b"short", &mut compressors)[0], 0x81);
     }
 }
 
@@ -210,6 +235,125 @@ fn messages_are_counted_between_messages_too() {
         socket.read_next(false);
         assert_eq!(socket.reads(), !is_last);
     }
-    socket.expire(&limits, at(6));
+    expire(&mut socket, &limits, at(6));
     assert!(socket.reads() && socket.activity.is_none());
 }
+
+#[test]
+fn a_message_that_comes_in_parts_is_sent_in_fragments() {
+    let (mut socket, mut shared) = (opened(), Compressors::default());
+    let parts = [(&b"ho"[..], true), (b"", true), (b"la", false), (b"next", false)];
+    let sent = parts.map(|(part, more)| {
+        let bytes = &Bytes::from_static(part);
+        socket.frame(OutgoingMessage { is_text: true, more, bytes }, &mut shared).to_vec()
+    });
+    assert_eq!(sent, [&b"\x01\x02ho"[..], b"\x00\x00", b"\x80\x02la", b"\x81\x04next"]);
+    assert_eq!(socket.settle(), 8 + 4 * 64, "each part counts");
+}
+
+#[test]
+fn parts_are_compressed_if_the_first_becomes_shorter() {
+    let again = Bytes::from("again ".repeat(10_000));
+    for terms in [Compression::new(false, false), Compression::new(true, true)] {
+        let (mut socket, mut shared) = (WebSocket::new(Some(terms), at(0)), Compressors::default());
+        let mut send = |bytes: &Bytes, more| socket.frame(OutgoingMessage { is_text: true, more, bytes }, &mut shared);
+        let sent = [send(&again, true), send(&again, true), send(&again, false)];
+        assert_eq!(sent.each_ref().map(|frame| frame[0]), [0x41, 0x00, 0x80]);
+        assert!(sent.iter().all(|frame| frame.len() < 1_000));
+    }
+}
+
+#[test]
+fn what_arrives_of_a_long_message_counts_in_the_budget() {
+    let budget = Budget::new(400_000);
+    let (mut first, mut second) = (opened(), opened());
+    let long = frame(0x82, &[7; 200_000]);
+    assert_eq!(sent_within(&budget, &mut first, &long[..16_000], &LIMITS, at(0)).said, []);
+    assert_eq!(budget.held_bytes(), 0, "what is short does not count");
+    assert_eq!(sent_within(&budget, &mut first, &long[16_000..190_000], &LIMITS, at(0)).said, []);
+    assert_eq!(budget.held_bytes(), 190_000 - 14);
+    let refused = sent_within(&budget, &mut second, &long[..150_000], &LIMITS, at(0));
+    assert!(matches!(&refused.said[..], [ClientSaid::Closed { code: 1013, .. }]), "{refused:?}");
+    assert_eq!(refused.replies[2..], [&1013_u16.to_be_bytes()[..], NO_ROOM.1.as_bytes()].concat());
+    drop(second);
+    assert_eq!(texts(&sent_within(&budget, &mut first, &long[190_000..], &LIMITS, at(0))), [200_000]);
+    assert_eq!(budget.held_bytes(), 0, "the window has room for it");
+}
+
+#[test]
+fn what_a_worker_has_no_room_for_counts_until_it_has() {
+    let budget = Budget::new(1_000_000);
+    let mut socket = opened();
+    let message = frame(0x82, &[7; 800_000]);
+    assert_eq!(texts(&sent_within(&budget, &mut socket, &message, &LIMITS, at(0))), [800_000]);
+    let debt = 800_064 - 262_144;
+    assert_eq!((budget.held_bytes(), socket.reads()), (debt, false));
+    let refused = sent_within(&budget, &mut opened(), &message, &LIMITS, at(0));
+    assert!(matches!(&refused.said[..], [ClientSaid::Closed { code: 1013, .. }]), "{refused:?}");
+    socket.grant(u32::try_from(debt).unwrap());
+    assert_eq!((budget.held_bytes(), socket.reads()), (debt, false));
+    socket.grant(1);
+    assert_eq!((budget.held_bytes(), socket.reads()), (0, true));
+    sent_within(&budget, &mut socket, &message[..100_000], &LIMITS, at(0));
+    let held_bytes = budget.held_bytes();
+    socket.grant(1);
+    assert_eq!((budget.held_bytes(), held_bytes), (100_000 - 14, 100_000 - 14), "it is still arriving");
+}
+
+#[test]
+fn what_a_function_is_called_for_counts_until_it_has_answered() {
+    let budget = Budget::new(1_000_000);
+    let mut socket = WebSocket::held(None, at(0));
+    assert_eq!(texts(&sent_within(&budget, &mut socket, &frame(0x82, &[7; 800_000]), &LIMITS, at(0))), [800_000]);
+    assert_eq!(budget.held_bytes(), 800_000);
+    socket.read_next(false);
+    assert_eq!((budget.held_bytes(), socket.activity.is_none()), (0, true));
+}
+
+#[test]
+fn a_few_bytes_that_become_a_long_message_count_as_that() {
+    let terms = Compression::new(false, false);
+    let bomb = frame(0xc2, Deflater::new(false).deflate(&[0; 900_000]));
+    assert!(bomb.len() < 20_000, "{}", bomb.len());
+    let budget = Budget::new(1_000_000);
+    let mut sockets = [(); 3].map(|()| WebSocket::new(Some(terms), at(0)));
+    let [first, second, third] = &mut sockets;
+    assert_eq!(texts(&sent_within(&budget, first, &bomb, &LIMITS, at(0))), [900_000]);
+    for other in [second, third] {
+        let refused = sent_within(&budget, other, &bomb, &LIMITS, at(0));
+        assert!(matches!(&refused.said[..], [ClientSaid::Closed { code: 1013, .. }]), "{refused:?}");
+    }
+    drop(sockets);
+    assert_eq!(budget.held_bytes(), 0);
+}
+
+#[test]
+fn a_long_message_has_to_go_on_and_a_short_one_may_take_its_time() {
+    let ping = |socket: &mut WebSocket, now| sent(socket, &frame(0x8a, b""), &LIMITS, now);
+    let (mut short, mut long) = (opened(), opened());
+    sent(&mut short, &frame(0x02, &[7; 1_000]), &LIMITS, at(0));
+    sent(&mut long, &frame(0x02, &[7; 60_000]), &LIMITS, at(0));
+    for seconds in (10..=30).step_by(10) {
+        ping(&mut short, at(seconds));
+        ping(&mut long, at(seconds));
+        assert_eq!(expire(&mut long, &LIMITS, at(seconds)), PulseCheck::Fine, "{seconds}");
+    }
+    assert_eq!(expire(&mut long, &LIMITS, at(31)), PulseCheck::Dead, "pongs are no part of it");
+    assert_eq!(expire(&mut short, &LIMITS, at(31)), PulseCheck::Fine);
+}
+
+#[test]
+fn a_worker_that_takes_no_long_messages_gets_none() {
+    let limits = SocketLimits { message_bytes_max: 4 << 20, ..LIMITS };
+    let message = |length| frame(0x82, &vec![7; length]);
+    let short = || WebSocket::with_short_messages(None, at(0));
+    assert_eq!(texts(&sent(&mut short(), &message(FRAME_BYTES_MAX), &limits, at(0))), [FRAME_BYTES_MAX]);
+    let refused = sent(&mut short(), &message(FRAME_BYTES_MAX + 1)[..14], &limits, at(0));
+    assert!(matches!(&refused.said[..], [ClientSaid::Closed { code: 1009, .. }]), "{refused:?}");
+    for mut socket in [opened(), WebSocket::held(None, at(0))] {
+        assert_eq!(texts(&sent(&mut socket, &message(4 << 20), &limits, at(0))), [4 << 20]);
+    }
+}
+
+#[path = "web_socket_traffic_tests.rs"]
+mod traffic;

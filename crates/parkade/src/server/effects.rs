@@ -66,7 +66,8 @@ impl Server {
             HttpEffect::Abort { request } => clients.http.abort(request),
             HttpEffect::OpenSocket { request, payload } => {
                 if let Some(response) = self.payloads.take_response(payload) {
-                    clients.response(request).open_socket(&response);
+                    let takes_long = self.upstream.takes_long_messages(request);
+                    clients.response(request).open_socket(&response, takes_long);
                 }
             }
             HttpEffect::CloseSocket { request, refusal } => {

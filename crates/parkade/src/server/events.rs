@@ -29,7 +29,7 @@ use crate::databases::DatabaseEvent;
 use crate::files::{GivenResponse, WantedFile};
 use crate::http::answer::{self, BadAnswer};
 use crate::http::limits::STREAMED_PIECE_BYTES;
-use crate::http::{Http, HttpEvent, StreamRules, StreamTerms};
+use crate::http::{Http, HttpEvent, OutgoingMessage, StreamRules, StreamTerms};
 use crate::jobs::{self, Unfit, WaitingWorker};
 use crate::log::{self, Record, RecordOrigin};
 use crate::queries::Rows;
@@ -253,7 +253,9 @@ impl Server {
                 }),
                 Err(fault) => self.bad_answer(worker, request, fault, false),
             },
-            AnswerEvent::Message { is_text, bytes } => self.flow().message(request, is_text, &bytes),
+            AnswerEvent::Message { is_text, more, bytes } => {
+                self.flow().message(request, OutgoingMessage { is_text, more, bytes: &bytes });
+            }
             AnswerEvent::ClosedByCall { code, text } if self.clients.calls.contains(request) => {
                 let response = Response { status: code, headers: Headers::default(), body: text.into() };
                 let extent = Extent::Whole;

@@ -6,6 +6,7 @@ use parkade_model::RequestId;
 use crate::clients::Clients;
 use crate::databases::Databases;
 use crate::files::Files;
+use crate::http::OutgoingMessage;
 use crate::http::answer::BadAnswer;
 use crate::queries::Queries;
 use crate::upstream::Upstream;
@@ -26,9 +27,9 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Sends a message to the client of a WebSocket.
-    pub fn message(&mut self, request: RequestId, is_text: bool, bytes: &Bytes) {
-        let taken = self.clients.response(request).message(is_text, bytes);
+    /// Sends a message, or a part of one, to the client of a WebSocket.
+    pub fn message(&mut self, request: RequestId, message: OutgoingMessage<'_>) {
+        let taken = self.clients.response(request).message(message);
         self.grant(request, taken);
     }
 

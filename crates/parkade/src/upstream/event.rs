@@ -72,8 +72,8 @@ pub enum AnswerEvent {
     Hints(Headers),
     /// `TRAILERS`, instead of the last `DATA`.
     Trailers(Headers),
-    /// `MESSAGE` for the client.
-    Message { is_text: bool, bytes: Bytes },
+    /// `MESSAGE` for the client. `more`: it goes on in the next one.
+    Message { is_text: bool, more: bool, bytes: Bytes },
     /// `CLOSE`: the application has closed it.
     Closed { code: u16, text: String },
     /// A function has closed the WebSocket of which a client has said something. No worker holds that.

@@ -138,6 +138,11 @@ impl Upstream {
         self.processes.takes_incremental_bodies(worker)
     }
 
+    /// Whether the worker of a WebSocket takes messages that do not fit into one frame.
+    pub fn takes_long_messages(&self, request: RequestId) -> bool {
+        self.processes.takes_long_messages(request)
+    }
+
     /// Whether a worker holds the request, and its body is still arriving.
     pub fn has_arriving_body(&self, request: RequestId) -> bool {
         self.processes.has_arriving_body(request)

@@ -6,6 +6,10 @@ FRAME_MAX = 1_048_576  # bytes of one payload; then: a violation
 INLINE_MAX = 65_536  # bytes of a body inside its frame, of one DATA, of a wait's state; then: DATA, or an error
 WINDOW = 262_144  # bytes of DATA under way for a stream and direction; then: the sender waits
 EVENT_NAME_MAX = 200  # bytes of an event's name; then: ValueError
+# A message of a WebSocket's client in all its pieces: the core's setting is at most this. Then: a violation.
+SOCKET_MESSAGE_MAX = 67_108_864  # bytes
+# As much as a window: the core keeps a window and a piece of a message that its client has not read.
+SOCKET_PIECE = WINDOW  # bytes of one piece of a message that is longer than a frame
 SOCKET_MESSAGE_OVERHEAD = 64  # bytes that a message of a WebSocket takes from the window besides its own
 MESSAGE_MAX = 524_288  # bytes of a published message; then: ValueError
 JOB_NAME_MAX = 200  # bytes of a job's name, its queue's, its key; then: ValueError, SignatureError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ._limits import FRAME_MAX
 from ._link.client_socket import NORMAL, ClientSocket, Phase
 from ._mappings import Headers
 from ._requests.request import Request
@@ -100,12 +99,10 @@ class WebSocket:
         """Sends a message: str is text, bytes are binary, a `Message` of a channel is what was published, and
         everything else is JSON, as text.
 
-        Waits while 256 KiB are on their way to the client. Raises `WebSocketClosed` when it has ended, `ValueError` for
-        more than 1,048,576 bytes, `TypeError` for a value that is not JSON-able.
+        Waits while 256 KiB are on their way to the client, and until the last 256 KiB of a message of more than 1 MiB
+        are. Raises `WebSocketClosed` when it has ended, `TypeError` for a value that is not JSON-able.
         """
         data, content_type = encode_value(message)
-        if len(data) > FRAME_MAX:
-            raise ValueError(f"a message has at most {FRAME_MAX:,} bytes, not {len(data):,}: send it in parts")
         if self._client.phase is Phase.ASKED:
             await self.accept()
         if not await self._client.send(_is_text(content_type), data):

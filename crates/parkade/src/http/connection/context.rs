@@ -45,7 +45,7 @@ impl ConnectionContext {
 
     /// What WebSockets share, and where what they hear is put.
     pub fn sockets(&mut self) -> (SocketContext<'_>, &mut Vec<HttpEvent>) {
-        let Self { setup, now, compressors, heard, .. } = self;
-        (SocketContext { compressors, limits: &setup.limits, now: *now }, heard)
+        let Self { setup, budget, now, compressors, heard, .. } = self;
+        (SocketContext { compressors, budget, limits: &setup.limits, now: *now }, heard)
     }
 }

@@ -36,7 +36,7 @@ use super::head::Head;
 use super::socket::{ClientSocket, Endpoints, Filled};
 use super::socket_message::SocketMessage;
 use super::tick::Tick;
-use super::web_socket::{PulseCheck, close_frame};
+use super::web_socket::{OutgoingMessage, PulseCheck, close_frame};
 use crate::body_rest::BodyRest;
 use parkade_model::RequestId;
 
@@ -335,9 +335,9 @@ impl Connection {
 
     /// Sends a message to the client of a WebSocket. Returns how many bytes its worker may send in its place; `flush`
     /// returns the others.
-    pub fn message(&mut self, is_text: bool, bytes: &Bytes, context: &mut ConnectionContext) -> usize {
+    pub fn message(&mut self, message: OutgoingMessage<'_>, context: &mut ConnectionContext) -> usize {
         let Some((_, socket)) = self.outbound.socket() else { return 0 };
-        self.transport.write_shared(&socket.frame(is_text, bytes, &mut context.compressors), context.now);
+        self.transport.write_shared(&socket.frame(message, &mut context.compressors), context.now);
         if self.transport.has_unsent() { 0 } else { socket.settle() }
     }
 
@@ -471,7 +471,7 @@ impl Connection {
             return self.outbound.request().map_or(ConnectionStep::Close, ConnectionStep::Left);
         }
         if let Some((request, socket)) = self.outbound.socket() {
-            match socket.expire(&limits.sockets, now) {
+            match socket.expire(limits, now) {
                 PulseCheck::Fine => {}
                 PulseCheck::Ping(ping) => {
                     self.transport.write_shared(&ping, now);

@@ -15,7 +15,7 @@ use crate::http::head::Head;
 use crate::http::limits::{COPIED_BODY_BYTES_MAX, HttpLimits};
 use crate::http::problem::Representation;
 use crate::http::tick::Tick;
-use crate::http::web_socket::{SocketContext, close_frame};
+use crate::http::web_socket::{OutgoingMessage, SocketContext, close_frame};
 use crate::http::{SocketMaker, SocketMessage, StreamedContent};
 
 #[derive(Debug)]
@@ -221,9 +221,9 @@ impl StreamExchange {
     }
 
     /// Sends a message to the client of the WebSocket.
-    pub fn message(&mut self, is_text: bool, bytes: &Bytes, context: &mut SocketContext<'_>) {
+    pub fn message(&mut self, message: OutgoingMessage<'_>, context: &mut SocketContext<'_>) {
         if let Some((open, queue)) = self.socket() {
-            queue.send(open.socket().frame(is_text, bytes, context.compressors), context.now);
+            queue.send(open.socket().frame(message, context.compressors), context.now);
         }
     }
 

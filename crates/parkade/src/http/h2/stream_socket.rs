@@ -94,7 +94,7 @@ impl OpenSocket {
 
     /// To be called every now and then. Whether the client is dead.
     pub fn expire(&mut self, queue: &mut PieceQueue, context: &SocketContext<'_>) -> bool {
-        match self.socket.expire(&context.limits.sockets, context.now) {
+        match self.socket.expire(context.limits, context.now) {
             PulseCheck::Fine => {}
             PulseCheck::Ping(ping) => queue.send(ping, context.now),
             PulseCheck::Dead => return true,
@@ -108,6 +108,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::http::budget::Budget;
     use crate::http::connection::tests::LIMITS;
     use crate::http::h2::piece_queue::BodyPiece;
     use crate::http::tick::Tick;
@@ -158,7 +159,9 @@ mod tests {
             act: impl FnOnce(&mut OpenSocket, &mut PieceQueue, &mut SocketContext<'_>, &mut Vec<HttpEvent>) -> bool,
         ) -> Came {
             let (mut compressors, mut events) = (Compressors::default(), Vec::new());
-            let mut context = SocketContext { compressors: &mut compressors, limits: &LIMITS, now: Tick::default() };
+            let budget = Budget::new(LIMITS.requests_bytes_max);
+            let (compressors, budget) = (&mut compressors, &budget);
+            let mut context = SocketContext { compressors, budget, limits: &LIMITS, now: Tick::default() };
             let has_closed = act(&mut self.open, &mut self.queue, &mut context, &mut events);
             Came {
                 messages: events.iter().filter(|event| matches!(event, HttpEvent::Message { .. })).count(),

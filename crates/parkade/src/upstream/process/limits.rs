@@ -22,6 +22,10 @@ pub const UNSENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// `DATA` of request bodies is written only while fewer bytes than this wait to be sent, so that bodies wait uncopied.
 pub const UNSENT_BYTES_BUSY: usize = 256 * 1024;
 
+/// A message of a WebSocket that does not fit into one frame is written in pieces of this size, for the same reasons as a body: it
+/// waits uncopied, and keeps other streams waiting for one piece at the most.
+pub const MESSAGE_PIECE_BYTES: usize = 64 * 1024;
+
 /// Bytes written to one link in one turn, about 1 ms: otherwise a worker that reads as fast as the core writes would
 /// delay all others until the end of a large body. Then: the rest waits for the next turn.
 pub const WRITTEN_BYTES_PER_TURN: usize = 1024 * 1024;

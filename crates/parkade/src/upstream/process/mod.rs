@@ -158,6 +158,11 @@ impl Processes {
         self.workers.get(&worker).is_some_and(|worker| worker.session.takes_incremental_bodies())
     }
 
+    pub fn takes_long_messages(&self, request: RequestId) -> bool {
+        let worker = self.places.get(&request).and_then(|place| self.workers.get(&place.worker));
+        worker.is_some_and(|worker| worker.session.takes_long_messages())
+    }
+
     pub fn has_arriving_body(&self, request: RequestId) -> bool {
         self.places.get(&request).is_some_and(|place| {
             let worker = self.workers.get(&place.worker);

@@ -12,9 +12,9 @@ use parkade_model::{IdMap, Reason, RequestId, WorkerId};
 use parkade_wire::encode::{self, RequestParts, RunParts};
 use parkade_wire::limits::{BRANCH_STREAM_MIN, DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
-    Branches, CancelReason, Conversation, Decoder, FromWorker, HINTS_AND_TRAILERS, MESSAGES, Offer, Opener,
-    ProtocolRule, RequestBody, SendWindow, Stream, StreamProgress, ThenRequest, Violation, WaitOutcome, WaitRequest,
-    absent,
+    Branches, CancelReason, Conversation, Decoder, FromWorker, HINTS_AND_TRAILERS, LONG_MESSAGES, MESSAGES, Offer,
+    Opener, ProtocolRule, RequestBody, SendWindow, Stream, StreamProgress, ThenRequest, Violation, WaitOutcome,
+    WaitRequest, absent,
 };
 
 use super::inbox::{ClientFrame, Inbox};
@@ -25,7 +25,7 @@ use crate::upstream::{AnswerEvent, WorkerEvent};
 
 /// Versions of the protocol that this core speaks.
 const VERSIONS: RangeInclusive<u32> = 1..=1;
-const FEATURES: u64 = INCREMENTAL_BODIES | MESSAGES | PARTS | HINTS_AND_TRAILERS;
+const FEATURES: u64 = INCREMENTAL_BODIES | MESSAGES | PARTS | HINTS_AND_TRAILERS | LONG_MESSAGES;
 const INCREMENTAL_BODIES: u64 = 1 << 0;
 const PARTS: u64 = 1 << 2;
 
@@ -265,8 +265,16 @@ impl Session {
 
     /// Whether the worker accepts requests whose bodies are arriving, and has an application that asks for them.
     pub fn takes_incremental_bodies(&self) -> bool {
-        self.streams_bodies
-            && self.conversation.agreed().is_some_and(|agreed| agreed.features & INCREMENTAL_BODIES != 0)
+        self.streams_bodies && self.has_agreed(INCREMENTAL_BODIES)
+    }
+
+    /// Whether the worker takes messages of WebSockets that do not fit into one frame.
+    pub fn takes_long_messages(&self) -> bool {
+        self.has_agreed(LONG_MESSAGES)
+    }
+
+    fn has_agreed(&self, feature: u64) -> bool {
+        self.conversation.agreed().is_some_and(|agreed| agreed.features & feature != 0)
     }
 
     /// Whether a request that it holds has a body of which something is still to arrive or to be sent.
@@ -516,11 +524,10 @@ impl Session {
             FromWorker::Ready { credit, application } => {
                 let mut bodies = application.routes.iter().map(|route| route.body).chain([application.fallback_body]);
                 self.streams_bodies = bodies.any(|body| body != RequestBody::Collected);
-                let agreed = self.conversation.agreed().map_or(0, |agreed| agreed.features);
                 // Plain functions leave theirs to the core.
                 let fallback = application.websocket && application.concurrent;
                 let is_asked = fallback || application.routes.iter().any(|route| route.websocket);
-                self.takes_sockets = is_asked && agreed & MESSAGES != 0;
+                self.takes_sockets = is_asked && self.has_agreed(MESSAGES);
                 audience.events.push(WorkerEvent::Ready { worker, credit, application: Box::new(application) });
             }
             FromWorker::Failed { text } => {
@@ -690,8 +697,8 @@ fn told(
         FromWorker::Trailers { headers, .. } => {
             Some(WorkerEvent::Answer { worker, request, event: AnswerEvent::Trailers(headers) })
         }
-        FromWorker::Message { text: is_text, bytes, .. } => {
-            Some(WorkerEvent::Answer { worker, request, event: AnswerEvent::Message { is_text, bytes } })
+        FromWorker::Message { text: is_text, more, bytes, .. } => {
+            Some(WorkerEvent::Answer { worker, request, event: AnswerEvent::Message { is_text, more, bytes } })
         }
         FromWorker::Close { code, text, .. } => {
             let event =

@@ -10,6 +10,8 @@ use super::*;
 
 #[path = "session_bodies_tests.rs"]
 mod bodies;
+#[path = "session_sockets_tests.rs"]
+mod sockets;
 
 const WORKER: WorkerId = WorkerId(1);
 const MORE: u8 = 1;

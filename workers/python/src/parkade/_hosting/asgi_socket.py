@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._limits import FRAME_MAX
 from .._link.answers import Streamed
 from .._link.client_socket import FAILED, NORMAL, RESTART, ClientSocket, Phase
 from .._link.concurrent import Concurrent
@@ -142,10 +141,6 @@ def _content_of(message: Mapping[str, Any]) -> tuple[bool, bytes]:
         content = bytes(data)
     else:
         raise InvalidResult("the application sent websocket.send with neither text (str) nor bytes")
-    if len(content) > FRAME_MAX:
-        raise InvalidResult(
-            f"a message of a WebSocket has at most {FRAME_MAX:,} bytes, not {len(content):,}: divide it"
-        )
     return text is not None, content
 
 

@@ -36,7 +36,7 @@ REASONS = {
     "proxy_protocol proxy_allow_ips",
     "all addresses speak HTTP: in nginx, proxy_pass instead of uwsgi_pass": "protocol uwsgi_allow_ips",
     "a job does it: docs/jobs.md": "dirty_apps dirty_workers dirty_timeout dirty_threads dirty_graceful_timeout",
-    "docs/asgi.md says what of WebSocket is supported": "websocket_max_message_size",
+    "websocket-limit limits the messages of clients, to 16 MiB by default": "websocket_max_message_size",
     "on-disconnect says what happens to code whose client has left: docs/asgi.md": "asgi_disconnect_grace_period",
     "parkade dev reloads on change": "reload reload_engine reload_extra_files",
     LOGS: "errorlog logger_class logconfig logconfig_dict logconfig_json syslog syslog_addr syslog_prefix "

@@ -125,17 +125,34 @@ class ClientSocket:
         return message
 
     async def send(self, is_text: bool, data: bytes) -> bool:
-        """Sends a message, when the client has room for it. Returns False if it has ended."""
+        """Sends a message, when the client has room for it. Returns False if it has ended.
+
+        One that is longer than a frame is sent as the client reads. It goes on when this is cancelled, since no other
+        may follow before its end. Raises `ValueError` if it is longer, and the core takes no such message.
+        """
         sockets, stream = self._session.sockets, self._exchange.stream
+        sockets.check(len(data))
         while self.end is None and sockets.is_full(stream):
             await self._link.room(self._exchange)
         if self.end is not None or self.phase is not Phase.OPEN:
             return False
         self._link.write(sockets.message(stream, is_text, data))
-        return True
+        if not sockets.is_sending(stream):
+            return True
+        await self._rest_is_sent()
+        return self.end is None
+
+    async def _rest_is_sent(self) -> None:
+        """Waits until the message that is being sent has been, if there is one."""
+        while self.end is None and self._session.sockets.is_sending(self._exchange.stream):
+            await self._link.room(self._exchange)
 
     async def close(self, code: int, reason: str) -> None:
-        """Closes one that was accepted. Nothing more is received; what its code awaits in other tasks ends."""
+        """Closes one that was accepted, behind what was sent. Nothing more is received; what its code awaits in other
+        tasks ends.
+        """
+        if self.phase is Phase.OPEN:
+            await self._rest_is_sent()
         if self.phase is Phase.OPEN:
             self.phase = Phase.CLOSED
             self._arrived.clear()

@@ -98,7 +98,7 @@ class FileReleased(Struct, frozen=True, gc=False):
 
 
 class MessageArrived(Struct, frozen=True, gc=False):
-    """A message of the client of a WebSocket; text is UTF-8. `Session.consumed` makes room for others."""
+    """A whole message of the client of a WebSocket; text is UTF-8. `Session.consumed` makes room for others."""
 
     stream: int
     is_text: bool

@@ -36,7 +36,7 @@ from .events import (
     SocketClosed,
     Writable,
 )
-from .hello import HINTS_AND_TRAILERS, PARTS, answer_to
+from .hello import HINTS_AND_TRAILERS, LONG_MESSAGES, PARTS, answer_to
 from .naming import Naming
 from .openings import plain_openings
 from .sockets import Sockets
@@ -151,7 +151,8 @@ class Session:
             case f.WINDOW:
                 self._window(stream, value.bytes, events)
             case f.MESSAGE if self._is_socket(stream, "MESSAGE"):
-                events.append(self.sockets.receive(stream, bool(flags & f.TEXT), value))
+                if (message := self.sockets.receive(stream, flags, value)) is not None:
+                    events.append(message)
             case f.CLOSE if self._is_socket(stream, "CLOSE"):
                 events.append(SocketClosed(stream, value.code, value.text))
             case f.MESSAGE | f.CLOSE:
@@ -178,6 +179,7 @@ class Session:
         self.naming.is_offered = bool(hello.features & PARTS)
         self._phase = _Phase.GREETED if agrees else _Phase.OVER
         self.has_trailers = bool(hello.features & HINTS_AND_TRAILERS)
+        self.sockets.has_long_messages = bool(hello.features & LONG_MESSAGES)
         events += told
 
     def _request(self, flags: int, stream: int, request: p.Request, events: list[Event]) -> None:
@@ -276,8 +278,7 @@ class Session:
     def _window(self, stream: int, grant: int, events: list[Event]) -> None:
         self._known(stream, "WINDOW")
         if stream in self.sockets:
-            if (writable := self.sockets.grant(stream, grant)) is not None:
-                events.append(writable)
+            events += self.sockets.grant(stream, grant)
             return
         responding = self._streams.get(stream)
         if not isinstance(responding, Responding) or stream in self.cancelled:
