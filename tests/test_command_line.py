@@ -65,9 +65,10 @@ def test_an_admin_address_may_be_a_socket_file_for_the_servers_user_alone(serve:
 
 def test_without_a_target_it_is_app_py(serve: Serve, tmp_path: Path) -> None:
     nobody = run("serve", "--directory", tmp_path)
-    assert (nobody.returncode, "there is no app.py or manage.py in this folder" in nobody.stderr) == (2, True), (
-        nobody.stderr
-    )
+    assert (nobody.returncode, "there is no app.py, manage.py or app.psgi in this folder" in nobody.stderr) == (
+        2,
+        True,
+    ), nobody.stderr
     (tmp_path / "app.py").write_text(APP)
     for words in ([], ["."]):
         ended = run("serve", *words, "--check", "--bind", "127.0.0.1:0", "--directory", tmp_path)

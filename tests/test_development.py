@@ -12,7 +12,10 @@ from .conftest import Serve
 from .harness.browser import CHROMIUM, Browser
 from .harness.server import Server, run
 
-APP = """
+pytestmark = pytest.mark.also_in_perl
+
+APPS = {
+    "python": """
 import pathlib
 from parkade import App
 app = App()
@@ -33,7 +36,29 @@ def write(name: str):
 
 @app.post("/orders/{{number:int}}")
 def order(number: int): return {{"number": number}}
-"""
+""",
+    "perl": """
+use strict;
+use warnings;
+use FindBin;
+use Parkade;
+my $version = {version!r};
+open my $file, '<', "$FindBin::Bin/page.css" or die "no style: $!";
+my $style = do {{ local $/; <$file> }};
+get '/version' => sub {{ $version }};
+get '/style' => sub {{ $style }};
+post '/orders/{{number:int}}' => sub {{ my ($number) = @_; return {{ number => $number + 0 }} }};
+1;
+""",
+}
+
+NOT_CODE = {
+    "python": ("from parkade import App\ndef broken(:\n    '<b>'\n", ["SyntaxError", "def broken(:", "line 2"]),
+    "perl": ("use strict;\nmy $page = '<b>' . $broken;\n1;\n", ["Global symbol &quot;$broken&quot;", "line 2"]),
+}
+"""What does not compile, and what its author is told."""
+
+RAISES = {"python": ("raise RuntimeError('{why}')", "RuntimeError: {why}"), "perl": ("die '{why}';", "{why} at ")}
 
 BROWSER = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
 
@@ -41,19 +66,26 @@ BROWSER = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
 class Code:
     """The files of an application."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, language: str) -> None:
         self.folder = folder
-        self.file = folder / "shop.py"
+        self.language = language
+        self.file = folder / ("shop.py" if language == "python" else "shop.pl")
         (folder / "page.css").write_text("one")
         self.write("one")
 
     def write(self, version: str) -> None:
-        self.file.write_text(APP.format(version=version))
+        self.file.write_text(APPS[self.language].format(version=version))
+
+    def fail(self, why: str) -> str:
+        """Code that does not load; how the log says why."""
+        code, told = RAISES[self.language]
+        self.file.write_text(code.format(why=why))
+        return told.format(why=why)
 
 
 @pytest.fixture
-def code(tmp_path: Path) -> Code:
-    return Code(tmp_path)
+def code(tmp_path: Path, language: str) -> Code:
+    return Code(tmp_path, language)
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +100,12 @@ def reloads(server: Server) -> int:
 
 def test_a_load_error_is_a_page_although_the_old_code_serves_on(serve: Serve, code: Code) -> None:
     server = serve(code.file, command="dev")
-    code.file.write_text("from parkade import App\ndef broken(:\n    '<b>'\n")
+    broken, told = NOT_CODE[code.language]
+    code.file.write_text(broken)
     server.until(lambda status: status["code"]["last_reload"] == "aborted")
     page = server.get("/version", BROWSER)
     assert (page.status, page["content-type"]) == (500, "text/html; charset=utf-8")
-    assert "SyntaxError" in page.text
-    assert "def broken(:" in page.text
+    assert [text for text in told if text not in page.text] == []
     assert "location.reload()" in page.text
     assert "<b>" not in page.text
     assert server.get("/nowhere", BROWSER).status == 500, "whatever the path"
@@ -88,11 +120,11 @@ def test_a_load_error_is_a_page_although_the_old_code_serves_on(serve: Serve, co
 
 
 def test_a_first_start_that_fails_is_a_page_too(serve: Serve, code: Code) -> None:
-    code.file.write_text("raise RuntimeError('no settings')")
+    told = code.fail("no settings")
     server = serve(code.file, command="dev", is_ready=False)
     server.until_logged("no settings")
     page = server.get("/version", BROWSER)
-    assert (page.status, "RuntimeError: no settings" in page.text) == (500, True)
+    assert (page.status, f"<p class=what>{told}" in page.text) == (500, True)
     assert server.get("/version").status == 503
     code.write("mended")
     server.ready()
@@ -103,13 +135,13 @@ def test_a_first_start_that_fails_is_a_page_too(serve: Serve, code: Code) -> Non
 def test_a_browser_shows_the_error_and_the_page_as_soon_as_the_code_is_mended(
     serve: Serve, code: Code, browser: Browser
 ) -> None:
-    code.file.write_text("raise RuntimeError('no settings')")
+    told = code.fail("no settings")
     server = serve(code.file, command="dev", is_ready=False)
     server.until_logged("no settings")
     page = browser.open(f"http://127.0.0.1:{server.address[1]}/version")
-    page.until('document.body.textContent.includes("RuntimeError: no settings")')
-    code.file.write_text("raise RuntimeError('something else')")
-    page.until('document.body.textContent.includes("RuntimeError: something else")')
+    page.until(f'document.body.textContent.includes("{told}")')
+    told = code.fail("something else")
+    page.until(f'document.body.textContent.includes("{told}")')
     code.write("mended")
     page.until('document.body.textContent === "mended"')
     browser.close_all()
@@ -127,6 +159,7 @@ def test_a_path_without_a_route_lists_the_routes_for_developers_alone(serve: Ser
     assert production.get("/version", "X-Parkade-Dev: stamp").text == "one"
 
 
+@pytest.mark.python_only("files")
 def test_a_path_without_a_file_lists_the_folder_too(serve: Serve, code: Code) -> None:
     (code.folder / "static").mkdir()
     (code.folder / "static" / "page.css").write_text("p {}")
@@ -143,7 +176,11 @@ def test_a_path_without_a_file_lists_the_folder_too(serve: Serve, code: Code) ->
     assert server.get("/static/page.css", BROWSER).text == "p {color: red}"
 
 
-@pytest.mark.parametrize("name", ["page.css", "page.js", "settings.yaml", "data.json", ".env", "templates/page.html"])
+WATCHED = ["page.css", "page.js", "settings.yaml", "data.json", ".env", "templates/page.html"]
+WATCHED += ["t/basic.t", "views/page.mt", "views/page.html.ep", "views/page.tt", "views/page.tx", "shop.conf"]
+
+
+@pytest.mark.parametrize("name", WATCHED)
 def test_files_that_pages_are_made_of_are_watched(serve: Serve, code: Code, name: str) -> None:
     server = serve(code.file, command="dev")
     (code.folder / name).parent.mkdir(exist_ok=True)
@@ -153,6 +190,7 @@ def test_files_that_pages_are_made_of_are_watched(serve: Serve, code: Code, name
         assert server.get("/style").text == "two"
 
 
+@pytest.mark.python_only("Perl has no hook for the files that code opens")
 @pytest.mark.parametrize("name", ["data.txt", "made.py", "page.css"])
 def test_what_the_application_writes_itself_does_not_load_it_anew(serve: Serve, code: Code, name: str) -> None:
     server = serve(code.file, command="dev")
@@ -168,7 +206,7 @@ def test_what_is_watched_can_be_set(serve: Serve, code: Code, tmp_path: Path) ->
     elsewhere.mkdir()
     application = tmp_path / "application"
     application.mkdir()
-    inside = Code(application)
+    inside = Code(application, code.language)
     server = serve(inside.file, command="dev", watch=["*.graphql", elsewhere], ignore=["*.txt", "cache"])
     (application / "notes.txt").write_text("ignored")
     (application / "cache").mkdir()
@@ -184,7 +222,7 @@ def test_what_a_link_leads_to_is_watched_where_it_is_to_its_depth(serve: Serve, 
     real = tmp_path / "real"
     (real / "deep" / "deeper").mkdir(parents=True)
     (tmp_path / "application").mkdir()
-    inside = Code(tmp_path / "application")
+    inside = Code(tmp_path / "application", code.language)
     (inside.folder / "linked").symlink_to(real)
     (real / "page.css").write_text("one")
     (inside.folder / "one.css").symlink_to(real / "page.css")
@@ -192,6 +230,52 @@ def test_what_a_link_leads_to_is_watched_where_it_is_to_its_depth(serve: Serve, 
     for count, file in enumerate([real / "page.css", real / "deep" / "deeper" / "new.py"], 1):
         file.write_text("x = 1")
         server.until(lambda status, count=count: status["counts"]["reloads_done"] == count)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["local/lib/perl5/Common.pm", "blib/lib/Shop.pm", "node_modules/x.js", "shop.log"])
+def test_what_is_installed_or_built_is_left_out(serve: Serve, code: Code, name: str) -> None:
+    file = code.folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    server = serve(code.file, command="dev")
+    file.write_text("1;")
+    (code.folder / "other.css").write_text("written by the developer")
+    server.until(lambda status: status["counts"]["reloads_done"] == 1)
+    assert reloads(server) == 1, "the change after it was noticed, and only that"
+
+
+ELSEWHERE = {
+    "python": (
+        "bin/shop_app.py",
+        "import sys, pathlib\nsys.path.insert(0, str(pathlib.Path(__file__).parent.parent / 'lib'))\n"
+        "import shop_words\nfrom parkade import App\napp = App()\napp.get('/', lambda: shop_words.word())\n",
+        "lib/shop_words.py",
+        "def word(): return '{word}'\n",
+        "def word(: return\n",
+    ),
+    "perl": (
+        "bin/app.psgi",
+        'use FindBin; use lib "$FindBin::Bin/../lib";\nuse Shop::Words;\nsub { [200, [], [Shop::Words::word()]] };\n',
+        "lib/Shop/Words.pm",
+        "package Shop::Words; sub word {{ '{word}' }} 1;\n",
+        "package Shop::Words; sub word { (; 1;\n",
+    ),
+}
+"""An application whose code is in another folder: its file and its code; the same of the module; what does not load."""
+
+
+@pytest.mark.parametrize("loads", [True, False], ids=["", "after a first start that failed"])
+def test_code_in_another_folder_is_watched(serve: Serve, language: str, tmp_path: Path, loads: bool) -> None:
+    app, app_code, module, module_code, broken = ELSEWHERE[language]
+    for name, text in ((app, app_code), (module, module_code.format(word="one") if loads else broken)):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    server = serve(tmp_path / app, command="dev", is_ready=loads)
+    if loads:
+        assert server.get("/").text == "one"
+    else:
+        server.until_logged("the application does not load")
+    (tmp_path / module).write_text(module_code.format(word="two"))
+    server.until(lambda _: server.get("/").text == "two")
 
 
 FAILING = {
@@ -231,7 +315,6 @@ def failing(request: pytest.FixtureRequest, language: str, tmp_path: Path) -> tu
     return file, told
 
 
-@pytest.mark.also_in_perl
 def test_an_exception_is_a_page_with_the_stack_of_the_application(
     serve: Serve, failing: tuple[Path, list[str]]
 ) -> None:
@@ -250,7 +333,6 @@ def test_an_exception_is_a_page_with_the_stack_of_the_application(
     assert [text for text in told if text not in problem["traceback"]] == []
 
 
-@pytest.mark.also_in_perl
 def test_clients_are_told_nothing_of_an_exception_and_the_log_has_the_stack(
     serve: Serve, failing: tuple[Path, list[str]]
 ) -> None:

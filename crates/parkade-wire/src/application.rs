@@ -39,6 +39,8 @@ pub struct Application {
     pub cors: Vec<CorsPolicy>,
     /// The policy for requests that match no route. Checked: there is such a policy.
     pub unmatched_cors: Option<u32>,
+    /// Folders and files from which the code was loaded, for `parkade dev`.
+    pub watch: Vec<String>,
 }
 
 impl Application {

@@ -28,6 +28,7 @@ pub enum FromWorker {
     },
     Failed {
         text: String,
+        watch: Vec<String>,
     },
     Response {
         stream: u32,

@@ -82,6 +82,12 @@ pub const STORED_COUNT_MAX: usize = 32_768;
 /// The streams that a worker may be willing to hold, and the range of a delta. Beyond: the rule `credit`.
 pub const CREDIT_MAX: u32 = 65_536;
 
+/// Folders and files that are watched for an application, besides its own folder: its code has a few folders outside of what is installed.
+pub const WATCHED_COUNT_MAX: usize = 200;
+
+/// The path of one of them; as long as Linux permits. All of them still fit into a frame. Beyond, and with the last: the rule `payload`.
+pub const WATCHED_BYTES_MAX: usize = 4_096;
+
 /// Waits that a request waits for as one: as many as a coroutine may await next to its first. Then: the request ends with 500.
 pub const GROUP_COUNT_MAX: usize = 100;
 /// Streams in one `RESUME`: with 5 bytes for each, the longest message and its names, it is still under `FRAME_BYTES_MAX`.
@@ -105,6 +111,11 @@ mod tests {
         assert!(head + RESULT_BYTES_MAX + 5 * RESUMED_COUNT_MAX <= FRAME_BYTES_MAX);
         assert!(head + RESULT_BYTES_MAX + 5 + 5 + STATE_BYTES_MAX <= FRAME_BYTES_MAX);
         assert!(head + 18 * STORED_COUNT_MAX + 5 * RESUMED_COUNT_MAX <= FRAME_BYTES_MAX);
+    }
+
+    #[test]
+    fn all_that_is_watched_fits_in_a_frame_with_the_text_of_an_error() {
+        assert!(WATCHED_COUNT_MAX * (WATCHED_BYTES_MAX + 3) + FAILED_TEXT_BYTES_MAX + 64 <= FRAME_BYTES_MAX);
     }
 
     #[test]

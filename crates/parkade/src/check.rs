@@ -10,6 +10,7 @@ use parkade_wire::Application as Told;
 use crate::admin;
 use crate::cli::{ApplicationArgs, Mounted};
 use crate::error::Error;
+use crate::language::{Functions, Language};
 use crate::log::{self, RecordOrigin};
 use crate::poll::ready;
 use crate::serve;
@@ -31,6 +32,8 @@ pub enum Show {
 struct Loaded {
     mounted: Mounted,
     told: Told,
+    /// The words of its language.
+    functions: Functions,
 }
 
 /// Fails if an application does not load in time; its traceback has been logged before.
@@ -74,7 +77,7 @@ pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Erro
 
 impl Loaded {
     fn listing(&self) -> Listing {
-        Listing::of(&self.told, self.mounted.mount.as_deref())
+        Listing::of(&self.told, self.functions, self.mounted.mount.as_deref())
     }
 
     fn outcome(&self) -> String {
@@ -126,12 +129,13 @@ async fn load_all(application: &ApplicationArgs) -> Result<Vec<Loaded>, Error> {
         if let (Err(_), Some(mount)) = (&told, &mounted.mount) {
             eprintln!("parkade: {} at {mount}:", mounted.target);
         }
-        all.push(Loaded { told: told?, mounted });
+        let (told, functions) = told?;
+        all.push(Loaded { told, functions, mounted });
     }
     Ok(all)
 }
 
-async fn load(mounted: Mounted) -> Result<Told, Error> {
+async fn load(mounted: Mounted) -> Result<(Told, Functions), Error> {
     let launch = serve::launch(mounted);
     let (program, needs) = (launch.program.path.display().to_string(), launch.program.needs);
     let mut workers = Upstream::new(vec![launch])?;
@@ -146,9 +150,9 @@ async fn load(mounted: Mounted) -> Result<Told, Error> {
         workers.turn(&mut events, &mut Share::endless())?;
         for event in events {
             match event {
-                WorkerEvent::Ready { application, .. } => {
+                WorkerEvent::Ready { application, language, .. } => {
                     workers.kill(WorkerId(1));
-                    outcome = Some(Ok(*application));
+                    outcome = Some(Ok((*application, Language::functions(language.as_deref()))));
                 }
                 WorkerEvent::Logged { worker, record, .. } => {
                     let pid = workers.pid(worker);
@@ -162,7 +166,7 @@ async fn load(mounted: Mounted) -> Result<Told, Error> {
                 WorkerEvent::Violated { why, .. } => return Err(Error::Worker { why }),
                 WorkerEvent::Exited { how, .. } => {
                     return match outcome {
-                        Some(Ok(application)) => Ok(application),
+                        Some(Ok(loaded)) => Ok(loaded),
                         Some(Err(text)) => {
                             eprintln!("{}", text.trim_end());
                             Err(Error::ApplicationFailed)

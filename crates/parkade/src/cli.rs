@@ -131,7 +131,7 @@ A line that cannot be translated becomes a comment, with the reason and what to 
 pub struct ApplicationArgs {
     #[arg(
         default_value = target::USUAL_FILE,
-        help = "Application: module:name, Some::Module, or the path of a file or of a folder with an app.py or a manage.py"
+        help = "Application: module:name, Some::Module, or the path of a file or of a folder with an app.py, a manage.py or an app.psgi"
     )]
     pub target: String,
     #[command(flatten)]

@@ -1,9 +1,10 @@
-//! `parkade dev`: notices when the code of the application has changed.
+//! `parkade dev`: notices when the code of the application has changed: in its folder, and where workers say that they have
+//! loaded it from.
 
 mod own_files;
 mod patterns;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -11,6 +12,8 @@ use std::time::Duration;
 
 use notify::event::{EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+
+use crate::language::Language;
 
 pub use own_files::OwnFilesListener;
 pub use patterns::Patterns;
@@ -34,8 +37,13 @@ pub enum DevError {
 #[must_use]
 pub struct FolderWatch(mpsc::Sender<FolderEvent>);
 
+/// Where the server says which code it serves.
+#[derive(Debug, Clone)]
+pub struct LoadedCode(mpsc::Sender<FolderEvent>);
+
 enum FolderEvent {
     Seen(notify::Result<notify::Event>),
+    Loaded(Vec<PathBuf>),
     Stop,
 }
 
@@ -52,7 +60,7 @@ pub fn watch(
     // If the receiver is gone, the change does not matter.
     let watcher = notify::recommended_watcher(move |event| drop(seen.send(FolderEvent::Seen(event)))).map_err(error)?;
     let others: Vec<PathBuf> = patterns.folders().collect();
-    let mut folders = Folders { watcher, count: 0, patterns, changed: HashSet::new() };
+    let mut folders = Folders::new(watcher, patterns);
     folders.add(folder).map_err(error)?;
     for folder in others {
         folders.add(&folder).map_err(|source| DevError::Watch { folder, source })?;
@@ -60,6 +68,24 @@ pub fn watch(
     let thread = std::thread::Builder::new().name("dev".into());
     thread.spawn(move || listen(&told, folders, &changed)).map_err(DevError::Thread)?;
     Ok(FolderWatch(tell))
+}
+
+impl FolderWatch {
+    pub fn loaded_code(&self) -> LoadedCode {
+        LoadedCode(self.0.clone())
+    }
+}
+
+impl LoadedCode {
+    /// Watches these folders and files, too, from now on; as a worker names them, of which code may have been loaded or not.
+    pub fn add(&self, watch: &[String]) {
+        // A worker that does not name them absolutely does not say where they are.
+        let paths: Vec<PathBuf> = watch.iter().map(PathBuf::from).filter(|path| path.is_absolute()).collect();
+        if !paths.is_empty() {
+            // If the receiver is gone, the server is ending.
+            let _ = self.0.send(FolderEvent::Loaded(paths));
+        }
+    }
 }
 
 impl Drop for FolderWatch {
@@ -81,6 +107,7 @@ fn listen(told: &mpsc::Receiver<FolderEvent>, mut folders: Folders, changed: &to
                     let _ = changed.try_send(());
                 }
             }
+            Ok(FolderEvent::Loaded(paths)) => folders.add_loaded(&paths),
             Ok(FolderEvent::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return,
         }
     }
@@ -91,21 +118,26 @@ fn listen(told: &mpsc::Receiver<FolderEvent>, mut folders: Folders, changed: &to
 struct Folders {
     watcher: RecommendedWatcher,
     count: usize,
+    /// Those that are watched, without links in their paths.
+    watched: HashSet<PathBuf>,
+    /// Folders of which only these files are watched.
+    partly: HashMap<PathBuf, HashSet<PathBuf>>,
     patterns: Patterns,
     /// Files that have changed since it was quiet.
     changed: HashSet<PathBuf>,
 }
 
 impl Folders {
+    fn new(watcher: RecommendedWatcher, patterns: Patterns) -> Self {
+        Self { watcher, count: 0, watched: HashSet::new(), partly: HashMap::new(), patterns, changed: HashSet::new() }
+    }
+
     fn add(&mut self, folder: &Path) -> notify::Result<()> {
-        self.count += 1;
-        if self.count > FOLDERS_COUNT_MAX {
-            if self.count == FOLDERS_COUNT_MAX + 1 {
-                tracing::warn!("more than {FOLDERS_COUNT_MAX} folders: not watching {} for changes", folder.display());
-            }
+        if !self.begin(folder)? {
             return Ok(());
         }
-        self.watcher.watch(folder, RecursiveMode::NonRecursive)?;
+        self.watched.insert(without_links(folder));
+        self.partly.remove(folder);
         // Links to folders are not followed: they may form a cycle.
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
@@ -114,6 +146,44 @@ impl Folders {
             }
         }
         Ok(())
+    }
+
+    /// Watches a folder alone, unless there are too many.
+    fn begin(&mut self, folder: &Path) -> notify::Result<bool> {
+        self.count += 1;
+        if self.count > FOLDERS_COUNT_MAX {
+            if self.count == FOLDERS_COUNT_MAX + 1 {
+                tracing::warn!("more than {FOLDERS_COUNT_MAX} folders: not watching {} for changes", folder.display());
+            }
+            return Ok(false);
+        }
+        self.watcher.watch(folder, RecursiveMode::NonRecursive)?;
+        Ok(true)
+    }
+
+    /// Code was loaded from these folders, and from these files, whose folders may have nothing else to do with it.
+    fn add_loaded(&mut self, paths: &[PathBuf]) {
+        for path in paths {
+            let folder = if path.is_dir() { Some(&**path) } else { path.parent() };
+            let Some(folder) = folder.filter(|folder| !self.watched.contains(&without_links(folder))) else { continue };
+            if folder == path {
+                tracing::debug!("watching {} for changes: code was loaded from there", folder.display());
+                self.add_below(folder);
+            } else {
+                self.add_file(folder, path);
+            }
+        }
+    }
+
+    fn add_file(&mut self, folder: &Path, file: &Path) {
+        if !self.partly.contains_key(folder) {
+            match self.begin(folder) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return tracing::debug!("cannot watch {} for changes: {error}", file.display()),
+            }
+        }
+        self.partly.entry(folder.into()).or_default().insert(file.into());
     }
 
     /// A folder that is gone again, or that we may not read, is skipped.
@@ -130,6 +200,12 @@ impl Folders {
         }
         let is_new = matches!(event.kind, EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(_)));
         for path in &event.paths {
+            if let Some(files) = path.parent().and_then(|folder| self.partly.get(folder)) {
+                if files.contains(path) {
+                    self.changed.insert(path.clone());
+                }
+                continue;
+            }
             if self.patterns.is_ignored(path) {
                 continue;
             }
@@ -177,9 +253,13 @@ pub fn folder(target: &str, directory: Option<&Path>) -> PathBuf {
 
 fn folder_of(target: &str) -> PathBuf {
     let file = Path::new(target.rsplit_once(':').map_or(target, |(file, _)| file));
-    let is_file = file.extension().is_some_and(|ending| ["py", "psgi", "pl"].iter().any(|known| ending == *known));
+    let is_file = Language::of_file(file).is_some();
     let parent = file.parent().filter(|parent| is_file && !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new(".")).into()
+}
+
+fn without_links(folder: &Path) -> PathBuf {
+    std::fs::canonicalize(folder).unwrap_or_else(|_| folder.into())
 }
 
 /// Reading a file is not a change. A change of its times is: `touch` requests a reload.
@@ -219,6 +299,8 @@ mod tests {
             ("app.py", "."),
             ("examples/hola/app.py", "examples/hola"),
             ("/srv/shop/app.py:application", "/srv/shop"),
+            ("bin/app.psgi", "bin"),
+            ("Shop::Web", "."),
         ] {
             assert_eq!(folder(target, None), Path::new(expected), "{target}");
         }
@@ -237,6 +319,32 @@ mod tests {
         assert_eq!(changed.blocking_recv(), Some(()));
         drop(watch);
         // The thread ends, and with it the sender.
+        assert_eq!(changed.blocking_recv(), None);
+    }
+
+    #[test]
+    fn where_code_was_loaded_from_is_watched_and_nothing_else_there() {
+        let (scratch, elsewhere) = (scratch("bin"), scratch("loaded"));
+        let named = |path: &str| elsewhere.0.join(path).display().to_string();
+        fs::create_dir_all(elsewhere.0.join("lib/Shop")).unwrap();
+        for file in ["lib/Shop/Web.pm", "lib/Shop/notes.log", "Common.inc", "Other.pm"] {
+            fs::write(named(file), "1").unwrap();
+        }
+        let (sender, mut changed) = tokio::sync::mpsc::channel(1);
+        let watch = watch(&scratch.0, Patterns::default(), sender).unwrap();
+        watch.loaded_code().add(&[named("lib"), named("Common.inc"), "relative".into(), named("gone/for/good")]);
+        // It has been added before an event of the folder that was watched first is noticed.
+        fs::write(scratch.0.join("app.psgi"), "").unwrap();
+        assert_eq!(changed.blocking_recv(), Some(()));
+        for file in ["lib/Shop/Web.pm", "Common.inc"] {
+            fs::write(named("Other.pm"), "2").unwrap();
+            fs::write(named("lib/Shop/notes.log"), "2").unwrap();
+            fs::write(named(file), "2").unwrap();
+            assert_eq!(changed.blocking_recv(), Some(()), "{file}");
+        }
+        fs::write(named("Other.pm"), "3").unwrap();
+        fs::write(named("lib/Shop/notes.log"), "3").unwrap();
+        drop(watch);
         assert_eq!(changed.blocking_recv(), None);
     }
 

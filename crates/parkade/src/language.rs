@@ -1,10 +1,12 @@
-//! The languages of applications: which one a target is written in, and which program runs it.
+//! The languages of applications: the table of what the server knows of each.
 //!
-//! | language | targets | program |
+//! | | Python | Perl |
 //! |---|---|---|
-//! | Python | `app.py`, `module:name`, and whatever is not Perl | `--python`, the `python` next to this binary, `python3` |
-//! | Perl | `app.psgi`, `app.pl`, `Some::Module`, a file whose first line runs Perl, others with `--interface psgi` | `--perl`, `perl` |
-//! | any | all, with `--worker COMMAND` | that command; the target is its last argument |
+//! | targets | `app.py`, `module:name`, and whatever is not Perl | `app.psgi`, `app.pl`, `Some::Module`, a file whose first line runs Perl, others with `--interface psgi` |
+//! | program | `--python`, the `python` next to this binary, `python3` | `--perl`, `perl` |
+//! | all else | [`PYTHON`] | [`PERL`] |
+//!
+//! With `--worker COMMAND` that command runs any target, which is its last argument.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,6 +27,64 @@ pub enum Language {
     Perl,
 }
 
+/// A row of the table.
+#[derive(Debug)]
+pub struct LanguageFacts {
+    /// As workers call it in `HELLO`.
+    name: &'static str,
+    /// Files that are applications in this language.
+    pub target_endings: &'static [&'static str],
+    /// What a folder is served by: the first of these that is there.
+    pub usual_files: &'static [&'static str],
+    /// Code, and the templates that only this language has: `parkade dev` reloads when such a file changes.
+    pub watched_endings: &'static [&'static str],
+    /// Folders of what is installed or built.
+    pub ignored_folders: &'static [&'static str],
+    /// What `parkade routes` calls a plain function and a coroutine.
+    pub functions: Functions,
+    /// Arguments of the interpreter before those of the worker.
+    start: &'static [&'static str],
+    environment: &'static [(&'static str, &'static str)],
+    needs: &'static str,
+    advice: &'static str,
+}
+
+/// The words of a language for code that handles a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Functions {
+    pub plain: &'static str,
+    pub coroutine: &'static str,
+}
+
+const PYTHON: LanguageFacts = LanguageFacts {
+    name: "python",
+    target_endings: &["py"],
+    usual_files: &["app.py", "manage.py"],
+    watched_endings: &["py", "jinja", "jinja2", "j2"],
+    ignored_folders: &["__pycache__", "site-packages", "venv"],
+    functions: Functions { plain: "def", coroutine: "async def" },
+    start: &["-m", "parkade"],
+    environment: &[("PYTHONUNBUFFERED", "1")],
+    needs: "where the package parkade must be installed",
+    advice: "use --python to name an interpreter that has the package parkade",
+};
+
+const PERL: LanguageFacts = LanguageFacts {
+    name: "perl",
+    target_endings: &["psgi", "pl"],
+    usual_files: &["app.psgi"],
+    watched_endings: &["pl", "pm", "psgi", "t", "ep", "mt", "tt", "tx"],
+    ignored_folders: &["blib", "local"],
+    functions: Functions { plain: "sub", coroutine: "async sub" },
+    start: &["-e", PERL_START],
+    environment: &[],
+    needs: "where the distribution Parkade must be installed",
+    advice: "install Perl, or use --perl to name an interpreter",
+};
+
+/// Of a worker in a language that is not in the table.
+const ANY_FUNCTIONS: Functions = Functions { plain: "function", coroutine: "coroutine" };
+
 /// A program that runs the application: it gets the target as its last argument.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -39,16 +99,43 @@ pub struct Program {
 }
 
 impl Language {
+    const ALL: [Self; 2] = [Self::Python, Self::Perl];
+
     /// By its name, and otherwise by what the operator says it is written for, or by its first line.
     #[must_use]
     pub fn of(target: &str, interface: Interface) -> Self {
         let path = Path::new(target);
-        match path.extension().and_then(|ending| ending.to_str()) {
-            Some("psgi" | "pl") => Self::Perl,
-            Some("py") => Self::Python,
-            _ if target.contains("::") || interface == Interface::Psgi || runs_perl(path) => Self::Perl,
-            _ => Self::Python,
+        match Self::of_file(path) {
+            Some(language) => language,
+            None if target.contains("::") || interface == Interface::Psgi || runs_perl(path) => Self::Perl,
+            None => Self::Python,
         }
+    }
+
+    /// That of a file, if its name tells it.
+    #[must_use]
+    pub fn of_file(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?;
+        Self::ALL.into_iter().find(|language| language.facts().target_endings.contains(&ending))
+    }
+
+    #[must_use]
+    pub fn facts(self) -> &'static LanguageFacts {
+        match self {
+            Self::Python => &PYTHON,
+            Self::Perl => &PERL,
+        }
+    }
+
+    /// All rows of the table.
+    pub fn all() -> impl Iterator<Item = &'static LanguageFacts> {
+        Self::ALL.into_iter().map(Self::facts)
+    }
+
+    /// The words for the functions of a worker, by what it calls its language.
+    #[must_use]
+    pub fn functions(name: Option<&str>) -> Functions {
+        Self::all().find(|facts| Some(facts.name) == name).map_or(ANY_FUNCTIONS, |facts| facts.functions)
     }
 }
 
@@ -61,25 +148,26 @@ impl Program {
         }
         match Language::of(target, interface) {
             Language::Python => Self::python(settings.interpreter()),
-            Language::Perl => Self {
-                path: settings.perl.clone().unwrap_or_else(|| "perl".into()),
-                arguments: vec!["-e".into(), PERL_START.into(), perl_modules().into()],
-                environment: Vec::new(),
-                needs: "where the distribution Parkade must be installed",
-                advice: "install Perl, or use --perl to name an interpreter",
-            },
+            Language::Perl => {
+                let path = settings.perl.clone().unwrap_or_else(|| "perl".into());
+                Self::run(path, &PERL, Some(perl_modules().into()))
+            }
         }
     }
 
     /// The worker in Python, run by this interpreter.
     #[must_use]
     pub fn python(path: PathBuf) -> Self {
+        Self::run(path, &PYTHON, None)
+    }
+
+    fn run(path: PathBuf, language: &LanguageFacts, more: Option<OsString>) -> Self {
         Self {
             path,
-            arguments: vec!["-m".into(), "parkade".into()],
-            environment: vec![("PYTHONUNBUFFERED", "1")],
-            needs: "where the package parkade must be installed",
-            advice: "use --python to name an interpreter that has the package parkade",
+            arguments: language.start.iter().map(OsString::from).chain(more).collect(),
+            environment: language.environment.to_vec(),
+            needs: language.needs,
+            advice: language.advice,
         }
     }
 
@@ -141,6 +229,18 @@ mod tests {
         assert_eq!(language("#!/usr/bin/env python3\n# perl\n"), Language::Python);
         assert_eq!(language(""), Language::Python);
         fs::remove_file(&script).unwrap();
+    }
+
+    #[test]
+    fn a_worker_s_functions_have_the_words_of_its_language() {
+        for (name, plain, coroutine) in [
+            (Some("python"), "def", "async def"),
+            (Some("perl"), "sub", "async sub"),
+            (Some("ruby"), "function", "coroutine"),
+            (None, "function", "coroutine"),
+        ] {
+            assert_eq!(Language::functions(name), Functions { plain, coroutine });
+        }
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
     let exit = runtime.block_on(async {
         let own_files = settings.dev.then(OwnFilesListener::open).transpose().map_err(Error::OwnFiles)?;
         let writes = writes(&settings.listen)?;
-        let server = assemble(application, own_files.as_ref().map(OwnFilesListener::address), &guard)?;
+        let mut server = assemble(application, own_files.as_ref().map(OwnFilesListener::address), &guard)?;
         announce(application, server.addresses());
         let (inputs, heard) = mpsc::channel(INPUTS_COUNT_MAX);
         let (door, asks) = AdminDoor::new();
@@ -81,7 +81,10 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
             ignore: settings.development.ignore.clone(),
             own: own.files.clone(),
         };
-        let _watch = own_files.as_ref().map(|own| watch(application, patterns(own), inputs)).transpose()?;
+        let watch = own_files.as_ref().map(|own| watch(application, patterns(own), inputs)).transpose()?;
+        if let Some(watch) = &watch {
+            server.tell_loaded_code(watch.loaded_code());
+        }
         Box::pin(EventLoop::new(server, settings.workers.grace).run(heard)).await.map_err(|failed| match failed {
             Failed::Io(error) => Error::Io(error),
             Failed::JobsUnusable(why) => Error::JobsUnusable(why),

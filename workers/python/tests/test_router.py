@@ -463,27 +463,3 @@ def test_otherwise_it_is_404_with_a_hint() -> None:
     assert answer.status == 404
     assert answer.json()["detail"] == "no route matches this path; there is a route for /notes"
     assert Client(app).post("/notes/").json()["detail"] == "no route matches this path"
-    handling = Handling(app, dev=True)
-    assert (handling.ready().fallback, Handling(app).ready().fallback) == (True, False)
-    head = msgspec.Raw(msgspec.msgpack.encode(["GET", "/notes/", "", msgspec.Raw(b"\x90"), "", "http", "1.1"]))
-    answer = msgspec.msgpack.decode(handling.runs[None](p.Request(None, [], None, b"", head)))
-    told = msgspec.json.decode(answer[2])
-    assert (answer[0], told["detail"]) == (404, "no route matches this path; there is a route for /notes")
-
-
-def test_a_browser_of_a_developer_is_shown_the_routes_and_where_they_are_written() -> None:
-    app = App()
-    app.get("/notes/{id:int}", shown)
-    app.get("/a<b>", "constant")
-    fields = msgspec.Raw(msgspec.msgpack.encode(["accept", b"text/html"]))
-    head = msgspec.Raw(msgspec.msgpack.encode(["GET", "/none", "", fields, "", "http", "1.1"]))
-    answer = Handling(app, dev=True).runs[None](p.Request(None, [], None, b"", head))
-    page = str(msgspec.msgpack.decode(answer)[2])
-    line = shown.__code__.co_firstlineno
-    assert "<code>/notes/{id:int}</code><td>shown<td>" in page
-    assert f"test_router.py:{line}" in page
-    assert "<code>/a&lt;b&gt;</code>" in page
-
-
-def shown(id: int) -> str:
-    return f"{id}"

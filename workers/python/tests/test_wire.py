@@ -102,6 +102,8 @@ def told(value: Any) -> Any:
         return plain([value.outcome, value.streams])
     if isinstance(value, p.Error) and value.reason != "retry":
         return [value.reason, value.text]
+    if isinstance(value, p.Failure) and not value.watch:
+        return [value.text]
     if isinstance(value, p.Publish):
         known = list(msgspec.structs.astuple(value))
         while len(known) > 3 and known[-1] is None:

@@ -6,7 +6,7 @@ use super::registered::{jobs, queue, recurring};
 use crate::application::{Application, ChannelOptions, CorsPolicy, RequestBody, Route, RouteKind, RouteOrigin};
 use crate::error::PayloadFault;
 use crate::exchange::{Headers, Response};
-use crate::limits::THREADS_MAX;
+use crate::limits::{THREADS_MAX, WATCHED_BYTES_MAX, WATCHED_COUNT_MAX};
 use crate::wait::{CallKind, ThenRequest, WaitRequest};
 
 pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFault> {
@@ -16,6 +16,7 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
     let (mut routes, mut channels) = (Vec::new(), Vec::new());
     let (mut told, mut queues, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
     let (mut added, mut cors, mut unmatched_cors) = (Headers::default(), Vec::new(), None);
+    let mut watch = Vec::new();
     reader.map(|reader, key| {
         match key {
             "interface" => interface = Some(reader.text("interface is text")?.to_owned()),
@@ -33,6 +34,7 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
             "headers" => added = headers(reader)?,
             "cors" => cors = reader.list(policy)?,
             "unmatched_cors" => unmatched_cors = reader.optional(policy_number)?,
+            "watch" => watch = watched(reader)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -61,6 +63,23 @@ pub(super) fn application(reader: &mut Reader) -> Result<Application, PayloadFau
         headers: added,
         cors,
         unmatched_cors,
+        watch,
+    })
+}
+
+/// Paths, of which there may be none.
+pub(super) fn watched(reader: &mut Reader) -> Result<Vec<String>, PayloadFault> {
+    let mut count = 0;
+    reader.list(|reader| {
+        count += 1;
+        let path = reader.text("watch consists of texts")?;
+        if count > WATCHED_COUNT_MAX {
+            return Err(PayloadFault::payload("watch has at most 200 paths"));
+        }
+        if path.len() > WATCHED_BYTES_MAX {
+            return Err(PayloadFault::payload("a path of watch has at most 4,096 bytes"));
+        }
+        Ok(path.to_owned())
     })
 }
 

@@ -8,7 +8,10 @@ use parkade_model::{EventName, EventNameError};
 use super::job::{enqueued, progress, result};
 use super::park::{channel_name, headers, name, response_or_socket, then, wait, wait_then};
 use super::read::{Reader, payload};
-use super::{Receive, application::application};
+use super::{
+    Receive,
+    application::{application, watched},
+};
 use crate::error::{PayloadFault, ProtocolRule, Violation};
 use crate::frame::{ErrorReason, FromWorker, Published, WorkerInfo};
 use crate::framing::RawFrame;
@@ -22,7 +25,7 @@ impl Receive for FromWorker {
         let typed = match kind {
             Kind::Hello => payload(bytes, 4, hello),
             Kind::Ready => payload(bytes, 2, ready),
-            Kind::Failed => payload(bytes, 1, |reader| Ok(FromWorker::Failed { text: text(reader)? })),
+            Kind::Failed => failed(bytes),
             Kind::Response => {
                 payload(bytes, 3, response_or_socket).map(|response| FromWorker::Response { stream, more, response })
             }
@@ -74,6 +77,14 @@ fn ready(reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
     let credit = u32::try_from(reader.integer("credit is an integer")?).ok().filter(|credit| *credit <= CREDIT_MAX);
     let credit = credit.ok_or(PayloadFault { rule: ProtocolRule::Credit, why: "0 to 65,536" })?;
     Ok(FromWorker::Ready { credit, application: application(reader)? })
+}
+
+/// `[text]`, or `[text, watch]`
+fn failed(bytes: &Bytes) -> Result<FromWorker, PayloadFault> {
+    match Reader::new(bytes).array_length()? {
+        0..=1 => payload(bytes, 1, |reader| Ok(FromWorker::Failed { text: text(reader)?, watch: Vec::new() })),
+        _ => payload(bytes, 2, |reader| Ok(FromWorker::Failed { text: text(reader)?, watch: watched(reader)? })),
+    }
 }
 
 /// `[reason, text]`, or `["retry", text, seconds]`

@@ -33,7 +33,8 @@ pub fn worker(heard: &FromWorker) -> Value {
             json!([version_min, version_max, features, map(&told)])
         }
         FromWorker::Ready { credit, application } => json!([credit, self::application(application)]),
-        FromWorker::Failed { text } => json!([text]),
+        FromWorker::Failed { text, watch } if watch.is_empty() => json!([text]),
+        FromWorker::Failed { text, watch } => json!([text, watch]),
         FromWorker::Response { response, .. } => self::response(response),
         FromWorker::Data { bytes, .. } | FromWorker::Message { bytes, .. } => hex(bytes),
         FromWorker::Window { bytes, .. } => json!([bytes]),
@@ -129,6 +130,9 @@ fn application(application: &Application) -> Value {
     }
     if let Some(number) = application.unmatched_cors {
         described["unmatched_cors"] = json!(number);
+    }
+    if !application.watch.is_empty() {
+        described["watch"] = json!(application.watch);
     }
     described
 }

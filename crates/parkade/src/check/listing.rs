@@ -7,6 +7,7 @@ use parkade_wire::{Application, JobAccess, JobSpec, RecurringSpec, Route, RouteK
 use serde::Serialize;
 
 use crate::application::waits;
+use crate::language::Functions;
 use crate::seconds;
 use crate::words;
 
@@ -27,7 +28,7 @@ pub struct Listing {
 struct RouteView {
     methods: Vec<String>,
     path: String,
-    /// `def`, `async def`, `wait`, `constant` or `jobs`.
+    /// `wait`, `constant` or `jobs`, or a word of the language: `def`, `async def`, `sub`, `async sub`.
     kind: &'static str,
     /// The name by which the application links to it.
     name: Option<String>,
@@ -67,8 +68,8 @@ struct RecurringView {
 }
 
 impl Listing {
-    /// `mount`: where the settings file mounts it.
-    pub fn of(told: &Application, mount: Option<&str>) -> Self {
+    /// `functions`: the words of its language. `mount`: where the settings file mounts it.
+    pub fn of(told: &Application, functions: Functions, mount: Option<&str>) -> Self {
         let prefix = mount.unwrap_or_default().trim_end_matches('/');
         let mut first: HashMap<(String, String), usize> = HashMap::new();
         let routes = told.routes.iter().enumerate().map(|(place, route)| {
@@ -76,13 +77,13 @@ impl Listing {
             let mut is_shadowed =
                 |method: &str| *first.entry((method.to_owned(), shape.clone())).or_insert(place) != place;
             let shadowed = route.methods.iter().filter(|method| is_shadowed(method)).cloned().collect();
-            RouteView { path: format!("{prefix}{}", route.path), ..RouteView::of(route, shadowed) }
+            RouteView { path: format!("{prefix}{}", route.path), ..RouteView::of(route, functions, shadowed) }
         });
         Self {
             mount: mount.map(str::to_owned),
             interface: told.interface.clone(),
             routes: routes.collect(),
-            jobs: told.jobs.iter().map(JobView::of).collect(),
+            jobs: told.jobs.iter().map(|job| JobView::of(job, functions)).collect(),
             recurring: told.recurring.iter().map(RecurringView::of).collect(),
         }
     }
@@ -142,11 +143,11 @@ impl Listing {
 }
 
 impl RouteView {
-    fn of(route: &Route, shadowed: Vec<String>) -> Self {
+    fn of(route: &Route, functions: Functions, shadowed: Vec<String>) -> Self {
         let (kind, wait, then) = match &route.kind {
-            RouteKind::Sync => ("def", None, None),
+            RouteKind::Sync => (functions.plain, None, None),
             RouteKind::Async if route.websocket => ("websocket", None, None),
-            RouteKind::Async => ("async def", None, None),
+            RouteKind::Async => (functions.coroutine, None, None),
             RouteKind::Wait { wait, then } => ("wait", Some(waits::in_words(wait)), called(then)),
             RouteKind::Constant(_) => ("constant", None, None),
             RouteKind::Job => ("jobs", None, None),
@@ -184,11 +185,11 @@ impl RouteView {
 }
 
 impl JobView {
-    fn of(job: &JobSpec) -> Self {
+    fn of(job: &JobSpec, functions: Functions) -> Self {
         Self {
             name: job.name.clone(),
             source: job.source.clone(),
-            kind: if job.concurrent { "async def" } else { "def" },
+            kind: if job.concurrent { functions.coroutine } else { functions.plain },
             queue: job.queue.clone(),
             retries: job.retries,
             priority: job.priority,
@@ -245,6 +246,11 @@ mod tests {
     use parkade_wire::{QueryRequest, WaitRequest};
 
     use super::*;
+    use crate::language::Language;
+
+    fn python() -> Functions {
+        Language::functions(Some("python"))
+    }
 
     fn route(method: &str, path: &str, kind: RouteKind, deadline: Option<f64>) -> Route {
         let origin = RouteOrigin::default();
@@ -327,6 +333,7 @@ mod tests {
             headers: parkade_wire::Headers::default(),
             cors: vec![],
             unmatched_cors: None,
+            watch: vec![],
             recurring: vec![
                 recurring("clean", When::Every(10.0)),
                 recurring("elsewhere", When::Cron { fields: "0 3 * * *".into(), timezone: "UTC".into() }),
@@ -345,7 +352,7 @@ GET    /bids                          wait: query: select * from bids, then shop
 job    clean      jobs.py:3           def, queue default, retries 3, priority -5, deadline 2 min, private, every 10 s
 every  elsewhere                      cron 0 3 * * * (UTC)
 ";
-        assert_eq!(Listing::of(&application(), None).text(), expected);
+        assert_eq!(Listing::of(&application(), python(), None).text(), expected);
     }
 
     #[test]
@@ -354,12 +361,25 @@ every  elsewhere                      cron 0 3 * * * (UTC)
         silent.routes.drain(..2);
         silent.jobs.clear();
         silent.recurring.clear();
-        assert!(Listing::of(&silent, None).text().starts_with("POST  /{b}   async def\n"));
+        assert!(Listing::of(&silent, python(), None).text().starts_with("POST  /{b}   async def\n"));
+    }
+
+    #[test]
+    fn functions_are_called_what_their_language_calls_them() {
+        let listed = Listing::of(&application(), Language::functions(Some("perl")), None).text();
+        for told in [
+            "  sub show, deadline 2.5 s\n",
+            "  async sub Pages.all, no deadline",
+            "jobs.py:3           sub, queue default",
+        ] {
+            assert!(listed.contains(told), "{told:?} in {listed}");
+        }
+        assert!(!listed.contains("def,"), "{listed}");
     }
 
     #[test]
     fn json_has_the_same() {
-        let told = serde_json::to_value(Listing::of(&application(), None)).unwrap();
+        let told = serde_json::to_value(Listing::of(&application(), python(), None)).unwrap();
         assert_eq!(told["routes"][1]["shadowed"], serde_json::json!(["GET"]));
         assert_eq!(told["routes"][4]["then"], "shop:render");
         assert_eq!(told["routes"][1]["name"], "orders.all");

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-/// Where an application is looked for if only a folder, or nothing, is given.
+use crate::language::Language;
+
+/// Where an application is looked for if nothing is given, before the other usual files of the languages.
 pub const USUAL_FILE: &str = "app.py";
-/// A folder with this file is a project of Django.
-const DJANGO_FILE: &str = "manage.py";
+/// The usual files, for people.
+const USUAL_FILES: &str = "app.py, manage.py or app.psgi";
 
 /// `here`: the folder in which the application is loaded.
 pub fn resolve(typed: &str, here: &Path) -> Result<String, String> {
@@ -13,7 +15,7 @@ pub fn resolve(typed: &str, here: &Path) -> Result<String, String> {
         return match usual_file(Path::new("."), here) {
             Some(file) => Ok(file),
             None => Err(format!(
-                "there is no {USUAL_FILE} or {DJANGO_FILE} in this folder: name the application, as \
+                "there is no {USUAL_FILES} in this folder: name the application, as \
                  `parkade serve path/to/file.py` or `parkade serve module:app`"
             )),
         };
@@ -21,7 +23,7 @@ pub fn resolve(typed: &str, here: &Path) -> Result<String, String> {
     if let Some(folder) = folder(typed, here) {
         return usual_file(Path::new(folder), here).ok_or_else(|| {
             format!(
-                "{typed} is a folder without {USUAL_FILE} or {DJANGO_FILE}: name the file, as \
+                "{typed} is a folder without {USUAL_FILES}: name the file, as \
                  `parkade serve path/to/file.py`"
             )
         });
@@ -36,9 +38,9 @@ pub fn resolve(typed: &str, here: &Path) -> Result<String, String> {
 
 /// What a folder is served by.
 fn usual_file(folder: &Path, here: &Path) -> Option<String> {
-    let files = [USUAL_FILE, DJANGO_FILE].map(|name| folder.join(name));
-    let file = files.iter().find(|file| here.join(file).exists())?;
-    Some(file.strip_prefix(".").unwrap_or(file).display().to_string())
+    let mut files = Language::all().flat_map(|facts| facts.usual_files).map(|name| folder.join(name));
+    let file = files.find(|file| here.join(file).exists())?;
+    Some(file.strip_prefix(".").unwrap_or(&file).display().to_string())
 }
 
 /// The folder of the application, if the text names one; a package is not.
@@ -51,9 +53,7 @@ fn folder<'a>(typed: &'a str, here: &Path) -> Option<&'a str> {
 
 /// `ok.app`, if there is a module `ok` that is not a package with a module `app`.
 fn dotted_name<'a>(typed: &'a str, here: &Path) -> Option<(&'a str, &'a str)> {
-    let is_file =
-        Path::new(typed).extension().is_some_and(|ending| ["py", "psgi", "pl"].iter().any(|known| ending == *known));
-    if is_file || typed.contains([':', '/']) {
+    if Language::of_file(Path::new(typed)).is_some() || typed.contains([':', '/']) {
         return None;
     }
     let (module, name) = typed.rsplit_once('.')?;
@@ -80,6 +80,7 @@ mod tests {
             "package/web.py",
             "package/app.py",
             "site/manage.py",
+            "perl/app.psgi",
         ] {
             let path = here.join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -94,6 +95,7 @@ mod tests {
         assert_eq!(resolved("sub"), Ok("sub/app.py".into()));
         assert_eq!(resolved("./sub/"), Ok("sub/app.py".into()));
         assert_eq!(resolved("site"), Ok("site/manage.py".into()));
+        assert_eq!(resolved("perl"), Ok("perl/app.psgi".into()));
         assert_eq!(resolved("site/manage.py"), Ok("site/manage.py".into()));
         assert!(resolved("empty/").unwrap_err().contains("is a folder without app.py"));
         assert!(resolved("ok.app").unwrap_err().contains("did you mean `ok:app`?"));
@@ -101,6 +103,10 @@ mod tests {
         for typed in ["app.py", "."] {
             assert!(resolved(typed).unwrap_err().contains("app.py"), "{typed}");
         }
+        let usual: Vec<&str> = Language::all().flat_map(|facts| facts.usual_files).copied().collect();
+        assert!(usual.iter().all(|file| USUAL_FILES.contains(file)), "all of {usual:?} are named");
+        fs::write(here.join("app.psgi"), "").unwrap();
+        assert_eq!(resolved("app.py"), Ok("app.psgi".into()));
         fs::write(here.join("manage.py"), "").unwrap();
         for typed in ["app.py", ".", "./"] {
             assert_eq!(resolved(typed), Ok("manage.py".into()), "{typed}");

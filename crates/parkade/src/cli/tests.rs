@@ -84,7 +84,7 @@ fn the_target_may_stand_in_the_file() {
     };
     assert_eq!(target("serve", "target = \"shop:app\""), "shop:app");
     assert_eq!(target("serve other:app", "target = \"shop:app\""), "other:app");
-    assert!(refusal("serve", &[], "").contains("there is no app.py or manage.py in this folder"));
+    assert!(refusal("serve", &[], "").contains("there is no app.py, manage.py or app.psgi in this folder"));
 }
 
 #[test]

@@ -4,14 +4,14 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::own_files::OwnFiles;
+use crate::language::Language;
 
-/// Folders with many files, none of them the application's own.
-const IGNORED_FOLDERS: [&str; 5] = ["__pycache__", "blib", "node_modules", "site-packages", "venv"];
-/// Code, settings, templates, and what pages are made of: applications read these at their start.
-const WATCHED_ENDINGS: [&str; 26] = [
-    "py", "toml", "ini", "json", "yaml", "yml", "html", "htm", "jinja", "jinja2", "j2", "txt", "md", "sql", "css",
-    "js", "mjs", "svg", "xml", "pl", "pm", "psgi", "ep", "tt", "tx", "conf",
-];
+/// A folder with many files, none of them the application's own. Others depend on its language.
+const IGNORED_FOLDER: &str = "node_modules";
+/// Settings, templates, and what pages are made of, in any language: applications read these at their start. Code is known by
+/// its language.
+const WATCHED_ENDINGS: [&str; 16] =
+    ["toml", "ini", "json", "yaml", "yml", "conf", "html", "htm", "txt", "md", "sql", "css", "js", "mjs", "svg", "xml"];
 /// The one hidden file that counts.
 const SETTINGS_FILE: &str = ".env";
 
@@ -33,13 +33,13 @@ impl Patterns {
     pub fn is_ignored(&self, path: &Path) -> bool {
         let name = name(path);
         let is_hidden = name.starts_with('.') && name != SETTINGS_FILE;
-        let is_usual = is_hidden && !matches(&self.watch, path) || IGNORED_FOLDERS.contains(&name);
-        is_usual || matches(&self.ignore, path)
+        let is_usual = is_hidden && !matches(&self.watch, path);
+        is_usual || is_left_out(name) || matches(&self.ignore, path)
     }
 
     pub fn is_watched(&self, path: &Path) -> bool {
         let ending = path.extension().and_then(OsStr::to_str);
-        let is_usual = ending.is_some_and(|ending| WATCHED_ENDINGS.contains(&ending)) || name(path) == SETTINGS_FILE;
+        let is_usual = ending.is_some_and(is_of_application) || name(path) == SETTINGS_FILE;
         is_usual || matches(&self.watch, path)
     }
 
@@ -47,6 +47,14 @@ impl Patterns {
     pub fn is_own(&self, path: &Path) -> bool {
         self.own.contains(path)
     }
+}
+
+fn is_left_out(name: &str) -> bool {
+    name == IGNORED_FOLDER || Language::all().any(|facts| facts.ignored_folders.contains(&name))
+}
+
+fn is_of_application(ending: &str) -> bool {
+    WATCHED_ENDINGS.contains(&ending) || Language::all().any(|facts| facts.watched_endings.contains(&ending))
 }
 
 fn name(path: &Path) -> &str {
@@ -95,6 +103,14 @@ mod tests {
             ("page.js", true),
             ("settings.yaml", true),
             (".env", true),
+            ("bin/app.psgi", true),
+            ("lib/Shop.pm", true),
+            ("t/basic.t", true),
+            ("templates/page.html.ep", true),
+            ("views/page.mt", true),
+            ("views/page.tt", true),
+            ("views/page.tx", true),
+            ("shop.conf", true),
             ("shop/app.pyc", false),
             ("shop/.app.py.swp", false),
             ("shop/.#app.py", false),
@@ -103,7 +119,7 @@ mod tests {
         ] {
             assert_eq!(counts(&Patterns::default(), path), expected, "{path}");
         }
-        for folder in [".venv", ".git", "__pycache__", "node_modules"] {
+        for folder in [".venv", ".git", "__pycache__", "site-packages", "node_modules", "local", "blib"] {
             assert!(Patterns::default().is_ignored(&Path::new("shop").join(folder)), "{folder}");
         }
     }

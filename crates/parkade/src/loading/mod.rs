@@ -8,13 +8,17 @@ mod reloads;
 use std::borrow::Cow;
 
 use parkade_core::ReloadOutcome;
-use parkade_model::{AppId, Refusal};
+use parkade_model::AppId;
+use parkade_wire::Application;
 
+use crate::dev::LoadedCode;
 use crate::http::Head;
 use crate::routing::mounts::Mounts;
 use crate::words;
 use development::{DevPage, Development};
 use reloads::Reloads;
+
+pub use development::Refused;
 
 #[derive(Debug)]
 pub struct Loading {
@@ -22,6 +26,8 @@ pub struct Loading {
     /// Why the applications cannot be served together, which ends the server at its start.
     pub refused: Option<String>,
     apps: Vec<AppLoading>,
+    /// Only for `parkade dev`.
+    loaded_code: Option<LoadedCode>,
 }
 
 /// How the code of one application loads.
@@ -45,7 +51,26 @@ impl Loading {
             error: None,
             development: is_dev.then(Development::default),
         });
-        Self { reloads: Reloads::new(mounts.count()), refused: None, apps: apps.collect() }
+        Self { reloads: Reloads::new(mounts.count()), refused: None, apps: apps.collect(), loaded_code: None }
+    }
+
+    /// Says there from now on which code is loaded.
+    pub fn tell_loaded_code(&mut self, loaded_code: LoadedCode) {
+        self.loaded_code = Some(loaded_code);
+    }
+
+    /// A worker has loaded this application, at this prefix.
+    pub fn learn_routes(&mut self, app: AppId, application: &Application, prefix: &str) {
+        if let Some(development) = &mut self.app_mut(app).development {
+            development.learn_routes(application, prefix);
+        }
+    }
+
+    /// Code was loaded from there, or failed to load.
+    pub fn note_code(&self, watch: &[String]) {
+        if let Some(loaded_code) = &self.loaded_code {
+            loaded_code.add(watch);
+        }
     }
 
     /// A worker cannot load the code of this application, for this reason.
@@ -133,8 +158,8 @@ impl Loading {
     }
 
     /// The page about the code instead of this refusal.
-    pub fn page(&self, app: AppId, head: &Head, refusal: Refusal) -> Option<DevPage> {
-        self.app(app).development.as_ref()?.page(head, refusal)
+    pub fn page(&self, app: AppId, refused: Refused) -> Option<DevPage> {
+        self.app(app).development.as_ref()?.page(refused)
     }
 
     fn app(&self, app: AppId) -> &AppLoading {

@@ -17,6 +17,7 @@ use crate::clients::exchange::{Exchange, Kept};
 use crate::clients::{Clients, IdText, closing};
 use crate::databases::Databases;
 use crate::jobs;
+use crate::loading::Refused;
 use crate::queries::{QueryOrigin, Start, WorkRequest};
 use crate::statistics::NamedRoutes as _;
 use crate::traces::QueryDescription;
@@ -133,7 +134,11 @@ impl Server {
 
     pub(super) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
         let app = self.core.app_of(request);
-        if let Some(page) = self.clients.head(request).and_then(|head| self.loading.page(app, head, refusal)) {
+        let head = self.clients.head(request);
+        let other = head.filter(|_| refusal == Refusal::NotFound);
+        let other = other.and_then(|head| self.routes.with_other_slash(&self.core, head));
+        let refused = head.map(|head| Refused { head, refusal, other: other.as_deref() });
+        if let Some(page) = refused.and_then(|refused| self.loading.page(app, refused)) {
             let fields = [(&b"content-type"[..], page.content_type), (b"cache-control", b"no-store")];
             return self.clients.response(request).answer(page.status, fields.into_iter(), &page.body);
         }
@@ -142,8 +147,7 @@ impl Server {
         {
             casualties.note(|| self.clients.describe(request, &self.routes.names()));
         }
-        let head = self.clients.head(request).filter(|_| refusal == Refusal::NotFound);
-        if let Some(other) = head.and_then(|head| self.routes.with_other_slash(&self.core, head)) {
+        if let Some(other) = other {
             return self.clients.response(request).not_found(&other);
         }
         let mount = self.routes.mounts().name(app).filter(|_| refusal == Refusal::NoApplication);

@@ -132,13 +132,15 @@ impl Server {
             return self.tell(Event::OutputHeld { worker, request, output });
         }
         match event {
-            WorkerEvent::Ready { worker, credit, application } => {
+            WorkerEvent::Ready { worker, credit, application, .. } => {
+                self.loading.note_code(&application.watch);
                 let waiting = WaitingWorker { worker, credit, application: *application };
                 if let Some(ready) = self.with_jobs(|jobs, cx| jobs.store.wait_until_open(cx, waiting)) {
                     self.worker_ready(ready);
                 }
             }
-            WorkerEvent::Failed { worker, text } => {
+            WorkerEvent::Failed { worker, text, watch } => {
+                self.loading.note_code(&watch);
                 self.worker_logged(worker, None, &Record::of_load_error(&text));
                 self.loading.fail(app_of(&self.core, worker), &text);
                 self.tell(Event::WorkerFailed { worker });
@@ -298,6 +300,7 @@ impl Server {
             self.tell(Event::ChannelConfigured { pattern: pattern.clone(), limits });
         }
         let interface = application.interface.clone();
+        self.loading.learn_routes(app, &application, self.routes.mounts().prefix(app));
         match self.routes.learn(&self.core, app, application, &self.databases) {
             Ok(table) => {
                 let what = words::a_worker(self.core.role(worker));

@@ -41,6 +41,7 @@ use crate::clients::{Clients, Messages};
 use crate::clock::Clock;
 use crate::config::SqlComments;
 use crate::databases::Databases;
+use crate::dev::LoadedCode;
 use crate::files::Files;
 use crate::http::Http;
 use crate::jobs::{JobContext, Jobs, TransactionJobs};
@@ -136,6 +137,11 @@ impl Server {
     /// Where clients reach it.
     pub fn addresses(&self) -> &[String] {
         &self.about.addresses
+    }
+
+    /// For `parkade dev`, before the first worker starts.
+    pub fn tell_loaded_code(&mut self, loaded_code: LoadedCode) {
+        self.loading.tell_loaded_code(loaded_code);
     }
 
     /// Opens the store of jobs before the first worker starts.

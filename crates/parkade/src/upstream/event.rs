@@ -11,10 +11,10 @@ use crate::log::Record;
 /// the frames; `Exited` is the last.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkerEvent {
-    /// `READY`.
-    Ready { worker: WorkerId, credit: u32, application: Box<Application> },
-    /// `FAILED`: it cannot load the application; `Exited` follows.
-    Failed { worker: WorkerId, text: String },
+    /// `READY`. `language`: as the worker calls its language, if it does.
+    Ready { worker: WorkerId, credit: u32, application: Box<Application>, language: Option<String> },
+    /// `FAILED`: it cannot load the application; `Exited` follows. `watch`: where it tried to load it from.
+    Failed { worker: WorkerId, text: String, watch: Vec<String> },
     /// `GOODBYE`: it exits by itself, told to or not. `Exited` follows.
     Left { worker: WorkerId },
     /// Its process could not be started; its only event.

@@ -157,8 +157,16 @@ sub begin {
     $self->{application} = $application;
     Parkade::Log::of_stream(sub { $self->{running} });
     my $ready = $application->ready;
+    $ready->{watch} = $self->{watch} if @{ $self->{watch} || [] };
     $self->{credit} = $ready->{concurrent} ? COROUTINES_CREDIT : CREDIT;
     $self->write($self->{session}->ready($self->{credit}, $ready));
+    return;
+}
+
+# What READY tells the core to watch.
+sub watch {
+    my ($self, $watch) = @_;
+    $self->{watch} = $watch;
     return;
 }
 
@@ -449,6 +457,10 @@ Reads what arrived while the application was loading; whether the core still wan
 Serves until the link ends; returns how (C<stopping>, C<violation>, C<gone>) and why. The application has the methods
 C<ready> (for C<READY>), C<opened($exchange, $request)>, C<collected($exchange)>, C<called($exchange, $function, $state, $outcome)>,
 C<given($exchange, $run)> and C<failed($exchange, $error)>.
+
+=head2 watch(\@paths)
+
+Folders and files of the application's code, which C<READY> tells.
 
 =head2 begin($application), application($application), turn
 

@@ -413,8 +413,8 @@ sub ready {
 }
 
 sub failed {
-    my ($self, $text) = @_;
-    return frame(F_FAILED, 0, payload(end_of($text, LOG_TEXT_MAX)));
+    my ($self, $text, $watch) = @_;
+    return frame(F_FAILED, 0, payload(end_of($text, LOG_TEXT_MAX), @{ $watch || [] } ? $watch : ()));
 }
 
 sub respond {
@@ -663,7 +663,7 @@ The open branches of a stream.
 What has arrived of a request's body and was not read: C<undef> if more has to arrive first, an empty string after its end.
 The second value is to be written.
 
-=head2 ready($credit, \%application), failed($text), goodbye($code, $text), pong($token), credit($delta)
+=head2 ready($credit, \%application), failed($text, \@watch), goodbye($code, $text), pong($token), credit($delta)
 
 The frames of the link.
 

@@ -3,6 +3,7 @@ package Parkade::Worker;
 use strict;
 use warnings;
 
+use Cwd                 ();
 use Parkade::Compiled   ();
 use Parkade::Link       ();
 use Parkade::Link::Loop ();
@@ -10,6 +11,7 @@ use Parkade::Loader     ();
 use Parkade::Log        ();
 use Parkade::Process    ();
 use Parkade::Session    ();
+use Parkade::Sources    ();
 use Parkade::Trace      ();
 
 my $is_told;    # that it has to end
@@ -42,14 +44,17 @@ sub work {
     my $link    = Parkade::Link->new($reader, $writer, $session);
     my $info    = $link->greet or return 0;
     Parkade::Link::Loop::expect();
+    my $target = Cwd::abs_path($info->{target} // '');    # the application may go to another folder
     Parkade::Trace::begin(dev => $info->{dev}, stream => sub { $link->running });
     my $application = eval { $load->($info) };
     my $error = $application ? undef : Parkade::Trace->of($@);
     Parkade::Trace::settle();
+    my $watched = $info->{dev} ? Parkade::Sources::watched($target) : [];
     if ($error) {
-        $link->write($session->failed($error->of_loading) . $session->goodbye('stopping', ''));
+        $link->write($session->failed($error->of_loading, $watched) . $session->goodbye('stopping', ''));
         return 1;
     }
+    $link->watch($watched);
     Parkade::Log::record('debug', 'the compiled loop is ' . Parkade::Compiled::state()) if $application->can('compiled');
     return 0 if !$link->is_wanted;
     my ($how, $why) = $link->serve($application);

@@ -25,6 +25,7 @@ from ._log import log
 from ._own_files import tell_own_files
 from ._session.session import Session
 from ._waits import unused
+from ._watched import watched
 from .errors import LoadError
 
 
@@ -52,6 +53,8 @@ def main(arguments: list[str]) -> int:
             wanted = Wanted(interface=info.get("interface", "auto"), factory="factory" in info)
             threads = int(info.get("threads", 1))
             application = _hosted(load(arguments[0], wanted), info, threads)
+            if info.get("dev"):
+                session.watch = watched()
             session.opens_early = application.opens_early
             still_wanted(link, session)
             # What was loaded lives as long as the worker: the collector need not look at it again.
@@ -61,6 +64,8 @@ def main(arguments: list[str]) -> int:
             run = partial(concurrent.run, threads=threads) if application.concurrent else blocking.run
             why = run(link, session, application)
         except LoadError as error:
+            if info.get("dev"):
+                session.watch = watched(error)
             return _failed(link, session, str(error))
     except Stopped as stopped:
         why = str(stopped)

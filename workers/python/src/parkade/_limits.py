@@ -14,6 +14,8 @@ SOCKET_MESSAGE_OVERHEAD = 64  # bytes that a message of a WebSocket takes from t
 MESSAGE_MAX = 524_288  # bytes of a published message; then: ValueError
 JOB_NAME_MAX = 200  # bytes of a job's name, its queue's, its key; then: ValueError, SignatureError
 PATH_MAX = 65_536  # bytes of the path of a file, a folder or a request
+WATCHED_COUNT_MAX = 200  # paths that `parkade dev` is told to watch; then: the rest is left out
+WATCHED_BYTES_MAX = 4_096  # bytes of each: Linux opens no longer path; then: it is left out
 CLIENT_NAME_MAX = 4_096  # bytes of a file's name from a client: Linux opens no longer path; then: 404
 JOB_VALUE_MAX = 524_288  # bytes of a job's arguments, and of its result; then: ValueError, the attempt fails
 # Bytes of a result that goes with a wait. The rest of the state is the job itself. Then: the attempt fails.

@@ -33,6 +33,8 @@ pub struct Session {
     worker: WorkerId,
     decoder: Decoder,
     conversation: Conversation,
+    /// As the worker calls it, until it is ready.
+    language: Option<String>,
     /// The highest stream that was opened.
     opened: u32,
     streams: IdMap<u32, Open>,
@@ -143,6 +145,7 @@ impl Session {
             worker,
             decoder: Decoder::new(),
             conversation: Conversation::new(Offer { versions: VERSIONS, features: FEATURES }),
+            language: None,
             opened: 0,
             streams: IdMap::default(),
             branches: Branches::default(),
@@ -202,7 +205,7 @@ impl Session {
             Some(text) => Broken {
                 why: format!(
                     "it printed {text:?} before it took over its standard output, which is its link to the core: code that prints that early \
-                     (sitecustomize, a wrapper for --python) must print to standard error"
+                     (sitecustomize, PERL5OPT, a wrapper for the interpreter) must print to standard error"
                 ),
                 ..broken
             },
@@ -520,6 +523,7 @@ impl Session {
                     runtime = info.runtime,
                     "worker says HELLO"
                 );
+                self.language = info.language;
             }
             FromWorker::Ready { credit, application } => {
                 let mut bodies = application.routes.iter().map(|route| route.body).chain([application.fallback_body]);
@@ -528,11 +532,12 @@ impl Session {
                 let fallback = application.websocket && application.concurrent;
                 let is_asked = fallback || application.routes.iter().any(|route| route.websocket);
                 self.takes_sockets = is_asked && self.has_agreed(MESSAGES);
-                audience.events.push(WorkerEvent::Ready { worker, credit, application: Box::new(application) });
+                let (application, language) = (Box::new(application), self.language.take());
+                audience.events.push(WorkerEvent::Ready { worker, credit, application, language });
             }
-            FromWorker::Failed { text } => {
+            FromWorker::Failed { text, watch } => {
                 self.leaving = true;
-                audience.events.push(WorkerEvent::Failed { worker, text });
+                audience.events.push(WorkerEvent::Failed { worker, text, watch });
             }
             FromWorker::Credit { delta } => audience.events.push(WorkerEvent::Credit { worker, delta }),
             FromWorker::Pong { token } => audience.events.push(WorkerEvent::Pong { worker, token }),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from .._app import App
 from .._link.answers import Answer, Coming, Deferred, Plain, Run
 from .._log import log_error
 from .._requests.request import Request
-from .._responses.error_pages import routes_page
 from .._responses.problems import NO_METHOD, no_route
 from .._responses.redirects import redirect
 from .._wire import payloads as p
@@ -32,9 +29,6 @@ class Handling:
         called after waits.
         """
         self._app = app
-        self._dev = dev
-        # What the application answers itself is not replaced.
-        self._lists_routes = dev and not app._ready().fallback
         routes = app._all_routes
         self._scopes = scopes = Scopes(app._hooks, routes, dev)
         outermost = scopes.outermost
@@ -54,9 +48,8 @@ class Handling:
         self.start_concurrent, self.stop_concurrent = lifespan.start_concurrent, lifespan.stop_concurrent
 
     def ready(self) -> ReadyApplication:
-        """The application, for READY. A developer's requests that match no route come here, for a hint."""
-        ready = self._app._ready()
-        return msgspec.structs.replace(ready, fallback=True) if self._dev else ready
+        """The application, for READY."""
+        return self._app._ready()
 
     def attempt(self, stream: int, run: p.Run) -> Answer | Plain | Deferred:
         """Runs a job."""
@@ -78,12 +71,6 @@ class Handling:
             response = redirect(f"{other}?{request.query_string}" if request.query_string else other, 307)
             answer = scope.results.answer_async if scope.asynchronous else scope.results.answer
             return answer(response, 307, raw, request)
-        if self._lists_routes and not allowed and "html" in request.headers.get("accept", ""):
-            page = routes_page(
-                request, self._app._ready().routes, f"There is one for {other}." if other is not None else ""
-            )
-            answer = scope.results.answer_async if scope.asynchronous else scope.results.answer
-            return answer(page, 404, raw, request)
         # In the words of the core, which answers alone if there is no error handler for this.
         if allowed:
             error = HTTPError(405, NO_METHOD, headers={"allow": ", ".join(allowed)})

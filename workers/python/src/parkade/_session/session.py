@@ -8,6 +8,8 @@ import enum
 from collections.abc import Container
 from typing import Any
 
+import msgspec
+
 from .._limits import BRANCH_FIRST, LOG_TEXT_MAX
 from .._wire import frames as f
 from .._wire import payloads as p
@@ -82,6 +84,7 @@ class Session:
         self.sockets, self.naming = Sockets(), Naming()
         self._kept: dict[int, list[bytes]] = {}  # jobs of streams that are parked, for when they are held again
         self._branches = Branches()
+        self.watch: list[str] = []  # where the code was loaded from, for READY and FAILED
         self.cancelled: set[int] = set()  # held streams whose answer is no longer wanted
 
     def held(self, stream: int) -> bool:
@@ -332,11 +335,14 @@ class Session:
         """READY: from here on the core gives requests."""
         self._phase = _Phase.READY
         self._concurrent = application.concurrent
+        if self.watch:
+            application = msgspec.structs.replace(application, watch=self.watch)
         return frame(f.READY, 0, encode_payload(Ready(credit, application)))
 
     def failed(self, text: str) -> bytes:
         """FAILED, with the end of `text` if it is too long."""
-        return frame(f.FAILED, 0, encode_payload([end_of(text, LOG_TEXT_MAX)]))
+        watch = [self.watch] if self.watch else []
+        return frame(f.FAILED, 0, encode_payload([end_of(text, LOG_TEXT_MAX), *watch]))
 
     def began(self, stream: int) -> bytes:
         """BEGAN: the code of the stream, which is held, is about to begin."""

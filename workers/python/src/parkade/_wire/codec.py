@@ -95,7 +95,7 @@ FROM_CORE: dict[int, Rule] = _BOTH | {
 
 FROM_WORKER: dict[int, Rule] = _BOTH | {
     f.READY: Rule(LINK, _typed(r.Ready)),
-    f.FAILED: Rule(LINK, _typed(p.Text)),
+    f.FAILED: Rule(LINK, _typed(p.Failure)),
     f.RESPONSE: Rule(STREAM, _typed(p.Response)),
     f.ERROR: Rule(STREAM, _typed(p.Error)),
     f.BEGAN: Rule(STREAM, _typed(p.Nothing)),

@@ -18,6 +18,8 @@ from .._limits import (
     MESSAGE_MAX,
     NAME_MAX,
     PATH_MAX,
+    WATCHED_BYTES_MAX,
+    WATCHED_COUNT_MAX,
 )
 from .jobs import Access as Access
 from .jobs import Completed as Completed
@@ -334,9 +336,21 @@ class Nothing(Array, frozen=True):
 
 
 class Text(Array, frozen=True):
-    """FAILED's text, and CANCEL's reason."""
+    """CANCEL's reason."""
 
     text: str
+
+
+WatchedPath: TypeAlias = Annotated[str, Meta(max_length=WATCHED_BYTES_MAX)]
+Watched: TypeAlias = Annotated[list[WatchedPath], Meta(max_length=WATCHED_COUNT_MAX)]
+"""Where code was loaded from."""
+
+
+class Failure(Array, frozen=True, omit_defaults=True):
+    """FAILED's."""
+
+    text: str
+    watch: tuple[WatchedPath, ...] = ()
 
 
 class Credit(Array, frozen=True):

@@ -32,6 +32,7 @@ from .payloads import (
     UntilBranches,
     UntilPublished,
     Wait,
+    Watched,
     check_headers,
 )
 from .queries import Begin, Commit, Query, Rollback
@@ -129,6 +130,7 @@ class Application(Struct, frozen=True, omit_defaults=True, kw_only=True):
     headers: list[Any] = []
     cors: list[CorsPolicy] = []
     unmatched_cors: Count | None = None
+    watch: Watched = []
 
     def __post_init__(self) -> None:
         check_headers(self.headers)
