@@ -130,7 +130,7 @@ async fn load_all(application: &ApplicationArgs) -> Result<Vec<Loaded>, Error> {
             eprintln!("parkade: {} at {mount}:", mounted.target);
         }
         let (told, functions) = told?;
-        all.push(Loaded { told, functions, mounted });
+        all.push(Loaded { mounted, told, functions });
     }
     Ok(all)
 }

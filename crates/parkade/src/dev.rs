@@ -37,10 +37,18 @@ pub enum DevError {
 #[must_use]
 pub struct FolderWatch(mpsc::Sender<FolderEvent>);
 
+/// What a [`FolderWatch`] will hear, also from before it exists.
+#[derive(Debug)]
+pub struct FolderEvents {
+    tell: mpsc::Sender<FolderEvent>,
+    told: mpsc::Receiver<FolderEvent>,
+}
+
 /// Where the server says which code it serves.
 #[derive(Debug, Clone)]
 pub struct LoadedCode(mpsc::Sender<FolderEvent>);
 
+#[derive(Debug)]
 enum FolderEvent {
     Seen(notify::Result<notify::Event>),
     Loaded(Vec<PathBuf>),
@@ -53,9 +61,9 @@ pub fn watch(
     folder: &Path,
     patterns: Patterns,
     changed: tokio::sync::mpsc::Sender<()>,
+    FolderEvents { tell, told }: FolderEvents,
 ) -> Result<FolderWatch, DevError> {
     let error = |source| DevError::Watch { folder: folder.into(), source };
-    let (tell, told) = mpsc::channel();
     let seen = tell.clone();
     // If the receiver is gone, the change does not matter.
     let watcher = notify::recommended_watcher(move |event| drop(seen.send(FolderEvent::Seen(event)))).map_err(error)?;
@@ -70,9 +78,16 @@ pub fn watch(
     Ok(FolderWatch(tell))
 }
 
-impl FolderWatch {
+impl Default for FolderEvents {
+    fn default() -> Self {
+        let (tell, told) = mpsc::channel();
+        Self { tell, told }
+    }
+}
+
+impl FolderEvents {
     pub fn loaded_code(&self) -> LoadedCode {
-        LoadedCode(self.0.clone())
+        LoadedCode(self.tell.clone())
     }
 }
 
@@ -310,7 +325,7 @@ mod tests {
     fn a_change_is_told_once_and_what_is_ignored_never() {
         let scratch = scratch("change");
         let (sender, mut changed) = tokio::sync::mpsc::channel(1);
-        let watch = watch(&scratch.0, Patterns::default(), sender).unwrap();
+        let watch = watch(&scratch.0, Patterns::default(), sender, FolderEvents::default()).unwrap();
         fs::write(scratch.0.join(".venv/library.py"), "").unwrap();
         fs::write(scratch.0.join("shop.log"), "").unwrap();
         for step in ["a", "b", "c"] {
@@ -331,8 +346,10 @@ mod tests {
             fs::write(named(file), "1").unwrap();
         }
         let (sender, mut changed) = tokio::sync::mpsc::channel(1);
-        let watch = watch(&scratch.0, Patterns::default(), sender).unwrap();
-        watch.loaded_code().add(&[named("lib"), named("Common.inc"), "relative".into(), named("gone/for/good")]);
+        let events = FolderEvents::default();
+        let loaded_code = events.loaded_code();
+        let watch = watch(&scratch.0, Patterns::default(), sender, events).unwrap();
+        loaded_code.add(&[named("lib"), named("Common.inc"), "relative".into(), named("gone/for/good")]);
         // It has been added before an event of the folder that was watched first is noticed.
         fs::write(scratch.0.join("app.psgi"), "").unwrap();
         assert_eq!(changed.blocking_recv(), Some(()));
@@ -352,7 +369,7 @@ mod tests {
     fn a_new_folder_is_watched_too() {
         let scratch = scratch("new");
         let (sender, mut changed) = tokio::sync::mpsc::channel(1);
-        let _watch = watch(&scratch.0, Patterns::default(), sender).unwrap();
+        let _watch = watch(&scratch.0, Patterns::default(), sender, FolderEvents::default()).unwrap();
         fs::create_dir_all(scratch.0.join("views/deep")).unwrap();
         fs::write(scratch.0.join("views/deep/first.py"), "").unwrap();
         assert_eq!(changed.blocking_recv(), Some(()));

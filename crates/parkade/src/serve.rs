@@ -20,7 +20,7 @@ use crate::config::{
 };
 use crate::databases::{self, Databases};
 use crate::descriptors::DescriptorBudget;
-use crate::dev::{OwnFilesListener, Patterns};
+use crate::dev::{FolderEvents, LoadedCode, OwnFilesListener, Patterns};
 use crate::error::Error;
 use crate::files::Files;
 use crate::http::forwarded::{ForwardedFields, TrustedProxies};
@@ -68,7 +68,10 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
     let exit = runtime.block_on(async {
         let own_files = settings.dev.then(OwnFilesListener::open).transpose().map_err(Error::OwnFiles)?;
         let writes = writes(&settings.listen)?;
-        let mut server = assemble(application, own_files.as_ref().map(OwnFilesListener::address), &guard)?;
+        let events = FolderEvents::default();
+        let told =
+            own_files.as_ref().map(|own| DevListeners { own_files: own.address(), loaded_code: events.loaded_code() });
+        let server = assemble(application, told, &guard)?;
         announce(application, server.addresses());
         let (inputs, heard) = mpsc::channel(INPUTS_COUNT_MAX);
         let (door, asks) = AdminDoor::new();
@@ -81,10 +84,8 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
             ignore: settings.development.ignore.clone(),
             own: own.files.clone(),
         };
-        let watch = own_files.as_ref().map(|own| watch(application, patterns(own), inputs)).transpose()?;
-        if let Some(watch) = &watch {
-            server.tell_loaded_code(watch.loaded_code());
-        }
+        let watch = |own| watch(application, patterns(own), inputs, events);
+        let _watch = own_files.as_ref().map(watch).transpose()?;
         Box::pin(EventLoop::new(server, settings.workers.grace).run(heard)).await.map_err(|failed| match failed {
             Failed::Io(error) => Error::Io(error),
             Failed::JobsUnusable(why) => Error::JobsUnusable(why),
@@ -109,11 +110,17 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
     }
 }
 
+/// What `parkade dev` wants to hear.
+pub struct DevListeners<'a> {
+    /// Where workers tell which files they write.
+    own_files: &'a Path,
+    loaded_code: LoadedCode,
+}
+
 /// Everything that a server has before its first worker starts: its addresses are bound, its store of jobs is open.
-/// `own_files`: where workers tell which files they write.
 pub fn assemble(
     application: &ApplicationArgs,
-    own_files: Option<&Path>,
+    development: Option<DevListeners<'_>>,
     guard: &log::LogGuard,
 ) -> Result<Server, Error> {
     let (settings, applications) = (&application.settings, application.applications());
@@ -141,7 +148,8 @@ pub fn assemble(
     let traces = traces(application)?;
     let is_postgres = settings.jobs.jobs.is_some();
     let job_databases = if is_postgres { databases.of_postgres() } else { Vec::new() };
-    let launch = |launch| Launch { own_files: own_files.map(Path::to_owned), ..launch };
+    let own_files = development.as_ref().map(|development| development.own_files.to_owned());
+    let launch = |launch| Launch { own_files: own_files.clone(), ..launch };
     let parts = Parts {
         config: Config { job_databases, tells_spells: traces.are_on(), ..config(settings, &applications) },
         http,
@@ -154,6 +162,7 @@ pub fn assemble(
         sql_comments: settings.databases.sql_comments,
         access_log: guard.access(),
         traces,
+        loaded_code: development.map(|development| development.loaded_code),
         about,
     };
     let mut server = Server::new(parts);
@@ -447,6 +456,7 @@ fn watch(
     application: &ApplicationArgs,
     patterns: Patterns,
     inputs: mpsc::Sender<Input>,
+    events: FolderEvents,
 ) -> Result<dev::FolderWatch, Error> {
     let (tell, mut changes) = mpsc::channel(1);
     let applications = application.applications();
@@ -455,7 +465,7 @@ fn watch(
     let (first, others) = folders.split_first().expect("a server has an application");
     let others = others.iter().filter(|folder| *folder != first).map(|folder| folder.display().to_string());
     let patterns = Patterns { watch: patterns.watch.iter().cloned().chain(others).collect(), ..patterns };
-    let watch = dev::watch(first, patterns, tell)?;
+    let watch = dev::watch(first, patterns, tell, events)?;
     tokio::spawn(async move {
         while changes.recv().await.is_some() {
             if inputs.send(Input::Reload).await.is_err() {

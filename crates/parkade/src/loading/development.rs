@@ -35,7 +35,7 @@ struct ListedRoute {
 
 /// A request that the core refuses.
 #[derive(Debug, Clone, Copy)]
-pub struct Refused<'a> {
+pub struct RefusedHead<'a> {
     pub head: &'a Head,
     pub refusal: Refusal,
     /// A path that differs by a slash at its end, and has a route.
@@ -82,8 +82,8 @@ impl Development {
     }
 
     /// The page that replaces this refusal, if a browser shows it.
-    pub fn page(&self, refused: Refused) -> Option<DevPage> {
-        let Refused { head, refusal, .. } = refused;
+    pub fn page(&self, refused: RefusedHead) -> Option<DevPage> {
+        let RefusedHead { head, refusal, .. } = refused;
         if asks(head) {
             let body = self.stamp.to_string().into();
             return Some(DevPage { status: 200, content_type: b"text/plain", body });
@@ -99,7 +99,7 @@ impl Development {
         Some(DevPage { status, content_type: b"text/html; charset=utf-8", body: body.into() })
     }
 
-    fn routes_page(&self, Refused { head, other, .. }: Refused) -> String {
+    fn routes_page(&self, RefusedHead { head, other, .. }: RefusedHead) -> String {
         let title = format!("There is no route for {} {}", escaped(head.method()), escaped(head.path()));
         let hint = other.map(|other| format!("<p>There is one for {}.</p>\n", escaped(other))).unwrap_or_default();
         let rows = self.routes.iter().map(|route| {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn page(development: &Development, head: &Head, refusal: Refusal) -> Option<DevPage> {
-        development.page(Refused { head, refusal, other: Some("/orders/") })
+        development.page(RefusedHead { head, refusal, other: Some("/orders/") })
     }
 
     const BROWSER: &str = "Accept: text/html,*/*\r\n";
@@ -164,9 +164,9 @@ mod tests {
         assert!(!development.takes(&request("/", BROWSER)));
         development.failed("Traceback\nSyntaxError: <b>\n");
         assert!(development.takes(&request("/", BROWSER)) && !development.takes(&request("/", "Accept: */*\r\n")));
-        let page = page(&development, &request("/", BROWSER), Refusal::NotFound).unwrap();
-        let html = String::from_utf8(page.body.into()).unwrap();
-        assert_eq!(page.status, 500);
+        let shown = page(&development, &request("/", BROWSER), Refusal::NotFound).unwrap();
+        let html = String::from_utf8(shown.body.into()).unwrap();
+        assert_eq!(shown.status, 500);
         assert!(html.contains("SyntaxError: &lt;b&gt;") && html.contains("!== '1'"), "{html}");
         assert!(page(&development, &request("/", ""), Refusal::NoApplication).is_none());
         development.loaded();

@@ -18,7 +18,7 @@ use crate::words;
 use development::{DevPage, Development};
 use reloads::Reloads;
 
-pub use development::Refused;
+pub use development::RefusedHead;
 
 #[derive(Debug)]
 pub struct Loading {
@@ -44,19 +44,15 @@ struct AppLoading {
 }
 
 impl Loading {
-    pub fn new(mounts: &Mounts, is_dev: bool) -> Self {
+    /// `loaded_code`: where `parkade dev` wants to hear which code is loaded.
+    pub fn new(mounts: &Mounts, is_dev: bool, loaded_code: Option<LoadedCode>) -> Self {
         let apps = (0..).map(AppId).take(mounts.count()).map(|app| AppLoading {
             mount: mounts.name(app).map(str::to_owned),
             interface: None,
             error: None,
             development: is_dev.then(Development::default),
         });
-        Self { reloads: Reloads::new(mounts.count()), refused: None, apps: apps.collect(), loaded_code: None }
-    }
-
-    /// Says there from now on which code is loaded.
-    pub fn tell_loaded_code(&mut self, loaded_code: LoadedCode) {
-        self.loaded_code = Some(loaded_code);
+        Self { reloads: Reloads::new(mounts.count()), refused: None, apps: apps.collect(), loaded_code }
     }
 
     /// A worker has loaded this application, at this prefix.
@@ -81,6 +77,12 @@ impl Loading {
         if let Some(development) = &mut app.development {
             development.failed(text);
         }
+    }
+
+    /// The same, of code that lies there.
+    pub fn fail_from(&mut self, watch: &[String], app: AppId, text: &str) {
+        self.note_code(watch);
+        self.fail(app, text);
     }
 
     /// New code of this application did not load, for this reason.
@@ -158,7 +160,7 @@ impl Loading {
     }
 
     /// The page about the code instead of this refusal.
-    pub fn page(&self, app: AppId, refused: Refused) -> Option<DevPage> {
+    pub fn page(&self, app: AppId, refused: RefusedHead) -> Option<DevPage> {
         self.app(app).development.as_ref()?.page(refused)
     }
 

@@ -17,7 +17,7 @@ use crate::clients::exchange::{Exchange, Kept};
 use crate::clients::{Clients, IdText, closing};
 use crate::databases::Databases;
 use crate::jobs;
-use crate::loading::Refused;
+use crate::loading::RefusedHead;
 use crate::queries::{QueryOrigin, Start, WorkRequest};
 use crate::statistics::NamedRoutes as _;
 use crate::traces::QueryDescription;
@@ -137,7 +137,7 @@ impl Server {
         let head = self.clients.head(request);
         let other = head.filter(|_| refusal == Refusal::NotFound);
         let other = other.and_then(|head| self.routes.with_other_slash(&self.core, head));
-        let refused = head.map(|head| Refused { head, refusal, other: other.as_deref() });
+        let refused = head.map(|head| RefusedHead { head, refusal, other: other.as_deref() });
         if let Some(page) = refused.and_then(|refused| self.loading.page(app, refused)) {
             let fields = [(&b"content-type"[..], page.content_type), (b"cache-control", b"no-store")];
             return self.clients.response(request).answer(page.status, fields.into_iter(), &page.body);

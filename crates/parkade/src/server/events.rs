@@ -133,16 +133,14 @@ impl Server {
         }
         match event {
             WorkerEvent::Ready { worker, credit, application, .. } => {
-                self.loading.note_code(&application.watch);
                 let waiting = WaitingWorker { worker, credit, application: *application };
                 if let Some(ready) = self.with_jobs(|jobs, cx| jobs.store.wait_until_open(cx, waiting)) {
                     self.worker_ready(ready);
                 }
             }
             WorkerEvent::Failed { worker, text, watch } => {
-                self.loading.note_code(&watch);
                 self.worker_logged(worker, None, &Record::of_load_error(&text));
-                self.loading.fail(app_of(&self.core, worker), &text);
+                self.loading.fail_from(&watch, app_of(&self.core, worker), &text);
                 self.tell(Event::WorkerFailed { worker });
             }
             WorkerEvent::Violated { worker, why } => {
@@ -300,6 +298,7 @@ impl Server {
             self.tell(Event::ChannelConfigured { pattern: pattern.clone(), limits });
         }
         let interface = application.interface.clone();
+        self.loading.note_code(&application.watch);
         self.loading.learn_routes(app, &application, self.routes.mounts().prefix(app));
         match self.routes.learn(&self.core, app, application, &self.databases) {
             Ok(table) => {

@@ -104,6 +104,8 @@ pub struct Parts {
     pub sql_comments: SqlComments,
     pub access_log: Option<AccessLog>,
     pub traces: Traces,
+    /// For `parkade dev`.
+    pub loaded_code: Option<LoadedCode>,
     pub about: About,
 }
 
@@ -119,7 +121,7 @@ impl Server {
             queries: Queries::new(parts.result_bytes_max, parts.sql_comments, parts.about.is_dev),
             files: parts.files,
             messages: Messages::default(),
-            loading: Loading::new(&parts.mounts, parts.about.is_dev),
+            loading: Loading::new(&parts.mounts, parts.about.is_dev, parts.loaded_code),
             routes: Routes::new(parts.mounts),
             payloads: Payloads::default(),
             backlog: Backlog::default(),
@@ -137,11 +139,6 @@ impl Server {
     /// Where clients reach it.
     pub fn addresses(&self) -> &[String] {
         &self.about.addresses
-    }
-
-    /// For `parkade dev`, before the first worker starts.
-    pub fn tell_loaded_code(&mut self, loaded_code: LoadedCode) {
-        self.loading.tell_loaded_code(loaded_code);
     }
 
     /// Opens the store of jobs before the first worker starts.
