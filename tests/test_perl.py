@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,8 @@ def test_routes_are_listed() -> None:
     listed = run("routes", perl.app("native.pl")).stdout
     assert "/double/{number:int}" in listed
     assert "native.pl:" in listed
+    assert re.search(r"^GET +/double/\{number:int\} .* sub$", listed, re.MULTILINE)
+    assert "def" not in listed
 
 
 def test_code_that_does_not_load_is_told(tmp_path: Path) -> None:
