@@ -19,6 +19,7 @@ pub struct UnfinishedMessage {
 impl UnfinishedMessage {
     /// The first fragment. `deflater`: if compression was agreed. The message is compressed if that makes this part
     /// smaller, or if later messages refer to it.
+    #[must_use]
     pub fn begin(kind: MessageKind, part: &[u8], deflater: Option<&mut Deflater>) -> (Self, Bytes) {
         let opcode = Opcode::Message(kind);
         if let Some(deflater) = deflater {

@@ -151,6 +151,16 @@ fn failed(agreed: Agreed, frame: &FromWorker) -> Result<ConversationState, Viola
     }
 }
 
+/// The features without which a worker does not write this frame.
+const fn needed_by(frame: &FromWorker) -> u64 {
+    match frame {
+        FromWorker::Message { more: true, .. } => MESSAGES | LONG_MESSAGES,
+        FromWorker::Message { .. } | FromWorker::Close { .. } => MESSAGES,
+        FromWorker::EarlyHints { .. } | FromWorker::Trailers { .. } => HINTS_AND_TRAILERS,
+        _ => 0,
+    }
+}
+
 impl Serving {
     fn hear(self, frame: &FromWorker) -> Result<ConversationState, Violation> {
         match frame {
@@ -161,15 +171,7 @@ impl Serving {
             FromWorker::Park { then: ThenRequest::Await | ThenRequest::Branch { .. }, .. } if !self.concurrent => {
                 Err(refused(ProtocolRule::Await, frame))
             }
-            FromWorker::Message { .. } | FromWorker::Close { .. } if self.agreed.features & MESSAGES == 0 => {
-                Err(Violation { why: "the feature was not agreed on", ..refused(ProtocolRule::Time, frame) })
-            }
-            FromWorker::Message { more: true, .. } if self.agreed.features & LONG_MESSAGES == 0 => {
-                Err(Violation { why: "the feature was not agreed on", ..refused(ProtocolRule::Time, frame) })
-            }
-            FromWorker::EarlyHints { .. } | FromWorker::Trailers { .. }
-                if self.agreed.features & HINTS_AND_TRAILERS == 0 =>
-            {
+            other if self.agreed.features & needed_by(other) != needed_by(other) => {
                 Err(Violation { why: "the feature was not agreed on", ..refused(ProtocolRule::Time, frame) })
             }
             FromWorker::Goodbye { .. } => Ok(ConversationState::Over),

@@ -13,100 +13,31 @@ use crate::outcome::WaitOutcome;
 use crate::wait::{ThenRequest, WaitRequest};
 
 /// A frame of a worker. Its stream and end have been checked, its order has not ([`crate::Conversation`]).
-/// A fraction is 0 to 1; a result is not checked to be a `MessagePack` value.
+/// A fraction is 0 to 1; a result is not checked to be a `MessagePack` value. `more` of a message: a piece, after which others of
+/// it follow; `text` counts on the first.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FromWorker {
-    Hello {
-        version_min: u32,
-        version_max: u32,
-        features: u64,
-        info: WorkerInfo,
-    },
-    Ready {
-        credit: u32,
-        application: Application,
-    },
-    Failed {
-        text: String,
-        watch: Vec<String>,
-    },
-    Response {
-        stream: u32,
-        more: bool,
-        response: Response,
-    },
-    Data {
-        stream: u32,
-        more: bool,
-        bytes: Bytes,
-    },
-    Window {
-        stream: u32,
-        bytes: u32,
-    },
-    Error {
-        stream: u32,
-        reason: ErrorReason,
-        text: String,
-    },
-    Began {
-        stream: u32,
-    },
-    EarlyHints {
-        stream: u32,
-        headers: Headers,
-    },
-    Trailers {
-        stream: u32,
-        headers: Headers,
-    },
-    Park {
-        stream: u32,
-        wait: WaitRequest,
-        then: ThenRequest,
-    },
-    Unpark {
-        stream: u32,
-    },
-    Publish {
-        stream: u32,
-        message: Published,
-    },
-    Credit {
-        delta: i32,
-    },
-    Pong {
-        token: u64,
-    },
-    Goodbye {
-        code: String,
-        text: String,
-    },
-    Enqueue {
-        stream: u32,
-        job: Enqueued,
-    },
-    Result {
-        stream: u32,
-        result: Bytes,
-    },
-    Progress {
-        stream: u32,
-        fraction: Option<f64>,
-        text: String,
-    },
-    /// `more`: a piece, after which others of the same message follow. `text` counts on the first.
-    Message {
-        stream: u32,
-        text: bool,
-        more: bool,
-        bytes: Bytes,
-    },
-    Close {
-        stream: u32,
-        code: u16,
-        text: String,
-    },
+    Hello { version_min: u32, version_max: u32, features: u64, info: WorkerInfo },
+    Ready { credit: u32, application: Application },
+    Failed { text: String, watch: Vec<String> },
+    Response { stream: u32, more: bool, response: Response },
+    Data { stream: u32, more: bool, bytes: Bytes },
+    Window { stream: u32, bytes: u32 },
+    Error { stream: u32, reason: ErrorReason, text: String },
+    Began { stream: u32 },
+    EarlyHints { stream: u32, headers: Headers },
+    Trailers { stream: u32, headers: Headers },
+    Park { stream: u32, wait: WaitRequest, then: ThenRequest },
+    Unpark { stream: u32 },
+    Publish { stream: u32, message: Published },
+    Credit { delta: i32 },
+    Pong { token: u64 },
+    Goodbye { code: String, text: String },
+    Enqueue { stream: u32, job: Enqueued },
+    Result { stream: u32, result: Bytes },
+    Progress { stream: u32, fraction: Option<f64>, text: String },
+    Message { stream: u32, text: bool, more: bool, bytes: Bytes },
+    Close { stream: u32, code: u16, text: String },
 }
 
 impl FromWorker {

@@ -141,9 +141,11 @@ fn parts_of(from: &str, bytes: &[u8]) -> Parts {
         // One that is refused belongs where its kind does.
         parts.extend(Kind::of(frame[4]).and_then(|kind| of_kind(kind, from)));
         if from == "core" {
-            read(frame).iter().for_each(|frame| of_core(frame, &mut parts));
-        } else {
-            read(frame).iter().for_each(|frame| of_worker(frame, &mut parts));
+            if let Some(frame) = &read(frame) {
+                of_core(frame, &mut parts);
+            }
+        } else if let Some(frame) = &read(frame) {
+            of_worker(frame, &mut parts);
         }
     }
     parts

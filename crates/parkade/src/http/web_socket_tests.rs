@@ -257,9 +257,9 @@ fn parts_are_compressed_if_the_first_becomes_shorter() {
     for terms in [Compression::new(false, false), Compression::new(true, true)] {
         let (mut socket, mut shared) = (WebSocket::new(Some(terms), at(0)), Compressors::default());
         let mut send = |bytes: &Bytes, more| socket.frame(OutgoingMessage { is_text: true, more, bytes }, &mut shared);
-        let sent = [send(&again, true), send(&again, true), send(&again, false)];
-        assert_eq!(sent.each_ref().map(|frame| frame[0]), [0x41, 0x00, 0x80]);
-        assert!(sent.iter().all(|frame| frame.len() < 1_000));
+        let frames = [send(&again, true), send(&again, true), send(&again, false)];
+        assert_eq!(frames.each_ref().map(|frame| frame[0]), [0x41, 0x00, 0x80]);
+        assert!(frames.iter().all(|frame| frame.len() < 1_000));
     }
 }
 
@@ -267,7 +267,7 @@ fn parts_are_compressed_if_the_first_becomes_shorter() {
 fn what_arrives_of_a_long_message_counts_in_the_budget() {
     let budget = Budget::new(400_000);
     let (mut first, mut second) = (opened(), opened());
-    let long = frame(0x82, &[7; 200_000]);
+    let long = frame(0x82, &vec![7; 200_000]);
     assert_eq!(sent_within(&budget, &mut first, &long[..16_000], &LIMITS, at(0)).said, []);
     assert_eq!(budget.held_bytes(), 0, "what is short does not count");
     assert_eq!(sent_within(&budget, &mut first, &long[16_000..190_000], &LIMITS, at(0)).said, []);
@@ -284,7 +284,7 @@ fn what_arrives_of_a_long_message_counts_in_the_budget() {
 fn what_a_worker_has_no_room_for_counts_until_it_has() {
     let budget = Budget::new(1_000_000);
     let mut socket = opened();
-    let message = frame(0x82, &[7; 800_000]);
+    let message = frame(0x82, &vec![7; 800_000]);
     assert_eq!(texts(&sent_within(&budget, &mut socket, &message, &LIMITS, at(0))), [800_000]);
     let debt = 800_064 - 262_144;
     assert_eq!((budget.held_bytes(), socket.reads()), (debt, false));
@@ -304,7 +304,7 @@ fn what_a_worker_has_no_room_for_counts_until_it_has() {
 fn what_a_function_is_called_for_counts_until_it_has_answered() {
     let budget = Budget::new(1_000_000);
     let mut socket = WebSocket::held(None, at(0));
-    assert_eq!(texts(&sent_within(&budget, &mut socket, &frame(0x82, &[7; 800_000]), &LIMITS, at(0))), [800_000]);
+    assert_eq!(texts(&sent_within(&budget, &mut socket, &frame(0x82, &vec![7; 800_000]), &LIMITS, at(0))), [800_000]);
     assert_eq!(budget.held_bytes(), 800_000);
     socket.read_next(false);
     assert_eq!((budget.held_bytes(), socket.activity.is_none()), (0, true));
@@ -313,7 +313,7 @@ fn what_a_function_is_called_for_counts_until_it_has_answered() {
 #[test]
 fn a_few_bytes_that_become_a_long_message_count_as_that() {
     let terms = Compression::new(false, false);
-    let bomb = frame(0xc2, Deflater::new(false).deflate(&[0; 900_000]));
+    let bomb = frame(0xc2, Deflater::new(false).deflate(&vec![0; 900_000]));
     assert!(bomb.len() < 20_000, "{}", bomb.len());
     let budget = Budget::new(1_000_000);
     let mut sockets = [(); 3].map(|()| WebSocket::new(Some(terms), at(0)));
@@ -332,7 +332,7 @@ fn a_long_message_has_to_go_on_and_a_short_one_may_take_its_time() {
     let ping = |socket: &mut WebSocket, now| sent(socket, &frame(0x8a, b""), &LIMITS, now);
     let (mut short, mut long) = (opened(), opened());
     sent(&mut short, &frame(0x02, &[7; 1_000]), &LIMITS, at(0));
-    sent(&mut long, &frame(0x02, &[7; 60_000]), &LIMITS, at(0));
+    sent(&mut long, &frame(0x02, &vec![7; 60_000]), &LIMITS, at(0));
     for seconds in (10..=30).step_by(10) {
         ping(&mut short, at(seconds));
         ping(&mut long, at(seconds));

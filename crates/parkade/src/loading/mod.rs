@@ -69,20 +69,15 @@ impl Loading {
         }
     }
 
-    /// A worker cannot load the code of this application, for this reason.
-    pub fn fail(&mut self, app: AppId, text: &str) {
+    /// A worker cannot load the code of this application, for this reason. `watch`: where it lies, if that is new.
+    pub fn fail(&mut self, app: AppId, text: &str, watch: &[String]) {
+        self.note_code(watch);
         self.note_error(app, text);
         let app = self.app_mut(app);
         app.error = Some(text.trim_end().to_owned());
         if let Some(development) = &mut app.development {
             development.failed(text);
         }
-    }
-
-    /// The same, of code that lies there.
-    pub fn fail_from(&mut self, watch: &[String], app: AppId, text: &str) {
-        self.note_code(watch);
-        self.fail(app, text);
     }
 
     /// New code of this application did not load, for this reason.

@@ -5,7 +5,8 @@
 /// request (RFC 3986, section 5.2.4; browsers also the encoded ones).
 pub(super) fn has_dot_segment(path: &str) -> bool {
     // Most paths have nothing that could be one.
-    if !path.contains("/.") && memchr::memchr2(b'%', b'\\', path.as_bytes()).is_none() {
+    let is_suspect = memchr::memchr3(b'%', b'\\', b'.', path.as_bytes()).is_some();
+    if !is_suspect || !path.contains("/.") && memchr::memchr2(b'%', b'\\', path.as_bytes()).is_none() {
         return false;
     }
     let decoded: Vec<u8> = percent_encoding::percent_decode_str(path).collect();

@@ -140,7 +140,7 @@ impl Server {
             }
             WorkerEvent::Failed { worker, text, watch } => {
                 self.worker_logged(worker, None, &Record::of_load_error(&text));
-                self.loading.fail_from(&watch, app_of(&self.core, worker), &text);
+                self.loading.fail(app_of(&self.core, worker), &text, &watch);
                 self.tell(Event::WorkerFailed { worker });
             }
             WorkerEvent::Violated { worker, why } => {
@@ -320,7 +320,7 @@ impl Server {
 
     pub(super) fn unfit(&mut self, worker: WorkerId, fault: &str) {
         tracing::error!(worker = worker.0, "the application cannot be served: {fault}");
-        self.loading.fail(app_of(&self.core, worker), fault);
+        self.loading.fail(app_of(&self.core, worker), fault, &[]);
         self.tell(Event::WorkerFailed { worker });
         self.upstream.kill(worker);
     }

@@ -82,8 +82,8 @@ impl SocketTraffic {
         link.hears(0x01, 0, 0, HELLO_WITH_SOCKETS).unwrap();
         link.hears(0x02, 0, 0, READY_WITH_SOCKETS).unwrap();
         link.events.clear();
-        let (sockets, under_way, seen) = (BTreeMap::new(), VecDeque::new(), BTreeSet::new());
-        Self { link, random: Random::new(seed), opened: 0, sockets, under_way, seen }
+        let random = Random::new(seed);
+        Self { link, random, opened: 0, sockets: BTreeMap::new(), under_way: VecDeque::new(), seen: BTreeSet::new() }
     }
 
     fn step(&mut self) {
@@ -186,7 +186,7 @@ impl SocketTraffic {
         let is_first = ends.sending.is_none();
         let (is_text, bytes) = ends.sending.take().unwrap_or(next);
         let rest = bytes.len() - ends.sent;
-        let piece = if is_first && rest <= FRAME_BYTES_MAX && count % 2 == 0 { rest } else { count.min(rest) };
+        let piece = if is_first && rest <= FRAME_BYTES_MAX && count.is_multiple_of(2) { rest } else { count.min(rest) };
         let piece = bytes.slice(ends.sent..ends.sent + piece);
         assert!(ends.window.take(piece.len()));
         ends.sent += piece.len();
@@ -240,7 +240,7 @@ impl SocketTraffic {
     fn worker_hears(&mut self) {
         self.link.session.pump(&mut self.link.out);
         self.under_way.extend(self.link.writes());
-        for _ in 0..1 + self.random.below(20) {
+        for _ in 0..=self.random.below(20) {
             let Some(frame) = self.under_way.pop_front() else { return };
             self.hears(frame);
         }
