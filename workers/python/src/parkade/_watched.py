@@ -24,7 +24,8 @@ def watched(error: BaseException | None = None) -> list[str]:
     modules = [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     files = {file for module in modules if (file := _file(module)) is not None}
     files |= set(_files_of(error))
-    paths = {_whole(file) for file in files if _is_own(file)}
+    libraries = _libraries()
+    paths = {_whole(file) for file in files if _is_own(file, libraries)}
     outermost = [path for path in sorted(paths) if not any(above in paths for above in _above(path))]
     return [path for path in outermost if _fits(path)][:WATCHED_COUNT_MAX]
 
@@ -46,13 +47,13 @@ def _files_of(error: BaseException | None) -> Iterator[str]:
         error = error.__cause__ or error.__context__
 
 
-def _is_own(file: str) -> bool:
+def _is_own(file: str, libraries: Iterable[str]) -> bool:
     if not os.path.isfile(file) or is_our_code(file) or any(part in _INSTALLED for part in Path(file).parts):
         return False
-    return not any(file.startswith(folder + os.sep) for folder in _libraries())
+    return not any(file.startswith(folder + os.sep) for folder in libraries)
 
 
-def _libraries() -> Iterable[str]:
+def _libraries() -> set[str]:
     usual = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
     return {os.path.realpath(path) for path in (*usual, site.getusersitepackages()) if path}
 
