@@ -1,7 +1,8 @@
-"""HELLO: which version both ends speak."""
+"""HELLO: which version both ends speak, and how far a link has come since."""
 
 from __future__ import annotations
 
+import enum
 import os
 import platform
 
@@ -22,6 +23,15 @@ HINTS_AND_TRAILERS = 1 << 3
 """Feature: the core takes EARLY_HINTS and TRAILERS."""
 LONG_MESSAGES = 1 << 4
 """Feature: a message of a WebSocket may have several frames."""
+
+
+class Phase(enum.Enum):
+    """How far a link has come."""
+
+    NEW = enum.auto()
+    GREETED = enum.auto()
+    READY = enum.auto()
+    OVER = enum.auto()
 
 
 def answer_to(hello: p.Hello) -> tuple[list[Event], bool]:

@@ -4,7 +4,6 @@ sections 2 to 4).
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Container
 from typing import Any
 
@@ -38,22 +37,15 @@ from .events import (
     SocketClosed,
     Writable,
 )
-from .hello import HINTS_AND_TRAILERS, LONG_MESSAGES, PARTS, answer_to
+from .hello import HINTS_AND_TRAILERS, LONG_MESSAGES, PARTS, Phase, answer_to
+from .kept import KeptJobs
 from .naming import Naming
 from .openings import plain_openings
 from .sockets import Sockets
 from .streams import AWAITING, HELD, SOCKET, Awaiting, Collecting, Held, Opening, Responding, Socket, Stream
 
-
-class _Phase(enum.Enum):
-    NEW = enum.auto()
-    GREETED = enum.auto()
-    READY = enum.auto()
-    OVER = enum.auto()
-
-
-_READY: _Phase = _Phase.READY
-_OVER: _Phase = _Phase.OVER
+_READY: Phase = Phase.READY
+_OVER: Phase = Phase.OVER
 
 _HELD = (Held, Responding, Socket)
 _NOTHING = encode_payload(p.Nothing())
@@ -74,7 +66,7 @@ class Session:
     def __init__(self, opens_early: Container[int | None] = ()) -> None:
         self.opens_early = opens_early
         self._decoder = f.Decoder()
-        self._phase = _Phase.NEW
+        self._phase = Phase.NEW
         self._concurrent = False
         self._streams: dict[int, Stream] = {}
         self._highest = 0
@@ -82,7 +74,7 @@ class Session:
         self.has_trailers = False  # whether the core takes EARLY_HINTS and TRAILERS
         self.bodies = Bodies()  # of requests that were opened early
         self.sockets, self.naming = Sockets(), Naming()
-        self._kept: dict[int, list[bytes]] = {}  # jobs of streams that are parked, for when they are held again
+        self._kept = KeptJobs()
         self._branches = Branches()
         self.watch: list[str] = []  # where the code was loaded from, for READY and FAILED
         self.cancelled: set[int] = set()  # held streams whose answer is no longer wanted
@@ -135,7 +127,7 @@ class Session:
                 if self._phase is _OVER:
                     break
         except Violation as violation:
-            self._phase = _Phase.OVER
+            self._phase = Phase.OVER
             events.append(Reply(self.goodbye("violation", str(violation))))
             events.append(Ended("violation", str(violation)))
 
@@ -167,7 +159,7 @@ class Session:
             case f.DRAIN:
                 events.append(Draining(value.seconds))
             case f.GOODBYE:
-                self._phase = _Phase.OVER
+                self._phase = Phase.OVER
                 self.naming.release_all(events)
                 events.append(Ended(value.code, value.text))
             case f.HELLO:
@@ -176,11 +168,11 @@ class Session:
                 raise Violation(f"{f.NAMES[kind]} was not agreed upon")
 
     def _hello(self, hello: p.Hello, events: list[Event]) -> None:
-        if self._phase is not _Phase.NEW:
+        if self._phase is not Phase.NEW:
             raise Violation("a second HELLO")
         told, agrees = answer_to(hello)
         self.naming.is_offered = bool(hello.features & PARTS)
-        self._phase = _Phase.GREETED if agrees else _Phase.OVER
+        self._phase = Phase.GREETED if agrees else Phase.OVER
         self.has_trailers = bool(hello.features & HINTS_AND_TRAILERS)
         self.sockets.has_long_messages = bool(hello.features & LONG_MESSAGES)
         events += told
@@ -223,13 +215,8 @@ class Session:
 
     def _resumed(self, resumed: Resumed, events: list[Event]) -> None:
         for stream in resumed.streams if self._kept else ():
-            self._release(stream, stream, events)
+            self._kept.release(stream, stream, events)
         events.append(resumed)
-
-    def _release(self, stream: int, place: int, events: list[Event]) -> None:
-        """Sends on stream `place` the jobs that were enqueued while `stream` was parked."""
-        if kept := self._kept.pop(stream, None):
-            events.append(Reply(b"".join(frame(f.ENQUEUE, place, job) for job in kept)))
 
     def _open(self, stream: int, state: Stream) -> None:
         if not self._highest < stream < BRANCH_FIRST:
@@ -312,9 +299,9 @@ class Session:
                 return
             case Awaiting():
                 del self._streams[stream]
-                self._release(stream, 0, events)
+                self._kept.release(stream, 0, events)
             case Collecting(event=Resumed()):
-                self._release(stream, 0, events)
+                self._kept.release(stream, 0, events)
                 events.append(Reply(self.error(stream, "cancelled")))  # its coroutine has not continued it
             case Collecting():
                 events.append(Reply(self.error(stream, "cancelled")))
@@ -333,7 +320,7 @@ class Session:
 
     def ready(self, credit: int, application: Application) -> bytes:
         """READY: from here on the core gives requests."""
-        self._phase = _Phase.READY
+        self._phase = Phase.READY
         self._concurrent = application.concurrent
         if self.watch:
             application = msgspec.structs.replace(application, watch=self.watch)
@@ -464,7 +451,7 @@ class Session:
         if not self.takes_jobs(stream):
             return self.enqueue_alone(job)
         if self.awaiting(stream):
-            self._kept.setdefault(stream, []).append(job)
+            self._kept.keep(stream, job)
             return b""
         return frame(f.ENQUEUE, stream, job)
 
