@@ -469,6 +469,25 @@ def test_last_outside_a_loop_is_a_mistake_of_the_application(server: Server) -> 
     assert server.worker_pids() == before
 
 
+@pytest.mark.parametrize("how", ["last", "next", "redo"])
+def test_a_body_that_leaves_the_loop_of_its_server_is_broken_off(start: Start, how: str) -> None:
+    """Its client must not take the beginning for the whole, and its worker must not go on for ever."""
+    server = start()
+    with server.connect().ask("GET", f"/leaves_body/{how}") as client, pytest.raises((Closed, ConnectionError)):
+        list(client.pieces(client.opening()))
+    server.until_logged("Can't .last. outside a loop block")
+    server.until_logged("the body is closed")
+    assert server.get("/hola/you").text == "Hola you"
+    assert server.status()["counts"]["workers_died"] == 0
+
+
+def test_a_cleanup_handler_that_leaves_a_loop_does_not_leave_out_the_next(start: Start) -> None:
+    server = start()
+    assert server.get("/leaves_cleanup").text == "before"
+    server.until_logged("in a cleanup handler: Can't .last. outside a loop block")
+    server.until_logged("the second one runs")
+
+
 def test_a_child_that_returns_after_the_response_takes_no_request(server: Server) -> None:
     for _ in range(10):
         assert server.get("/forks_after").text == "forked"

@@ -184,6 +184,17 @@ my %pages = (
         return sub { my ($respond) = @_; my $writer = $respond->([200, $text]); $writer->write('one '); exit 3 };
     },
     lasts => sub { no warnings 'exiting'; last },
+    leaves_body => sub {
+        my (undef, $how) = @_;
+        no warnings 'exiting';
+        return [200, $text, Lines->new('one ', $how eq 'last' ? sub { last } : $how eq 'next' ? sub { next } : sub { redo })];
+    },
+    leaves_cleanup => sub {
+        my ($env) = @_;
+        no warnings 'exiting';
+        push @{ $env->{'psgix.cleanup.handlers'} }, sub { last }, sub { print STDERR "the second one runs\n" };
+        return [200, $text, ['before']];
+    },
     forks_after => sub {
         my ($env) = @_;
         push @{ $env->{'psgix.cleanup.handlers'} }, sub { defined fork or die $! };

@@ -3,6 +3,7 @@ package Parkade::Exchange;
 use strict;
 use warnings;
 
+use Parkade::Call        ();
 use Parkade::MessagePack qw(bin);
 use Parkade::Wire        qw(payload response FRAME_MAX INLINE_MAX);
 
@@ -106,7 +107,7 @@ sub continue {
     my $session = $link->session;
     my $went_well = eval {
         while (!$session->blocked($stream) && !$session->{cancelled}{$stream}) {
-            my $chunk = $next->();
+            my $chunk = Parkade::Call::value($next);
             if (!defined $chunk) {
                 $self->_end_source;
                 $self->finish;
@@ -131,7 +132,8 @@ sub _end_source {
     my $end = delete $self->{at_end};
     delete $self->{source};
     return if !$end;
-    eval { $end->(); 1 } or Parkade::Log::failed('while the body of an answer was closed', $@);
+    my $fault = Parkade::Call::fault($end);
+    Parkade::Log::failed('while the body of an answer was closed', $fault) if defined $fault;
     return;
 }
 
@@ -215,7 +217,8 @@ sub cancel {
     $self->_close($link->session->held($self->{stream}) ? $link->session->error($self->{stream}, 'cancelled', '') : '');
     delete @$self{qw(resume when_held)};
     for my $told (@{ delete $self->{on_cancel} || [] }) {
-        eval { $told->($reason); 1 } or Parkade::Log::failed('in a callback of parkade.on_cancel', $@);
+        my $fault = Parkade::Call::fault($told, $reason);
+        Parkade::Log::failed('in a callback of parkade.on_cancel', $fault) if defined $fault;
     }
     return;
 }

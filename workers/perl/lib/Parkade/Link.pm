@@ -5,6 +5,7 @@ use warnings;
 
 use Errno        qw(EINTR);
 use Scalar::Util qw(blessed weaken);
+use Parkade::Call     ();
 use Parkade::Checks   ();
 use Parkade::Exchange ();
 use Parkade::Link::Loop ();
@@ -292,15 +293,10 @@ sub _collect {
 sub _attempt {
     my ($self, $exchange, $name, @rest) = @_;
     my $application = $self->{application};
-    my ($is_over, $error);
-    {
-        # `last` and `next` in the application leave this block.
-        $error = eval { $application->$name($exchange, @rest); 1 } ? undef : $@;
-        $is_over = 1;
-    }
-    if (defined $error || !$is_over) {
+    my $fault = Parkade::Call::fault(sub { $application->$name($exchange, @rest) });
+    if (defined $fault) {
         $self->{has_died} = 1 if $$ != $self->{pid};
-        $application->failed($exchange, $error // qq{Can't "last" outside a loop block\n});
+        $application->failed($exchange, $fault);
     }
     $self->{running} = 0;
     delete $self->{exchange};

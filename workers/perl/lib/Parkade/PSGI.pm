@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use IO::Handle                 ();
+use Parkade::Call              ();
 use Parkade::Compiled          ();
 use Parkade::Exchange          ();
 use Parkade::Link::Loop        ();
@@ -166,7 +167,8 @@ sub after {
     my ($self, $link, $env) = @_;
     $link->leave_soon if $env->{'psgix.harakiri.commit'};
     for my $handler (@{ $env->{'psgix.cleanup.handlers'} || [] }) {
-        eval { $handler->($env); 1 } or Parkade::Log::failed('in a cleanup handler', $@);
+        my $fault = Parkade::Call::fault($handler, $env);
+        Parkade::Log::failed('in a cleanup handler', $fault) if defined $fault;
     }
     return;
 }

@@ -3,6 +3,7 @@ package Parkade::PSGI::Response;
 use strict;
 use warnings;
 
+use Parkade::Call        ();
 use Parkade::Parked      ();
 use Scalar::Util         qw(blessed openhandle reftype);
 
@@ -78,7 +79,7 @@ sub _send_handle {
         while (length $start <= WHOLE) {
             my $chunk = $next->();
             if (!defined $chunk) {
-                $end->();
+                Parkade::Call::value($end);
                 return $exchange->respond($status, $told, $start);
             }
             $start .= $chunk;
@@ -102,10 +103,10 @@ sub _is_short {
 
 sub _reader {
     my ($body) = @_;
+    my $read = sub { local $/ = \PIECE; return blessed $body || ref $body eq 'GLOB' ? $body->getline : <$body> };
     return sub {
         while (1) {
-            local $/ = \PIECE;
-            my $line = blessed $body || ref $body eq 'GLOB' ? $body->getline : <$body>;
+            my $line = Parkade::Call::value($read);
             return undef if !defined $line;
             return bytes_of($line) if length $line;    # an empty one is not the end
         }
