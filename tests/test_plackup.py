@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -33,6 +35,14 @@ sub {
     return [200, ['Content-Type', 'text/plain'], ["$version $ENV{PLACK_ENV} $env->{PATH_INFO} $$"]];
 };
 """
+
+STARTER = """
+import os, sys
+descriptors = list(map(int, sys.argv[1].split(",")))
+os.environ["SERVER_STARTER_PORT"] = ";".join(f"127.0.0.1:80={descriptor}" for descriptor in descriptors)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Does what start_server does: the variable names the descriptors of sockets."""
 
 COMMAND = """
 my $file = shift; local @ARGV = @ARGV; my $runner = Plack::Runner->new; $runner->parse_options(@ARGV);
@@ -233,3 +243,31 @@ def test_a_program_with_a_runner_of_its_own(serve: Serve, tmp_path: Path) -> Non
     words = ("perl", str(script), "-s", "Parkade", "--parkade", str(PARKADE), "-p", str(free_port()), "-o", "127.0.0.1")
     server = serve(program=words, folder=tmp_path, **NOTHING_ELSE)
     assert server.get("/").text == f"of its own, in {tmp_path}"
+
+
+def test_it_takes_the_sockets_of_start_server(plackup: Plackup, serve: Serve, app: Path, tmp_path: Path) -> None:
+    """Wherever they are: start_server takes the numbers that are free."""
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        descriptors = [second.fileno(), first.fileno()]
+        starter = (sys.executable, "-c", STARTER, ",".join(map(str, descriptors)))
+        usual = ("-I", str(perl.MODULES), "-s", "Parkade", "--parkade", str(PARKADE), "--grace", "2s", "app.psgi")
+        server = serve(program=(*starter, PLACKUP, *usual), folder=tmp_path, pass_fds=descriptors, **NOTHING_ELSE)
+        assert [address[1] for address in server.addresses] == [second.getsockname()[1], first.getsockname()[1]]
+        for listener in (first, second):
+            with Client(listener.getsockname()) as client:
+                assert client.get("/").text.startswith("one ")
+        environment = Path(f"/proc/{server.worker_pids()[0]}/environ").read_bytes()
+        assert b"LISTEN_FDS" not in environment
+        assert b"SERVER_STARTER_PORT" not in environment
+
+
+def test_the_arguments_of_the_program_are_there_when_a_request_is(serve: Serve, tmp_path: Path) -> None:
+    script = tmp_path / "shop"
+    script.write_text(
+        f"use lib '{perl.MODULES}'; use Plack::Loader;\n"
+        "Plack::Loader->load('Parkade', port => $ARGV[0], host => '127.0.0.1', parkade => $ARGV[1])\n"
+        "  ->run(sub { [200, [], [join ' ', @ARGV]] });\n"
+    )
+    words = (str(free_port()), str(PARKADE), "--more")
+    server = serve(program=("perl", str(script), *words), folder=tmp_path, **NOTHING_ELSE)
+    assert server.get("/").text == " ".join(words)

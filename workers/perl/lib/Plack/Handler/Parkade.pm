@@ -6,10 +6,14 @@ use warnings;
 use Cwd            ();
 use File::Basename ();
 use JSON::PP       ();
+use POSIX          ();
 
 # What a worker is told by the program that became its core: JSON. No name that begins with PARKADE_, which would be a
 # setting.
 use constant PROGRAM => 'PLACK_PARKADE';
+
+# Where systemd passes sockets, and so what Parkade takes: from this descriptor on.
+use constant FIRST_SOCKET => 3;
 
 # What other servers (plackup's own, Starman, Twiggy, Feersum, Starlet, Gazelle, Monoceros) call what Parkade has, too: its
 # name here, and the unit that theirs have in mind. Of several names of one setting, the first one counts.
@@ -80,6 +84,7 @@ sub command {
     my ($parkade, $pid, $pid_file, $log) = delete @options{qw(parkade pid pid_file error_log)};
     $pid //= $pid_file;
     my @listening = _addresses(\%options);
+    @listening = () if _take_sockets();
     my @flags     = _flags(\%options);
     _write_pid($pid) if defined $pid;
     if (defined $log) { open STDERR, '>>', $log or die "cannot write $log: $!\n" }
@@ -124,7 +129,25 @@ sub _addresses {
     my @listen = ref $listen ? @$listen : defined $listen ? $listen : ();
     @listen = defined $socket ? $socket : ($host // '') . ':' . ($port || 5000) if !@listen;
     die "Parkade cannot listen with :ssl: $NO_TLS\n" if grep { /:ssl\z/ } @listen;
+    s{\A0:}{0.0.0.0:} for @listen;
     return map { ('--bind', m{:[0-9]+\z} ? $_ : "unix:$_") } @listen;
+}
+
+# Those of start_server (Server::Starter), which opens them itself and names them in the environment: `8000=4;/tmp/s=5`.
+# Whether there are any.
+sub _take_sockets {
+    my @sockets = map { /=([0-9]+)\z/ ? $1 : () } split /;/, delete $ENV{SERVER_STARTER_PORT} // '';
+    return if !@sockets;
+    # Above the places where they go, so that none of them is overwritten.
+    my @aside;
+    while (@aside < @sockets) {
+        my $copy = POSIX::dup($sockets[@aside]) // die "cannot take the socket $sockets[@aside] of start_server: $!\n";
+        push @aside, $copy if $copy >= FIRST_SOCKET + @sockets;
+    }
+    POSIX::dup2($aside[$_], FIRST_SOCKET + $_) // die "cannot take a socket of start_server: $!\n" for 0 .. $#aside;
+    POSIX::close($_) for @aside;
+    @ENV{qw(LISTEN_PID LISTEN_FDS)} = ($$, scalar @sockets);
+    return 1;
 }
 
 sub _write_pid {
@@ -202,10 +225,8 @@ sub work {
 sub _load {
     my ($told, $info) = @_;
     my $script = $told->{script} // die "this program is started by plackup -s Parkade\n";
-    {
-        local @ARGV = @{ $told->{arguments} };
-        Parkade::Loader::run_file($script);
-    }
+    @ARGV = @{ $told->{arguments} };    # also for code that looks at them later
+    Parkade::Loader::run_file($script);
     die "$script did not pass an application to Parkade\n" if !$loaded;
     return Parkade::PSGI->new($loaded, Parkade::Worker::settings($info));
 }
@@ -239,7 +260,9 @@ C<parkade> is looked for in C<PATH>.
 
 =item --host, --port, --listen, --socket
 
-Where it listens; by default C<:5000>.
+Where it listens; by default C<:5000>. With C<start_server> (L<Server::Starter>), at its sockets instead:
+
+    start_server --port 8080 -- plackup -s Parkade app.psgi
 
 =item --workers, --max-workers, --pre-fork, --max-servers
 
