@@ -387,6 +387,20 @@ def test_the_application_of_gunicorn_may_be_a_factory(project: Path) -> None:
     }
 
 
+def test_what_gunicorn_s_file_unpacks_or_takes_from_elsewhere_is_carried_over_or_named(project: Path) -> None:
+    lines = [
+        "from base import *",
+        "max_requests, max_requests_jitter = 1000, 50",
+        "timeout, keepalive = load()",
+        "for name, value in os.environ.items():",
+        "    locals()[name.lower()] = value",
+    ]
+    printed = imported(project, "gunicorn.conf.py", "\n".join(lines))
+    assert settings(project, printed).items() >= {"max-requests": 1000, "recycle-jitter": "5%"}.items()
+    for line in (lines[0], lines[2], lines[4].strip()):
+        assert f": {line}\n" in printed
+
+
 def test_proxies_that_gunicorn_trusts_by_default_are_named(project: Path) -> None:
     printed = imported(project, "gunicorn.conf.py", 'root_path = "/shop"\n')
     assert settings(project, printed) == {"root-path": "/shop", "trust": ["127.0.0.1", "::1"]}

@@ -20,6 +20,7 @@ from .draft import (
 )
 
 HOOK = "code at import does it, or the lifespan of ASGI; there are no hooks of the server"
+ANY_SETTING = "any setting may be set here, by its name: write down what is"
 LOGS = "the log goes to standard error; logging of the application works as it is"
 
 REASONS = {
@@ -158,17 +159,48 @@ def read(text: str, draft: Draft) -> None:
         match statement:
             case ast.Assign(targets=[*targets], value=value):
                 for target in targets:
-                    if isinstance(target, ast.Name):
-                        _assigned(draft, reading, target.id, value, line)
+                    _unpacked(draft, reading, target, value, line)
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 _assigned(draft, reading, name, value, line)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name in KNOWN:
                 draft.leave(line, WHY.get(name, HOOK))
             case ast.If() | ast.For() | ast.While() | ast.With() | ast.Try() | ast.AugAssign():
                 _conditional(draft, reading, statement, text)
+            case ast.ImportFrom(names=[ast.alias(name="*")]):
+                draft.leave(line, "settings may come from there: import that file, too")
             case _:
                 pass  # imports, and functions that are not hooks
     _trusted_by_default(draft, reading)
+
+
+def _unpacked(draft: Draft, reading: Reading, target: ast.expr, value: ast.expr, line: str) -> None:
+    match target, value:
+        case ast.Name(id=name), _:
+            _assigned(draft, reading, name, value, line)
+        case ast.Tuple(elts=names) | ast.List(elts=names), ast.Tuple(elts=values) | ast.List(elts=values) if len(
+            names
+        ) == len(values):
+            for inner, part in zip(names, values, strict=True):
+                _unpacked(draft, reading, inner, part, line)
+        case ast.Subscript(), _ if _is_any_setting(target):
+            draft.leave(line, ANY_SETTING)
+        case _:
+            # Whatever is unpacked or called, these names get what only a running program knows.
+            for name in (node.id for node in ast.walk(target) if isinstance(node, ast.Name) and _is_stored(node)):
+                _assigned(draft, reading, name, value, line)
+
+
+def _is_stored(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _is_any_setting(node: ast.AST) -> bool:
+    """`locals()[name] = …`: what a file does that takes settings from the environment."""
+    match node:
+        case ast.Subscript(value=ast.Call(func=ast.Name(id="locals" | "globals" | "vars")), ctx=ast.Store()):
+            return True
+        case _:
+            return False
 
 
 def _trusted_by_default(draft: Draft, reading: Reading) -> None:
@@ -185,7 +217,9 @@ def _conditional(draft: Draft, reading: Reading, statement: ast.stmt, text: str)
     """What is assigned here depends on something."""
     lines = text.splitlines()
     for inner in ast.walk(statement):
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+        if isinstance(inner, ast.Subscript) and _is_any_setting(inner):
+            draft.leave(f"line {inner.lineno}: {lines[inner.lineno - 1].strip()}", ANY_SETTING)
+        if isinstance(inner, ast.Name) and _is_stored(inner):
             reading.forget(inner.id)
             reading.mentioned.add(inner.id)
             if inner.id in KNOWN:
