@@ -54,6 +54,7 @@ PYTHON_ORDER = [
     "testing",
     "_loading",
     "_own_files",
+    "_watched",
     "_importing",
     "__main__",
 ]

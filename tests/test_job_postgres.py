@@ -268,7 +268,7 @@ def test_tables_of_a_newer_parkade_are_left_alone(site: Site) -> None:
 
 
 def test_a_database_in_which_no_tables_may_be_made_is_refused(site: Site) -> None:
-    site.postgres.psql("create role stranger login")
+    site.postgres.psql("drop role if exists stranger; create role stranger login")
     server = site.serve(is_ready=False, jobs=site.postgres.url_of(site.database, user="stranger"))
     assert server.fails() == 1
     server.until_logged("parkade: --jobs: .*a schema called parkade that belongs to the connecting role")
