@@ -14,7 +14,7 @@ PYTHON_SOURCES := $(shell find workers/python/src -name '*.py')
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.parkade $(VENV)/.tools $(VENV)/.perl ## Build parkade and its Python package into .venv, and the part of its Perl package that is in C
+setup: $(VENV)/.parkade $(VENV)/.bytecode $(VENV)/.tools $(VENV)/.perl ## Build parkade and its Python package into .venv, and the part of its Perl package that is in C
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed; set PYTHON=") if sys.version_info < (3, 10) else None'
@@ -36,6 +36,11 @@ $(VENV)/.parkade: $(BIN)/python $(RUST_SOURCES) $(ACCELERATOR)/accelerator.c $(A
 	echo "$(CURDIR)/workers/python/src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/parkade.pth"
 	touch $@
 
+# With PYTHONDONTWRITEBYTECODE, every worker of every test would compile the package anew: half of what its start takes.
+$(VENV)/.bytecode: $(VENV)/.parkade $(PYTHON_SOURCES)
+	$(BIN)/python -m compileall -q workers/python/src
+	touch $@
+
 # After .tools, which gets Perl's headers; without them, or without a compiler, it says so and succeeds.
 $(VENV)/.perl: $(PERL_WORKER)/Parkade.xs $(PERL_WORKER)/Makefile.PL $(PERL_WORKER)/build.sh $(VENV)/.tools
 	$(PERL_WORKER)/build.sh
@@ -49,7 +54,7 @@ docs: setup ## Make the API reference from the docstrings, in target/reference
 
 test: setup ## Run every test: what CI runs
 	cargo test --locked --quiet --workspace
-	$(BIN)/python -m pytest -q workers/python/tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal workers/python/tests
 	cd $(PERL_WORKER) && prove -l t && PARKADE_ACCELERATOR=0 prove -l t
 	$(BIN)/python scripts/black_box.py -n 4 --dist worksteal tests
 	PARKADE_ACCELERATOR=0 $(BIN)/python scripts/black_box.py -n 4 --dist worksteal tests/test_wsgi.py tests/test_asgi.py tests/test_hosted_uploads.py
@@ -61,7 +66,7 @@ check: setup ## The quick loop: format, lints, types, unit tests; then what the 
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q workers/python/tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal workers/python/tests
 	cd $(PERL_WORKER) && prove -l t
 	$(BIN)/python scripts/house.py --list names
 	$(BIN)/python scripts/house.py
