@@ -64,11 +64,26 @@ def test_frames_of_all_sizes_arrive_however_they_are_cut(seed: int) -> None:
     decoder, found, at = f.Decoder(), [], 0
     most = random.choice([700, 70_000, 700_000])
     while at < len(sent):
-        step = random.randint(1, most)
+        step = decoder.wanted if decoder.wanted and seed % 2 else random.randint(1, most)
         found += decoder.feed(sent[at : at + step])
         at += step
     assert found == frames
     assert decoder.missing == 0
+
+
+def test_large_payloads_that_are_read_as_the_decoder_wants_are_not_copied() -> None:
+    payloads = [bytes([number]) * 65_536 for number in range(3)]
+    sent = b"".join(f.frame(f.DATA, 7, payload, f.MORE) for payload in payloads) + f.frame(f.DATA, 7, b"end")
+    decoder, found, read = f.Decoder(), [], []
+    while sent:
+        size = decoder.wanted or 500
+        read.append(sent[:size])
+        sent = sent[size:]
+        found += [payload for _, _, _, payload in decoder.feed(read[-1])]
+    assert [len(data) for data in read] == [500, 65_048, 12, 65_536, 12, 65_536, 12, 3]
+    assert found == [*payloads, b"end"]
+    assert found[1] is read[3]
+    assert found[2] is read[5]
 
 
 def received(vector: dict[str, Any], size: int | None) -> tuple[int, int, int, Any]:

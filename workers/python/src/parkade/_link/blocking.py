@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, cast
 
-from .._limits import CREDIT_BLOCKING, SUSPENDED_MAX
+from .._limits import CREDIT_BLOCKING, RECEIVE_SIZE, SUSPENDED_MAX
 from .._session.events import (
     Called,
     Cancelled,
@@ -135,7 +135,7 @@ class Blocking:
                 return piece
             if stream in session.cancelled:
                 raise BodyCutOff("the client left in the middle of its request")
-            if not (data := self._receive()):
+            if not (data := self._receive(min(session.decoder.wanted, RECEIVE_SIZE) or RECEIVE_SIZE)):
                 raise ConnectionError("the core is gone")
             self._keep(session.receive(data))
 

@@ -54,6 +54,7 @@ from .body_reader import Body, BodyReader
 from .client_sockets import ClientSockets
 from .enqueued import Enqueued
 from .exchange import Exchange
+from .inlet import read_on
 from .link import Link
 from .loops import loop_of_choice
 from .named_files import NamedFiles
@@ -78,7 +79,7 @@ async def _run(link: Link, session: Session, application: Application, threads: 
     port.connect(concurrent)
     await application.start_concurrent()
     await loop.connect_read_pipe(lambda: concurrent, os.fdopen(link.reader, "rb", 0))
-    concurrent.open(link.writer, threads)
+    concurrent.open(link, threads)
     process.tell_more(loop, concurrent.tell_overdue)
     told = msgspec.structs.replace(application.ready(), threads=threads)
     concurrent.write(session.ready(CREDIT_CONCURRENT, told))
@@ -100,6 +101,7 @@ class Concurrent(asyncio.Protocol):
         self._session = session
         self._application = application
         self._inlet: asyncio.ReadTransport | None = None
+        self._reader = -1  # the descriptor under it
         self._outlet = Outlet(loop, self)
         self._thread = threading.get_ident()
         self.put = self._outlet.put
@@ -115,9 +117,10 @@ class Concurrent(asyncio.Protocol):
         self.has_trailers = session.has_trailers  # and early hints
         self.at_drain: Callable[[float], None] | None = None  # hears in how many seconds this worker will be stopped
 
-    def open(self, writer: int, threads: int) -> None:
+    def open(self, link: Link, threads: int) -> None:
         """Writes there from now on, and runs plain functions, which see the current context."""
-        self._outlet.open(writer)
+        self._reader = link.reader
+        self._outlet.open(link.writer)
         self._plain_functions = PlainFunctions(self.loop, self._session, self._outlet, self._application, threads)
         self.plain_exchange = self._plain_functions.exchange
 
@@ -275,6 +278,8 @@ class Concurrent(asyncio.Protocol):
         add = self._runners.add
         with self._outlet.lock:
             events = self._session.receive(data)
+            if self._session.decoder.wanted:
+                events += read_on(self._reader, self._session)
         for event in events:
             if type(event) is Opened and (stream := event.stream) not in cancelled:
                 request = event.request

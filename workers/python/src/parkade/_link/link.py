@@ -19,9 +19,9 @@ class Link:
         self.reader = reader
         self.writer = writer
 
-    def receive(self) -> bytes:
-        """The available bytes; waits for the first one. Empty if the core has gone."""
-        return os.read(self.reader, RECEIVE_SIZE)
+    def receive(self, size: int = RECEIVE_SIZE) -> bytes:
+        """The available bytes, at most so many; waits for the first one. Empty if the core has gone."""
+        return os.read(self.reader, size)
 
     def send(self, data: bytes) -> None:
         """Writes everything."""

@@ -65,7 +65,7 @@ class Session:
 
     def __init__(self, opens_early: Container[int | None] = ()) -> None:
         self.opens_early = opens_early
-        self._decoder = f.Decoder()
+        self.decoder = f.Decoder()  # says how many bytes to read next
         self._phase = Phase.NEW
         self._concurrent = False
         self._streams: dict[int, Stream] = {}
@@ -110,8 +110,8 @@ class Session:
     def receive(self, data: bytes) -> list[Event]:
         """The events in `data`, in order. Nothing comes after an `Ended`."""
         events: list[Event] = []
-        if self._phase is _READY and not self._arrivals and not self._decoder.missing:
-            data, self._highest = plain_openings(self._decoder.joined(data), self._streams, self._highest, events)
+        if self._phase is _READY and not self._arrivals and not self.decoder.missing:
+            data, self._highest = plain_openings(self.decoder.joined(data), self._streams, self._highest, events)
         elif self._phase is _OVER:
             return events
         if data:
@@ -120,7 +120,7 @@ class Session:
 
     def _receive(self, data: bytes, events: list[Event]) -> None:
         try:
-            for kind, flags, stream, payload in self._decoder.feed(data):
+            for kind, flags, stream, payload in self.decoder.feed(data):
                 value = read(FROM_CORE, kind, stream, payload)
                 if value is not None:
                     self._take(kind, flags, stream, value, events)

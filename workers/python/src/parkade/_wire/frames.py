@@ -87,12 +87,16 @@ LARGE_SIZE_MIN = 4_096
 class Decoder:
     """Takes bytes as they arrive and returns the complete frames in them, of known and unknown kinds."""
 
-    __slots__ = ("_head", "_parts", "_rest", "missing")
+    __slots__ = ("_head", "_parts", "_rest", "missing", "wanted")
 
     def __init__(self) -> None:
         self._rest = b""
         self.missing = 0
         """How many bytes a large frame lacks that has begun. Only its payload is put together, once it is complete."""
+        self.wanted = 0
+        """How many bytes to read next, so that the payload of a large frame comes by itself and is not copied; 0 if no
+        such frame has begun, or is likely to come next.
+        """
         self._head = (0, 0, 0)
         self._parts: Parts = []
 
@@ -111,15 +115,15 @@ class Decoder:
         Raises `Violation` at a length over `FRAME_MAX`, as soon as the header has arrived; earlier frames have been
         returned.
         """
-        position = 0
-        if self.missing:
-            if len(data) < self.missing:
+        position = length = 0
+        if missing := self.missing:
+            if len(data) < missing:
                 self._parts.append(data)
-                self.missing -= len(data)
+                self.missing = self.wanted = missing - len(data)
                 return
-            position, self.missing = self.missing, 0
-            parts, self._parts = [*self._parts, memoryview(data)[:position]], []
-            yield *self._head, b"".join(parts)
+            position = length = missing
+            self.missing = 0
+            yield *self._head, self._payload(data, missing)
         else:
             data = self.joined(data)
         size = len(data)
@@ -130,14 +134,19 @@ class Decoder:
             start = position + HEADER_SIZE
             position = start + length
             if position > size and length >= LARGE_SIZE_MIN:
-                self._head, self._parts, self.missing = (
-                    (kind, flags, stream),
-                    [memoryview(data)[start:]],
-                    position - size,
-                )
+                self._head = (kind, flags, stream)
+                self._parts = [memoryview(data)[start:]] if start < size else []
+                self.missing = self.wanted = position - size
                 return
             if position > size:
                 position = start - HEADER_SIZE
                 break
             yield kind, flags, stream, data[start:position]
         self._rest = data[position:] if position < size else b""
+        self.wanted = HEADER_SIZE if position == size and length >= LARGE_SIZE_MIN else 0
+
+    def _payload(self, data: bytes, missing: int) -> bytes:
+        if not self._parts and len(data) == missing:
+            return data
+        parts, self._parts = [*self._parts, memoryview(data)[:missing]], []
+        return b"".join(parts)
