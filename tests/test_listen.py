@@ -15,7 +15,7 @@ import pytest
 from .conftest import Serve
 from .harness.client import Client, request
 from .harness.ports import free_port
-from .harness.server import run
+from .harness.server import APPS, run
 from .harness.until import until
 
 ACTIVATE = """
@@ -217,6 +217,17 @@ def test_a_socket_of_systemd_loses_nobody_over_a_restart(serve: Serve) -> None:
         between = Client(listener.getsockname()).ask("GET", "/hola/between")
         activated(serve, listener)
         assert between.answer().text == "Hola between"
+
+
+def test_the_sockets_of_start_server_are_not_passed_over(serve: Serve) -> None:
+    """They have to be passed as systemd does; otherwise the server would listen somewhere else."""
+    told = {"SERVER_STARTER_PORT": "127.0.0.1:8000=3"}
+    ended = run("serve", APPS / "basic.py", "--bind", "127.0.0.1:0", **told)
+    assert (ended.returncode, "LISTEN_FDS=1" in ended.stderr) == (2, True)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        activated(serve, listener, environment=told)
+        with Client(listener.getsockname()) as client:
+            assert client.get("/hola/x").text == "Hola x"
 
 
 # Trusted proxies

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from .conftest import Serve
 from .harness import perl
-from .harness.server import Server, run
+from .harness.server import PARKADE, Server, clean_environment, run
 from .harness.until import until
 
 pytestmark = pytest.mark.skipif(not perl.has("JSON::PP"), reason="there is no Perl")
@@ -57,6 +59,21 @@ def test_a_perl_that_is_not_there_is_told() -> None:
     assert "use --perl to name an interpreter" in ended.stderr
 
 
+def test_a_perl_without_the_distribution_is_told_how_to_get_it(tmp_path: Path) -> None:
+    """A server from a wheel has none next to it."""
+    (tmp_path / "app.psgi").write_text("sub { [200, [], []] }")
+    server = Path(shutil.copy(PARKADE, tmp_path / "parkade"))
+    ended = subprocess.run(
+        [server, "serve", "app.psgi", "--bind", "127.0.0.1:0"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=clean_environment(),
+        timeout=20,
+    )
+    assert "Install the distribution Parkade for this Perl: docs/perl.md says how" in ended.stderr
+
+
 def test_routes_are_listed() -> None:
     listed = run("routes", perl.app("native.pl")).stdout
     assert "/double/{number:int}" in listed
@@ -89,6 +106,20 @@ def test_dev_shows_errors_and_loads_what_has_changed(serve: Serve, tmp_path: Pat
     server.until(lambda _: "Global symbol" in server.get("/", "Accept: text/html").text)
     module.write_text("package Shop; sub word { 'three' } 1;\n")
     server.until(lambda _: server.get("/").text == "three")
+
+
+def test_dev_takes_data_next_to_the_code_for_the_application_s_own(serve: Serve, tmp_path: Path) -> None:
+    """Workers in Perl do not tell what they write. An application that writes when it is loaded would load for ever."""
+    app, page = tmp_path / "app.psgi", tmp_path / "page.html"
+    app.write_text("open my $f, '>>', 'loads.txt' or die $!; print $f 'x'; close $f; sub { [200, [], ['here']] };")
+    server = serve(app, command="dev", folder=tmp_path, workers=1)
+    (tmp_path / "data.json").write_text("{}")
+    page.write_text("changed")
+    server.until(lambda status: status["code"]["generation"] == 2)
+    (tmp_path / "more.json").write_text("{}")
+    page.write_text("changed again")
+    server.until(lambda status: status["code"]["generation"] == 3)
+    assert (tmp_path / "loads.txt").read_text() == "xxx"
 
 
 # Requests and answers

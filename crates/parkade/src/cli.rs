@@ -13,6 +13,7 @@ use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{self, Bind, Layers, MountSettings, ServerSettings, SettingView};
+use crate::language::Language;
 pub use jobs::{ChosenArgs, EnqueueArgs, JobsArgs, JobsCommand, ListArgs, ShowArgs};
 
 const ABOUT_SETTINGS: &str = "Every setting can also be given in parkade.toml (deadline = \"30s\") \
@@ -155,6 +156,14 @@ pub struct Mounted {
     /// Where it is loaded, if not where the server is.
     pub directory: Option<PathBuf>,
     pub environment: Vec<(String, String)>,
+}
+
+impl Mounted {
+    /// Whether its workers tell which files the application writes.
+    pub fn tells_own_files(&self) -> bool {
+        let settings = &self.settings.workers;
+        settings.worker.is_none() && Language::of(&self.target, settings.interface).facts().tells_own_files
+    }
 }
 
 impl ApplicationArgs {

@@ -7,6 +7,11 @@ use std::process::ExitCode;
 pub enum Error {
     #[error("cannot listen on {address}: {source}{}", advice(source))]
     Listen { address: String, source: io::Error },
+    #[error(
+        "SERVER_STARTER_PORT is set, but Parkade takes sockets as systemd passes them: write start_server \
+         --port 8000=3 -- env LISTEN_FDS=1 parkade serve …, or start_server --port 8000 -- plackup -s Parkade …"
+    )]
+    ServerStarter,
     #[error("--listen: {error}")]
     Channel { error: String },
     #[error("{0}")]
@@ -60,7 +65,8 @@ impl Error {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Channel { .. }
+            Self::ServerStarter
+            | Self::Channel { .. }
             | Self::Database(_)
             | Self::JobsAddress(_)
             | Self::Token(_)

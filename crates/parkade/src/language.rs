@@ -19,7 +19,8 @@ use crate::config::{Interface, WorkerSettings};
 const FIRST_LINE_BYTES: u64 = 128;
 
 /// Finds the modules of a checkout, or of an installation, if the interpreter has none of its own.
-const PERL_START: &str = "push @INC, shift; require Parkade::Worker; Parkade::Worker::run(@ARGV)";
+const PERL_START: &str = "push @INC, shift; eval { require Parkade::Worker } or die $@, qq(Install the distribution \
+                          Parkade for this Perl: docs/perl.md says how\\n); Parkade::Worker::run(@ARGV)";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
@@ -40,6 +41,8 @@ pub struct LanguageFacts {
     pub watched_endings: &'static [&'static str],
     /// Folders of what is installed or built.
     pub ignored_folders: &'static [&'static str],
+    /// Whether workers tell which files the application writes (`PARKADE_DEV_FILES`).
+    pub tells_own_files: bool,
     /// What `parkade routes` calls a plain function and a coroutine.
     pub functions: Functions,
     /// Arguments of the interpreter before those of the worker.
@@ -62,6 +65,7 @@ const PYTHON: LanguageFacts = LanguageFacts {
     usual_files: &["app.py", "manage.py"],
     watched_endings: &["py", "jinja", "jinja2", "j2"],
     ignored_folders: &["__pycache__", "site-packages", "venv"],
+    tells_own_files: true,
     functions: Functions { plain: "def", coroutine: "async def" },
     start: &["-m", "parkade"],
     environment: &[("PYTHONUNBUFFERED", "1")],
@@ -75,6 +79,7 @@ const PERL: LanguageFacts = LanguageFacts {
     usual_files: &["app.psgi"],
     watched_endings: &["pl", "pm", "psgi", "t", "ep", "mt", "tt", "tx"],
     ignored_folders: &["blib", "local"],
+    tells_own_files: false,
     functions: Functions { plain: "sub", coroutine: "async sub" },
     start: &["-e", PERL_START],
     environment: &[],

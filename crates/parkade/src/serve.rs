@@ -83,6 +83,7 @@ pub fn serve(application: &ApplicationArgs) -> Result<ExitCode, Error> {
             watch: settings.development.watch.clone(),
             ignore: settings.development.ignore.clone(),
             own: own.files.clone(),
+            leaves_out_data: application.applications().iter().any(|app| !app.tells_own_files()),
         };
         let watch = |own| watch(application, patterns(own), inputs, events);
         let _watch = own_files.as_ref().map(watch).transpose()?;
@@ -223,6 +224,10 @@ fn listen(settings: &ListenSettings) -> Result<Vec<HttpListener>, Error> {
     let passed = HttpListener::from_systemd()?;
     if !passed.is_empty() {
         return Ok(passed);
+    }
+    // It would listen next to the sockets that were opened for it.
+    if std::env::var_os("SERVER_STARTER_PORT").is_some() {
+        return Err(Error::ServerStarter);
     }
     let bind = |address: &Bind| {
         let bound = match address {

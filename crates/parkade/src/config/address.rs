@@ -71,6 +71,10 @@ impl FromStr for TrustedPeer {
 fn bind(text: &str, every_interface: Option<IpAddr>, advice: &str) -> Result<Bind, String> {
     match text.strip_prefix("unix:") {
         Some("") => Err("the path is missing: write unix:/run/parkade.sock".into()),
+        // Elsewhere this is a name without a file, and so without permissions.
+        Some(path) if path.starts_with('@') => {
+            Err("abstract sockets have no permissions, and are not supported: write the path of a file".into())
+        }
         Some(path) => Ok(Bind::Unix(path.into())),
         None => tcp(text, every_interface, advice).map(Bind::Tcp),
     }
@@ -121,6 +125,7 @@ mod tests {
         assert_eq!(bind("example.org:80"), advice);
         assert_eq!(bind(":80000"), "write a port between 0 and 65535 after the colon");
         assert_eq!(bind("unix:"), "the path is missing: write unix:/run/parkade.sock");
+        assert!(bind("unix:@parkade").starts_with("abstract sockets have no permissions"));
         assert_eq!(
             admin(":9000").unwrap_err(),
             "name the interface: 127.0.0.1:9000 for this machine, 0.0.0.0:9000 for all interfaces"

@@ -42,7 +42,7 @@ enum SettingSource {
 pub enum ConfigError {
     #[error("cannot read the settings file {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("{} is not valid TOML: {source}", path.display())]
+    #[error("{} is not valid TOML{}: {source}", path.display(), translated(path))]
     Syntax { path: PathBuf, source: Box<toml::de::Error> },
     #[error("{}: unknown key `{key}`; {advice}", path.display())]
     UnknownKey { path: PathBuf, key: String, advice: String },
@@ -52,6 +52,14 @@ pub enum ConfigError {
     Mount { path: PathBuf, mount: String, why: String },
     #[error("unknown environment variable {name}; {advice}")]
     UnknownVariable { name: String, advice: String },
+}
+
+/// What to do with a settings file of another server.
+fn translated(path: &Path) -> &'static str {
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("py" | "ini" | "json") => " (`parkade import` translates the settings files of other servers)",
+        _ => "",
+    }
 }
 
 impl Layers {

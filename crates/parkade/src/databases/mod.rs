@@ -83,7 +83,7 @@ pub enum DatabaseError {
     Twice(String),
     #[error("{name}: {why}")]
     Settings { name: String, why: String },
-    #[error("--listen needs a PostgreSQL database")]
+    #[error("--listen needs a PostgreSQL database; where clients connect is --bind")]
     NobodyToListenTo,
     #[error("cannot poll the connections of the databases: {0}")]
     Io(#[from] io::Error),

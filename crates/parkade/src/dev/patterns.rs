@@ -10,8 +10,9 @@ use crate::language::Language;
 const IGNORED_FOLDER: &str = "node_modules";
 /// Settings, templates, and what pages are made of, in any language: applications read these at their start. Code is known by
 /// its language.
-const WATCHED_ENDINGS: [&str; 16] =
-    ["toml", "ini", "json", "yaml", "yml", "conf", "html", "htm", "txt", "md", "sql", "css", "js", "mjs", "svg", "xml"];
+const WATCHED_ENDINGS: [&str; 11] = ["toml", "ini", "yaml", "yml", "conf", "html", "htm", "css", "js", "mjs", "svg"];
+/// What applications read at their start, but also write.
+const DATA_ENDINGS: [&str; 5] = ["json", "txt", "md", "sql", "xml"];
 /// The one hidden file that counts.
 const SETTINGS_FILE: &str = ".env";
 
@@ -21,6 +22,9 @@ pub struct Patterns {
     pub watch: Vec<String>,
     pub ignore: Vec<String>,
     pub own: OwnFiles,
+    /// Nobody tells which files the application writes. Then data does not count: an application that writes it would be
+    /// loaded anew by each request, or without end.
+    pub leaves_out_data: bool,
 }
 
 impl Patterns {
@@ -39,8 +43,14 @@ impl Patterns {
 
     pub fn is_watched(&self, path: &Path) -> bool {
         let ending = path.extension().and_then(OsStr::to_str);
-        let is_usual = ending.is_some_and(is_of_application) || name(path) == SETTINGS_FILE;
+        let is_usual = ending.is_some_and(|ending| self.is_of_application(ending)) || name(path) == SETTINGS_FILE;
         is_usual || matches(&self.watch, path)
+    }
+
+    fn is_of_application(&self, ending: &str) -> bool {
+        WATCHED_ENDINGS.contains(&ending)
+            || !self.leaves_out_data && DATA_ENDINGS.contains(&ending)
+            || Language::all().any(|facts| facts.watched_endings.contains(&ending))
     }
 
     /// Whether the application has opened it to write it.
@@ -51,10 +61,6 @@ impl Patterns {
 
 fn is_left_out(name: &str) -> bool {
     name == IGNORED_FOLDER || Language::all().any(|facts| facts.ignored_folders.contains(&name))
-}
-
-fn is_of_application(ending: &str) -> bool {
-    WATCHED_ENDINGS.contains(&ending) || Language::all().any(|facts| facts.watched_endings.contains(&ending))
 }
 
 fn name(path: &Path) -> &str {
@@ -144,6 +150,18 @@ mod tests {
             assert_eq!(counts(&patterns, path), expected, "{path}");
         }
         assert!(patterns.is_ignored(Path::new("shop/cache")), "a folder");
+    }
+
+    #[test]
+    fn data_does_not_count_if_nobody_tells_who_writes_it() {
+        let told = Patterns::default();
+        let untold = Patterns { leaves_out_data: true, watch: vec!["prices.json".into()], ..Patterns::default() };
+        for data in ["data.json", "visits.txt", "notes.md", "dump.sql", "feed.xml"] {
+            assert_eq!((counts(&told, data), counts(&untold, data)), (true, false), "{data}");
+        }
+        for path in ["app.psgi", "config.yml", "page.html", "prices.json"] {
+            assert!(counts(&untold, path), "{path}");
+        }
     }
 
     #[test]
