@@ -12,7 +12,7 @@ import pytest
 from .conftest import Serve
 from .harness import perl
 from .harness.server import PARKADE, Server, clean_environment, run
-from .harness.until import until
+from .harness.until import Stopwatch, until
 
 pytestmark = pytest.mark.skipif(not perl.has("JSON::PP"), reason="there is no Perl")
 
@@ -68,7 +68,7 @@ def test_a_perl_without_the_distribution_is_told_how_to_get_it(tmp_path: Path) -
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env=clean_environment(),
+        env=clean_environment(PERL5LIB=""),
         timeout=20,
     )
     assert "Install the distribution Parkade for this Perl: docs/perl.md says how" in ended.stderr
@@ -110,16 +110,21 @@ def test_dev_shows_errors_and_loads_what_has_changed(serve: Serve, tmp_path: Pat
 
 def test_dev_takes_data_next_to_the_code_for_the_application_s_own(serve: Serve, tmp_path: Path) -> None:
     """Workers in Perl do not tell what they write. An application that writes when it is loaded would load for ever."""
-    app, page = tmp_path / "app.psgi", tmp_path / "page.html"
-    app.write_text("open my $f, '>>', 'loads.txt' or die $!; print $f 'x'; close $f; sub { [200, [], ['here']] };")
+    app, page, loads = tmp_path / "app.psgi", tmp_path / "page.html", tmp_path / "loads.txt"
+    app.write_text(
+        "sub append { open my $f, '>>', 'loads.txt' or die $!; print $f 'x' } append();\n"
+        "my $page = do { local (@ARGV, $/) = 'page.html'; <> };\n"
+        "sub { append(); [200, [], [$page]] };"
+    )
+    page.write_text("page 0")
     server = serve(app, command="dev", folder=tmp_path, workers=1)
+    watch = Stopwatch()
+    assert server.get("/").text == "page 0"
     (tmp_path / "data.json").write_text("{}")
-    page.write_text("changed")
-    server.until(lambda status: status["code"]["generation"] == 2)
-    (tmp_path / "more.json").write_text("{}")
-    page.write_text("changed again")
-    server.until(lambda status: status["code"]["generation"] == 3)
-    assert (tmp_path / "loads.txt").read_text() == "xxx"
+    until("there was time for a reload", lambda: watch.seconds > 1)
+    assert (server.status()["code"]["generation"], loads.read_text()) == (1, "xx")
+    page.write_text("page 1")
+    server.until(lambda _: server.get("/").text == "page 1")
 
 
 # Requests and answers
@@ -160,6 +165,7 @@ def test_fields_and_json_are_read(native: Server) -> None:
     [
         ("/raises", "at once"),
         ("/anonymous", "an anonymous one cannot be found at .*native.pl line"),
+        ("/unnamed", "the name of a channel must have 1 to 200 bytes at .*native.pl line"),
         ("/large", "a wait has at most 1048576 bytes with its answer"),
     ],
 )
@@ -217,6 +223,8 @@ def test_attempts_that_fail(native: Server, tmp_path: Path) -> None:
     assert native.post("/enqueue/flaky", f"a={tmp_path}/made".encode(), FORM).text == "well"
     assert native.post("/enqueue/fails", b"").status == 500
     native.until_logged("a job failed for good.*of no use")
+    assert native.post("/enqueue/exits", b"").status == 500
+    native.until_logged("a job failed for good.*the application called exit")
 
 
 # Waits in applications of PSGI

@@ -161,8 +161,8 @@ pub struct Mounted {
 impl Mounted {
     /// Whether its workers tell which files the application writes.
     pub fn tells_own_files(&self) -> bool {
-        let settings = &self.settings.workers;
-        settings.worker.is_none() && Language::of(&self.target, settings.interface).facts().tells_own_files
+        let language = Language::of(&self.target, self.settings.loading.interface);
+        self.settings.workers.worker.is_none() && language.facts().tells_own_files
     }
 }
 

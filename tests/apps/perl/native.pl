@@ -17,6 +17,7 @@ get '/nothing' => sub { return };
 get '/away' => sub { redirect '/hola/you' };
 get '/raises' => sub { die "at once\n" };
 get '/large' => sub { after(1, 'x' x 2_000_000) };
+get '/unnamed' => sub { channel('')->next };
 get '/anonymous' => sub { after(1)->then(sub { 'never' }) };
 
 get '/lots/{lot}' => sub { my ($lot) = @_; channel("auction/$lot")->next(timeout => 0.3) };
@@ -48,6 +49,7 @@ job write_log => sub {
     print "wrote $line\n";
     return { length => length $line, %more };
 }, retries => 5;
+job exits => sub { exit }, retries => 0;
 job fails => sub { discard('of no use') };
 job flaky => sub {
     my ($file) = @_;

@@ -9,6 +9,8 @@ use Parkade::Coroutine ();
 use Parkade::Response ();
 use Scalar::Util      qw(blessed);
 
+our @CARP_NOT = qw(Parkade);
+
 # Bytes of an answer that the core keeps. Then: the application does not load.
 use constant CONSTANT_MAX => 65_536;
 

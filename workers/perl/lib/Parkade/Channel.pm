@@ -8,6 +8,8 @@ use Parkade::Checks ();
 use Parkade::Link   ();
 use Parkade::Wait   ();
 
+our @CARP_NOT = qw(Parkade);
+
 sub new {
     my ($class, $name) = @_;
     Parkade::Checks::channel($name);

@@ -7,7 +7,8 @@ use Carp                 ();
 use JSON::PP             ();
 use Parkade::MessagePack qw(bin);
 
-our @CARP_NOT = qw(Parkade::Link Parkade::PSGI);
+# Whoever wrote the name is told the line where it stands.
+our @CARP_NOT = qw(Parkade::App Parkade::Channel Parkade::Job Parkade::Link Parkade::PSGI);
 
 use constant {
     DEPTH_MAX   => 200,        # levels of a client's JSON. Then: it dies

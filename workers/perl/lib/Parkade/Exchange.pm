@@ -137,11 +137,12 @@ sub _end_source {
     return;
 }
 
-# The application has failed: before a response has begun the client gets 500, afterwards its connection is closed.
+# The application has failed: before a response has begun the client gets 500, afterwards its connection is closed. Only
+# a job keeps the text: it is not for clients.
 sub fail {
     my ($self, $text) = @_;
     return if $self->{closed};
-    $self->_close($self->{link}->session->error($self->{stream}, 'application', ''));
+    $self->_close($self->{link}->session->error($self->{stream}, 'application', $self->{job} ? $text : ''));
     return;
 }
 
@@ -271,11 +272,10 @@ sub DESTROY {
     local ($@, $!, $?);
     my $is_left = $self->{link}{running} == $self->{stream};    # its code did not return
     return $self->finish if $self->{begun} && !$is_left;
-    Parkade::Log::record('error', $is_left
-        ? 'the application called exit: its worker ends'
-        : 'the application dropped the responder of a request without answering it');
+    my $why = $is_left ? 'the application called exit' : 'the application dropped the responder of a request without answering it';
+    Parkade::Log::record('error', $is_left ? "$why: its worker ends" : $why);
     $self->{link}->leave_soon if $is_left;    # before the closing frame, so that nobody else is sent here
-    $self->fail('the application dropped the request without answering it');
+    $self->fail($why);
     $self->{link}->leave if $is_left;
     return;
 }

@@ -11,6 +11,8 @@ use Parkade::Wait        ();
 use Parkade::Wire        qw(JOB_VALUE_MAX);
 use Time::HiRes          ();
 
+our @CARP_NOT = qw(Parkade);
+
 my %OPTIONS = map { ($_ => 1) } qw(delay at priority queue key);
 
 # Stores a job; returns its handle.

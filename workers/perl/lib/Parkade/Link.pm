@@ -13,7 +13,7 @@ use Parkade::Log  ();
 use Parkade::Process ();
 use Parkade::Wire qw(CREDIT_MAX);
 
-our @CARP_NOT = qw(Parkade::PSGI);
+our @CARP_NOT = qw(Parkade Parkade::Channel Parkade::PSGI);
 
 use constant {
     # Under load the core reads about 50 frames at a time, and sends ahead no more than a worker clears in about a
