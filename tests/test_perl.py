@@ -40,6 +40,12 @@ def test_a_script_is_known_by_its_first_line(serve: Serve, tmp_path: Path) -> No
     assert serve(str(script)).get("/").text == "from a script"
 
 
+def test_the_last_value_of_a_script_with_routes_does_not_matter(serve: Serve, tmp_path: Path) -> None:
+    app = tmp_path / "app.pl"
+    app.write_text("use Parkade; get '/' => sub { 'here' }; -e '/nothing/there';\n")
+    assert serve(app).get("/").text == "here"
+
+
 def test_a_module_is_found_in_lib(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "lib" / "My").mkdir(parents=True)
     code = "package My::App; use Parkade; get '/' => sub { 'from a module' }; 1;\n"
@@ -87,6 +93,18 @@ def test_code_that_does_not_load_is_told(tmp_path: Path) -> None:
     ended = run("serve", tmp_path / "app.pl", "--check")
     assert ended.returncode != 0
     assert 'Global symbol "$nothing" requires explicit package name' in ended.stderr
+
+
+def test_what_a_script_dies_of_is_told_without_a_frame_of_ours(tmp_path: Path) -> None:
+    app = tmp_path / "app.psgi"
+    for dies, told in [
+        ("die qq(at the top\\n)", "at the top\n"),
+        ("sub inner { die 'inside' } inner()", f"  {app} line 1, in main::inner\ninside at {app} line 1.\n"),
+    ]:
+        app.write_text(f"{dies};\n")
+        printed = run("serve", app, "--check").stderr
+        assert told in printed
+        assert "Loader" not in printed
 
 
 def test_dev_shows_errors_and_loads_what_has_changed(serve: Serve, tmp_path: Path) -> None:

@@ -51,6 +51,9 @@ sub _file {
 # The last value of a script, which finds its own folder as when it is started by hand.
 sub run_file {
     my ($path) = @_;
+    # `do` would tell by $!, which what the file does may have set as well.
+    open my $file, '<', $path or die "cannot read $path: $!\n";
+    close $file;
     $0 = $path;
     require FindBin;
     FindBin->again;
@@ -58,7 +61,7 @@ sub run_file {
     {
         local ($@, $!);
         $loaded = _done($path);
-        $error  = $@ || (defined $loaded ? '' : $!);
+        $error  = $@;
     }
     die _told($error) if ref $error || length $error && !defined $loaded;
     return $loaded;

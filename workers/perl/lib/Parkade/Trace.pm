@@ -110,6 +110,8 @@ sub _frames {
         my ($package, $file, $line, $function, $text, $is_file, $arguments) = $call ? @$call : ();
         # The program around the application.
         last if defined $function && $function =~ /\A(?:Parkade::Worker|Plack::Handler::Parkade)::/;
+        # In the package of the application, but a line of ours.
+        undef $inner if defined $function && $function eq 'Parkade::Loader::_done';
         # An eval is in the same sub as the lines in it.
         next if $call && $inner && $function eq '(eval)' && !$is_file && !defined $text;
         if ($inner && $inner->{package} !~ /\A(?:Parkade(?:::|\z)|Carp\z|Carp::|Future\z)/) {
