@@ -176,7 +176,7 @@ def test_a_path_without_a_file_lists_the_folder_too(serve: Serve, code: Code) ->
     assert server.get("/static/page.css", BROWSER).text == "p {color: red}"
 
 
-WATCHED = ["page.css", "page.js", "settings.yaml", "data.json", ".env", "templates/page.html"]
+WATCHED = ["page.css", "page.js", "settings.yaml", ".env", "templates/page.html"]
 WATCHED += ["t/basic.t", "views/page.mt", "views/page.html.ep", "views/page.tt", "views/page.tx", "shop.conf"]
 
 
@@ -188,6 +188,14 @@ def test_files_that_pages_are_made_of_are_watched(serve: Serve, code: Code, name
     server.until(lambda status: status["counts"]["reloads_done"] == 1)
     if name == "page.css":
         assert server.get("/style").text == "two"
+
+
+@pytest.mark.python_only("workers in Perl do not tell which data the application writes itself")
+@pytest.mark.parametrize("name", ["data.json", "notes.txt"])
+def test_data_next_to_the_code_is_watched(serve: Serve, code: Code, name: str) -> None:
+    server = serve(code.file, command="dev")
+    (code.folder / name).write_text("two")
+    server.until(lambda status: status["counts"]["reloads_done"] == 1)
 
 
 @pytest.mark.python_only("Perl has no hook for the files that code opens")
