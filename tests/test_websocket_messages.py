@@ -63,7 +63,7 @@ def test_messages_may_be_said_so(
         ("close(code=None)", 1000, ""),
         ("close(code=1000, reason=None)", 1000, ""),
         ("close(code=1001, reason='going')", 1001, "going"),
-        *((f"close(code={code})", code, "") for code in (1002, 1003, *range(1007, 1015))),
+        *((f"close(code={code})", code, "") for code in (1002, 1003, *range(1007, 1014))),
         ("close(code=3000, reason='\\u00fc')", 3000, "\u00fc"),
         ("close(code=4999, reason='x' * 123)", 4999, "x" * 123),
     ],
@@ -80,7 +80,7 @@ def test_a_code_that_no_frame_may_have_closes_without_one(server: Server, opened
     assert opened(server, saying("accept()", f"close(code={code}, reason='why')")).closed()[0] == 1005
 
 
-@pytest.mark.parametrize("code", [*range(1000, 1004), *range(1007, 1015), 3000, 4999])
+@pytest.mark.parametrize("code", [*range(1000, 1004), *range(1007, 1014), 3000, 4999])
 def test_a_client_may_close_with_these_codes(server: Server, opened: Opener, code: int) -> None:
     before = server.log().count("received {'type': 'websocket.disconnect'")
     client = opened(server, saying("accept()", "RECEIVE", "RECEIVE"))
