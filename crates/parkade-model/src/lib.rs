@@ -8,6 +8,7 @@
 //! | question | where |
 //! |---|---|
 //! | ids, and tables with ids as keys | `id`, `id_map` |
+//! | a vector that grows without moving what it has | `segments` |
 //! | channels, positions in them, and names of events | `channel`, `cursor`, `event_name` |
 //! | what a parked request waits for, and how it continues | `wait` |
 //! | the parameters of a statement, and the form of its rows | `query` |
@@ -31,6 +32,7 @@ mod job;
 pub mod limits;
 mod query;
 mod queue;
+mod segments;
 mod wait;
 mod wall;
 mod worker;
@@ -49,6 +51,7 @@ pub use id_map::IdMap;
 pub use job::{ClaimedJob, DeclaredJobs, Failure, JobCaller, JobLookup, JobPolicy, Missed, StoreFault, Verdict};
 pub use query::{Int8, Isolation, Parameter, Shape, TransactionMode};
 pub use queue::{Allowance, QueueBounds, Rate};
+pub use segments::Segments;
 pub use wait::{Errand, GroupEnd, GroupWait, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait};
 pub use wall::Wall;
 pub use worker::Role;

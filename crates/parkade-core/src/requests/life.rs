@@ -173,10 +173,10 @@ impl Life {
 mod tests {
     use super::*;
 
-    /// There may be a million of them: before there were queries it had 64.
+    /// There may be a million of them.
     #[test]
-    fn a_life_has_at_most_72_bytes() {
-        assert!(size_of::<Life>() <= 72, "{}", size_of::<Life>());
+    fn a_life_has_at_most_56_bytes() {
+        assert!(size_of::<Life>() <= 56, "{}", size_of::<Life>());
         assert_eq!(size_of::<Option<Life>>(), size_of::<Life>());
     }
 }

@@ -1,14 +1,14 @@
-//! All lives, by slot: no hashing, one vector.
+//! All lives, by slot: no hashing, one table.
 
 use super::life::{Life, Parked, Running, State};
 use crate::limits::REQUESTS_COUNT_MAX;
 use crate::moment::Moment;
 use crate::refused::Refused;
-use parkade_model::{AppId, RequestId};
+use parkade_model::{AppId, RequestId, Segments};
 
 #[derive(Debug)]
 pub struct Lives {
-    entries: Vec<Entry>,
+    entries: Segments<Entry>,
     by_state: [usize; 6],
     /// How many of each application have not ended.
     by_app: Box<[usize]>,
@@ -24,9 +24,12 @@ struct Entry {
     life: Option<Life>,
 }
 
+/// There may be a million of them.
+const _: () = assert!(size_of::<Entry>() <= 64);
+
 impl Lives {
     pub fn new(apps_count: usize) -> Self {
-        Self { entries: Vec::new(), by_state: [0; 6], by_app: vec![0; apps_count].into() }
+        Self { entries: Segments::default(), by_state: [0; 6], by_app: vec![0; apps_count].into() }
     }
 
     /// How many have not ended.
@@ -66,9 +69,7 @@ impl Lives {
     /// Gives a slot that is [`vacant`](Self::vacant) to a request of this application. Its life is [`put`](Self::put) there next.
     pub fn open(&mut self, request: RequestId, app: AppId) {
         let slot = request.slot as usize;
-        if slot >= self.entries.len() {
-            self.grow(slot + 1);
-        }
+        self.entries.grow(slot + 1, Entry::default);
         if let Some(ended) = self.entries[slot].life.take() {
             self.by_state[ended.state() as usize] -= 1;
         }
@@ -139,14 +140,5 @@ impl Lives {
             let life = entry.life.as_ref().filter(|life| life.state() < State::Done)?;
             Some((RequestId { slot, generation: entry.generation }, life))
         })
-    }
-
-    /// Grows by a quarter at a time: doubling would leave half of it unused at a million.
-    fn grow(&mut self, count: usize) {
-        if count > self.entries.capacity() {
-            let room = count.max(self.entries.len() + self.entries.len() / 4).max(64);
-            self.entries.reserve_exact(room - self.entries.len());
-        }
-        self.entries.resize_with(count, Entry::default);
     }
 }

@@ -36,7 +36,9 @@ pub fn give(step: &mut Step<'_>, mut life: Routed, worker: WorkerId) -> Life {
         step.fleet.note_start(step.cx.now, QueueLine { app, concurrent });
     }
     step.cx.effects.push(match &life.work {
-        Work::Call { outcome, .. } => Effect::Worker(WorkerEffect::Call { request, worker, outcome: **outcome }),
+        Work::Call { outcome, .. } => {
+            Effect::Worker(WorkerEffect::Call { request, worker, outcome: outcome.outcome() })
+        }
         Work::Job { .. } => Effect::Worker(WorkerEffect::RunJob { request, worker }),
         work @ (Work::Handler { .. } | Work::Fallback { .. } | Work::Coroutine) => {
             Effect::Worker(WorkerEffect::Assign { request, worker, route: work.route() })

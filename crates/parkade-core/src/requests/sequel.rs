@@ -4,7 +4,7 @@ use super::journey::Journey;
 use super::life::{Life, Running, Sequel};
 use super::queue::Turn;
 use super::step::Step;
-use super::work::Work;
+use super::work::{CallOutcome, Work};
 use super::{branch_end, routed};
 use crate::effect::{Effect, HttpEffect, Outcome};
 use crate::waits::{self, WaitAnswer};
@@ -57,7 +57,7 @@ pub fn call(step: &mut Step<'_>, mut journey: Journey, concurrent: bool, outcome
     if !step.is_run() {
         journey.start_spell(step.cx, step.request);
     }
-    routed::enter(step, journey, Work::Call { outcome: Box::new(outcome), concurrent }, Turn::Last)
+    routed::enter(step, journey, Work::Call { outcome: CallOutcome::new(outcome), concurrent }, Turn::Last)
 }
 
 fn resume(step: &mut Step<'_>, mut journey: Journey, worker: WorkerId, outcome: Outcome) -> Life {

@@ -1,7 +1,11 @@
-//! A doubly linked list in one vector: a value whose place is known is removed in O(1).
+//! A doubly linked list in one table: a value whose place is known is removed in O(1).
 //!
 //! The queue, what a worker holds and the waiters of a channel are chains. A life keeps the place where it stands, so a client that leaves
 //! costs the same at the front of 20,000 as in the middle.
+
+use std::num::NonZeroU32;
+
+use parkade_model::Segments;
 
 const NOWHERE: u32 = u32::MAX;
 
@@ -11,11 +15,21 @@ const ROOM_KEPT_COUNT: usize = 1024;
 /// Where a value stands in its chain. It is valid until the value is removed. It needs no generation, because only the life that stands there keeps
 /// it, and that life moves on when it is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place(u32);
+pub struct Place(NonZeroU32);
+
+impl Place {
+    fn at(link: u32) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(link))
+    }
+
+    fn link(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct Chain<T> {
-    links: Vec<Link<T>>,
+    links: Segments<Link<T>>,
     first: u32,
     last: u32,
     /// The first of the vacant links; they are chained by `next`.
@@ -30,9 +44,12 @@ struct Link<T> {
     next: u32,
 }
 
+/// There may be a million that wait on channels: two numbers for each, and its neighbours.
+const _: () = assert!(size_of::<Link<[u32; 2]>>() == 16);
+
 impl<T> Default for Chain<T> {
     fn default() -> Self {
-        Self { links: Vec::new(), first: NOWHERE, last: NOWHERE, vacant: NOWHERE, count: 0 }
+        Self { links: Segments::default(), first: NOWHERE, last: NOWHERE, vacant: NOWHERE, count: 0 }
     }
 }
 
@@ -50,11 +67,11 @@ impl<T: Copy> Chain<T> {
     }
 
     pub fn value(&self, place: Place) -> &T {
-        &self.links[place.0 as usize].value
+        &self.links[place.link()].value
     }
 
     pub fn value_mut(&mut self, place: Place) -> &mut T {
-        &mut self.links[place.0 as usize].value
+        &mut self.links[place.link()].value
     }
 
     pub fn push_back(&mut self, value: T) -> Place {
@@ -64,7 +81,7 @@ impl<T: Copy> Chain<T> {
             last => self.links[last as usize].next = place,
         }
         self.last = place;
-        Place(place)
+        Place::at(place)
     }
 
     pub fn push_front(&mut self, value: T) -> Place {
@@ -74,11 +91,11 @@ impl<T: Copy> Chain<T> {
             first => self.links[first as usize].previous = place,
         }
         self.first = place;
-        Place(place)
+        Place::at(place)
     }
 
     pub fn remove(&mut self, place: Place) -> T {
-        let Link { value, previous, next } = self.links[place.0 as usize];
+        let Link { value, previous, next } = self.links[place.link()];
         match previous {
             NOWHERE => self.first = next,
             previous => self.links[previous as usize].next = next,
@@ -87,8 +104,8 @@ impl<T: Copy> Chain<T> {
             NOWHERE => self.last = previous,
             next => self.links[next as usize].previous = previous,
         }
-        self.links[place.0 as usize].next = self.vacant;
-        self.vacant = place.0;
+        self.links[place.link()].next = self.vacant;
+        self.vacant = place.0.get() - 1;
         self.count -= 1;
         self.tidy();
         value
@@ -101,7 +118,7 @@ impl<T: Copy> Chain<T> {
             let place = at;
             let link = self.links.get(place as usize)?;
             at = link.next;
-            Some((Place(place), &link.value))
+            Some((Place::at(place), &link.value))
         })
     }
 
@@ -136,7 +153,7 @@ impl<T: Copy> Chain<T> {
         if self.count > 0 {
             return;
         }
-        if self.links.capacity() > ROOM_KEPT_COUNT {
+        if self.links.len() > ROOM_KEPT_COUNT {
             *self = Self::default();
         } else {
             self.links.clear();
@@ -166,7 +183,7 @@ mod tests {
         for round in 0..3 {
             let places: Vec<Place> = (0..2000).map(|value| chain.push_back(value + round)).collect();
             assert_eq!(places.into_iter().rev().map(|place| chain.remove(place)).last(), Some(round));
-            assert!(chain.is_empty() && chain.links.capacity() <= ROOM_KEPT_COUNT);
+            assert!(chain.is_empty() && chain.links.len() <= ROOM_KEPT_COUNT);
         }
     }
 }

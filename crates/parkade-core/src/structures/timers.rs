@@ -7,6 +7,12 @@ use std::num::NonZeroU32;
 
 use crate::moment::Moment;
 
+/// Room for more alarms than this is given back after a burst, each of whose requests has an alarm while it is queued.
+const ROOM_KEPT_COUNT: usize = 1024;
+
+/// The position of an alarm that is not set.
+const NOWHERE: u32 = u32::MAX;
+
 /// The handle of an alarm that is set. It is valid until the alarm rings or is cleared. It needs no generation, because only what the alarm rings for
 /// keeps it, and drops it at either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +23,8 @@ pub struct Timers<T> {
     heap: Vec<Node>,
     places: Vec<Whose<T>>,
     vacant: Vec<u32>,
+    /// How many were cleared since room was given back.
+    cleared_count: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +41,7 @@ struct Whose<T> {
 
 impl<T> Default for Timers<T> {
     fn default() -> Self {
-        Self { heap: Vec::new(), places: Vec::new(), vacant: Vec::new() }
+        Self { heap: Vec::new(), places: Vec::new(), vacant: Vec::new(), cleared_count: 0 }
     }
 }
 
@@ -82,16 +90,29 @@ impl<T: Copy> Timers<T> {
 
     fn remove(&mut self, position: usize) {
         let node = self.heap.swap_remove(position);
+        self.places[node.place as usize].position = NOWHERE;
         self.vacant.push(node.place);
         if let Some(moved) = self.heap.get(position) {
             self.places[moved.place as usize].position = as_position(position);
             let position = self.rise(position);
             self.sink(position);
         }
-        if self.heap.is_empty() {
-            self.places.clear();
-            self.vacant.clear();
+        self.cleared_count += 1;
+        let is_sparse = self.heap.len().max(ROOM_KEPT_COUNT) < self.places.len() / 4;
+        if self.heap.is_empty() || is_sparse && self.cleared_count >= self.places.len() / 8 {
+            self.give_room_back();
         }
+    }
+
+    /// Looks at each place, of which there are at most eight for each alarm that was cleared.
+    fn give_room_back(&mut self) {
+        let end = self.places.iter().rposition(|place| place.position != NOWHERE).map_or(0, |last| last + 1);
+        self.places.truncate(end);
+        self.vacant.retain(|place| (*place as usize) < end);
+        self.places.shrink_to((end * 2).max(ROOM_KEPT_COUNT));
+        self.vacant.shrink_to((self.vacant.len() * 2).max(ROOM_KEPT_COUNT));
+        self.heap.shrink_to((self.heap.len() * 2).max(ROOM_KEPT_COUNT));
+        self.cleared_count = 0;
     }
 
     fn rise(&mut self, mut position: usize) -> usize {
@@ -162,6 +183,27 @@ mod tests {
         }
         assert_eq!(rung, model.into_keys().collect::<Vec<u64>>());
         assert_eq!(timers.count(), 0);
+    }
+
+    #[test]
+    fn room_for_a_burst_is_given_back_also_while_some_alarms_stay_set() {
+        const BURST_COUNT: u64 = 20_000;
+        let mut timers = Timers::default();
+        let kept = timers.set(Moment::from_nanos(1), 0);
+        let burst: Vec<Alarm> = (1..=BURST_COUNT).map(|name| timers.set(Moment::from_nanos(name), name)).collect();
+        let late = timers.set(Moment::from_nanos(7), BURST_COUNT + 1);
+        burst.into_iter().for_each(|alarm| timers.clear(alarm));
+        timers.clear(late);
+        for name in 1..=BURST_COUNT {
+            let usual = timers.set(Moment::from_nanos(9), name);
+            timers.clear(usual);
+        }
+        let room =
+            |timers: &Timers<u64>| timers.heap.capacity().max(timers.places.capacity()).max(timers.vacant.capacity());
+        assert!(room(&timers) <= 8 * ROOM_KEPT_COUNT, "{}", room(&timers));
+        assert_eq!((timers.count(), timers.due(kept)), (1, Moment::from_nanos(1)));
+        assert_eq!(timers.ring(Moment::from_nanos(1)), Some(0));
+        assert!(room(&timers) <= ROOM_KEPT_COUNT, "{}", room(&timers));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::body_rest::BodyRest;
 use bytes::Bytes;
 use parkade_files::{Asked, Conditions, Encodings};
-use parkade_model::{Correlation, Cursor, JobId, RequestId, Then, TraceParent};
+use parkade_model::{Correlation, Cursor, JobId, RequestId, Segments, Then, TraceParent};
 use parkade_wire::Response;
 use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
@@ -33,16 +33,10 @@ pub struct Exchange {
     pub generation: u32,
     /// Kept until a worker has answered or parked the request: it may have to be given to another worker.
     pub arrival: Option<Box<Arrival>>,
-    /// What is kept of the request after its coroutine has parked: no worker gets the request again, but the coroutine
-    /// may begin another wait.
-    pub wishes: Option<Box<Wishes>>,
-    /// What a worker parked with it.
-    pub kept: Option<Kept>,
-    /// What is still needed of its head. Kept if there is an access log, or if its client reads errors in another
-    /// form than most clients.
-    pub note: Option<Box<Note>>,
-    /// The route, if the request waits because of a wait route.
-    pub route: Option<HeldRoute>,
+    /// The function that a worker parked with it.
+    function: Option<Rc<Function>>,
+    /// What few requests have.
+    extras: Option<Box<Extras>>,
     /// The status of the response; 0 before the response has begun.
     pub status: u16,
     pub untaken: Untaken,
@@ -52,42 +46,41 @@ pub struct Exchange {
     /// In which encodings its client accepts a file, once its head is gone. Nearly every client accepts some, so this is
     /// not among the wishes.
     accepts: Encodings,
-    /// Its relation to jobs; most requests have none.
-    pub jobs: Option<Box<WithJobs>>,
-    /// What is added to its response.
-    pub added: Option<Rc<AddedHeaders>>,
 }
 
 /// There may be a million parked requests.
-const _: () = assert!(size_of::<Exchange>() <= 88);
+const _: () = assert!(size_of::<Option<Exchange>>() <= 48);
 
-/// How many deferred responses refer to an exchange, and in the highest bit whether its request is over: then only
-/// they still refer to it.
+/// What most requests that wait have not, above all WebSockets that wait on a channel.
 #[derive(Debug, Default)]
-struct Deferred(u32);
+struct Extras {
+    /// What is kept of the request after its coroutine has parked: no worker gets the request again, but the coroutine
+    /// may begin another wait.
+    wishes: Option<Box<Wishes>>,
+    /// The answer that a worker parked with it.
+    answer: Option<KeptAnswer>,
+    /// What is still needed of its head. Kept if there is an access log, or if its client reads errors in another
+    /// form than most clients.
+    note: Option<Box<Note>>,
+    /// The route, if the request waits because of a wait route.
+    route: Option<HeldRoute>,
+    /// Its relation to jobs.
+    jobs: Option<Box<WithJobs>>,
+    /// What is added to its response.
+    added: Option<Rc<AddedHeaders>>,
+}
 
-impl Deferred {
-    const OVER: u32 = 1 << 31;
+#[derive(Debug)]
+enum KeptAnswer {
+    Response(Box<Response>),
+    File(Box<WantedFile>),
+}
 
-    fn count(&self) -> u32 {
-        self.0 & !Self::OVER
-    }
-
-    fn is_over(&self) -> bool {
-        self.0 & Self::OVER != 0
-    }
-
-    fn note_over(&mut self) {
-        self.0 |= Self::OVER;
-    }
-
-    fn add(&mut self) {
-        self.0 += 1;
-    }
-
-    fn remove(&mut self) {
-        self.0 -= u32::from(self.count() > 0);
-    }
+/// How many deferred responses refer to an exchange, and whether its request is over: then only they still refer to it.
+#[derive(Debug, Default)]
+struct Deferred {
+    count: u32,
+    is_over: bool,
 }
 
 /// The job at whose address a client is, while the application decides whether the client may have it.
@@ -268,13 +261,15 @@ pub struct Note {
 impl Exchange {
     /// What is kept for a request that has arrived.
     pub fn new(arrival: Arrival, note: Option<Box<Note>>, route_number: RouteNumber) -> Self {
-        Self { arrival: Some(Box::new(arrival)), note, route_number, ..Self::default() }
+        let extras = note.map(|note| Box::new(Extras { note: Some(note), ..Extras::default() }));
+        Self { arrival: Some(Box::new(arrival)), extras, route_number, ..Self::default() }
     }
 
     /// What is kept for a run of a job: no client waits. `correlation`: the request that enqueued it.
     pub fn of_run(correlation: Correlation) -> Self {
         let jobs = WithJobs { enqueued_by: Some(correlation), ..WithJobs::default() };
-        Self { route_number: RouteNumber::JOB, jobs: Some(Box::new(jobs)), ..Self::default() }
+        let extras = Extras { jobs: Some(Box::new(jobs)), ..Extras::default() };
+        Self { route_number: RouteNumber::JOB, extras: Some(Box::new(extras)), ..Self::default() }
     }
 
     pub fn is_run(&self) -> bool {
@@ -286,35 +281,130 @@ impl Exchange {
         Self { route_number: self.route_number, ..Self::default() }
     }
 
+    /// The function that it continues with, if a worker parked one with it.
+    pub fn function(&self) -> Option<&Function> {
+        self.function.as_deref()
+    }
+
+    /// What a worker parked with it, in place of what was kept before.
+    pub fn keep(&mut self, kept: Option<Kept>) {
+        let (function, answer) = match kept {
+            Some(Kept::Function(function)) => (Some(function), None),
+            Some(Kept::Response(response)) => (None, Some(KeptAnswer::Response(response))),
+            Some(Kept::File(file)) => (None, Some(KeptAnswer::File(file))),
+            None => (None, None),
+        };
+        self.function = function;
+        match (answer, &mut self.extras) {
+            (None, None) => {}
+            (answer, extras) => extras.get_or_insert_default().answer = answer,
+        }
+    }
+
+    fn kept_bytes(&self) -> usize {
+        let function = self.function().map_or(0, |function| function.name.len() + function.state.len());
+        let answer = match self.extras.as_ref().and_then(|extras| extras.answer.as_ref()) {
+            Some(KeptAnswer::Response(response)) => response.body.len(),
+            Some(KeptAnswer::File(wanted)) => wanted.path.len(),
+            None => 0,
+        };
+        function + answer
+    }
+
+    pub fn has_kept(&self) -> bool {
+        self.function.is_some() || self.extras.as_ref().is_some_and(|extras| extras.answer.is_some())
+    }
+
+    /// The response that a worker parked with it.
+    pub fn take_response(&mut self) -> Option<Box<Response>> {
+        let answer = &mut self.extras.as_mut()?.answer;
+        match answer.take_if(|answer| matches!(answer, KeptAnswer::Response(_)))? {
+            KeptAnswer::Response(response) => Some(response),
+            KeptAnswer::File(_) => None,
+        }
+    }
+
+    /// The file that is its answer.
+    pub fn take_file(&mut self) -> Option<Box<WantedFile>> {
+        let answer = &mut self.extras.as_mut()?.answer;
+        match answer.take_if(|answer| matches!(answer, KeptAnswer::File(_)))? {
+            KeptAnswer::File(file) => Some(file),
+            KeptAnswer::Response(_) => None,
+        }
+    }
+
+    /// What is still needed of its head.
+    pub fn note(&self) -> Option<&Note> {
+        self.extras.as_ref()?.note.as_deref()
+    }
+
+    /// The route, if the request waits because of a wait route.
+    pub fn route(&self) -> Option<&HeldRoute> {
+        self.extras.as_ref()?.route.as_ref()
+    }
+
+    pub fn hold_route(&mut self, route: Option<HeldRoute>) {
+        if route.is_some() || self.extras.is_some() {
+            self.extras.get_or_insert_default().route = route;
+        }
+    }
+
+    /// What is added to its response.
+    pub fn added(&self) -> Option<&AddedHeaders> {
+        self.extras.as_ref()?.added.as_deref()
+    }
+
+    pub fn add(&mut self, added: Option<Rc<AddedHeaders>>) {
+        if added.is_some() || self.extras.is_some() {
+            self.extras.get_or_insert_default().added = added;
+        }
+    }
+
+    /// Its relation to jobs, if it has any.
+    pub fn jobs(&mut self) -> Option<&mut WithJobs> {
+        self.extras.as_mut()?.jobs.as_deref_mut()
+    }
+
+    pub fn jobs_or_insert(&mut self) -> &mut WithJobs {
+        self.extras.get_or_insert_default().jobs.get_or_insert_default()
+    }
+
+    fn wishes(&self) -> Option<&Wishes> {
+        self.extras.as_ref()?.wishes.as_deref()
+    }
+
     /// The cursor that its client came back with.
     pub fn cursor(&self) -> Option<Cursor> {
-        self.arrival.as_ref().map_or_else(|| self.wishes.as_ref()?.cursor, |arrival| arrival.cursor())
+        self.arrival.as_ref().map_or_else(|| self.wishes()?.cursor, |arrival| arrival.cursor())
     }
 
     /// How long its client wants to wait for a result, in seconds.
     pub fn patience(&self) -> Option<f64> {
-        self.arrival.as_ref().map_or_else(|| self.wishes.as_ref()?.patience, |arrival| arrival.patience())
+        self.arrival.as_ref().map_or_else(|| self.wishes()?.patience, |arrival| arrival.patience())
     }
 
     /// The response says that its client waited as long as it preferred (RFC 7240, section 3).
     pub fn note_preference(&mut self, seconds: f64) {
-        let added = self.added.as_deref().cloned().unwrap_or_default();
-        self.added = Some(Rc::new(added.and(b"preference-applied", format!("wait={seconds}").as_bytes())));
+        let added = self.added().cloned().unwrap_or_default();
+        self.add(Some(Rc::new(added.and(b"preference-applied", format!("wait={seconds}").as_bytes()))));
     }
 
     /// Whether the application decides if its client may access a job.
     pub fn is_about_job(&self) -> bool {
-        let is_kept = || self.wishes.as_ref().is_some_and(|wishes| wishes.is_about_job);
+        let is_kept = || self.wishes().is_some_and(|wishes| wishes.is_about_job);
         self.arrival.as_ref().map_or_else(is_kept, |arrival| arrival.guarded_job.is_some())
     }
 
     /// The id and the trace that the request brought along; of a run, those of the request that enqueued the job.
     pub fn correlation(&self) -> Option<&Correlation> {
-        match (&self.arrival, &self.note, &self.jobs) {
-            (Some(arrival), _, _) => arrival.correlation.as_deref(),
-            (None, Some(note), _) => note.correlation.as_deref(),
-            (None, None, Some(jobs)) => jobs.enqueued_by.as_ref(),
-            (None, None, None) => None,
+        if let Some(arrival) = &self.arrival {
+            return arrival.correlation.as_deref();
+        }
+        let extras = self.extras.as_deref()?;
+        match (&extras.note, &extras.jobs) {
+            (Some(note), _) => note.correlation.as_deref(),
+            (None, Some(jobs)) => jobs.enqueued_by.as_ref(),
+            (None, None) => None,
         }
     }
 
@@ -327,7 +417,7 @@ impl Exchange {
     /// body if one is sent.
     pub fn note_answer(&mut self, status: Option<u16>, bytes: usize) {
         self.status = status.unwrap_or(self.status);
-        if let Some(note) = &mut self.note
+        if let Some(note) = self.extras.as_mut().and_then(|extras| extras.note.as_mut())
             && &*note.method != "HEAD"
             && !answer::is_bodiless(self.status)
         {
@@ -337,7 +427,7 @@ impl Exchange {
 
     /// The form in which its client reads errors.
     pub fn representation(&self) -> Representation {
-        match (&self.arrival, &self.note) {
+        match (&self.arrival, self.note()) {
             (Some(arrival), _) => arrival.head.representation(),
             (None, Some(note)) => note.representation,
             (None, None) => Representation::default(),
@@ -349,7 +439,8 @@ impl Exchange {
         let arrival = self.arrival.take()?;
         let representation = arrival.head.representation();
         if representation != Representation::default() || arrival.correlation.is_some() {
-            self.note.get_or_insert_with(|| Box::new(arrival.note())).representation = representation;
+            let note = &mut self.extras.get_or_insert_default().note;
+            note.get_or_insert_with(|| Box::new(arrival.note())).representation = representation;
         }
         Some(arrival)
     }
@@ -358,10 +449,7 @@ impl Exchange {
     pub fn asked(&self) -> Asked {
         match &self.arrival {
             Some(arrival) => arrival.asked(),
-            None => Asked {
-                accepts: self.accepts,
-                given: self.wishes.as_ref().and_then(|wishes| wishes.conditions.clone()),
-            },
+            None => Asked { accepts: self.accepts, given: self.wishes().and_then(|wishes| wishes.conditions.clone()) },
         }
     }
 
@@ -375,8 +463,8 @@ impl Exchange {
     /// function may answer with a file.
     pub fn forget_arrival(&mut self, then: Then) {
         let Some(arrival) = self.take_arrival() else {
-            if then == Then::Answer {
-                self.wishes = None;
+            if let (Then::Answer, Some(extras)) = (then, &mut self.extras) {
+                extras.wishes = None;
             }
             return;
         };
@@ -392,7 +480,10 @@ impl Exchange {
             wishes.is_about_job = arrival.guarded_job.is_some();
         }
         // Most requests have none.
-        self.wishes = (wishes != Wishes::default()).then(|| Box::new(wishes));
+        let wishes = (wishes != Wishes::default()).then(|| Box::new(wishes));
+        if wishes.is_some() || self.extras.is_some() {
+            self.extras.get_or_insert_default().wishes = wishes;
+        }
     }
 }
 
@@ -494,23 +585,22 @@ impl Exchange {
     }
 
     pub fn job_asked(&self) -> JobAsked {
-        self.jobs.as_ref().map_or(JobAsked::Nothing, |jobs| jobs.asks)
+        let jobs = self.extras.as_ref().and_then(|extras| extras.jobs.as_ref());
+        jobs.map_or(JobAsked::Nothing, |jobs| jobs.asks)
     }
 }
 
 /// All exchanges, by the slot of their request.
 #[derive(Debug, Default)]
 pub struct Exchanges {
-    slots: Vec<Option<Exchange>>,
+    slots: Segments<Option<Exchange>>,
 }
 
 impl Exchanges {
     pub fn insert(&mut self, request: RequestId, mut exchange: Exchange) {
         exchange.generation = request.generation;
         let slot = request.slot as usize;
-        if slot >= self.slots.len() {
-            self.slots.resize_with(slot + 1, || None);
-        }
+        self.slots.grow(slot + 1, || None);
         self.slots[slot] = Some(exchange);
     }
 
@@ -526,7 +616,7 @@ impl Exchanges {
 
     /// What is added to the response of this request.
     pub fn added(&self, request: RequestId) -> Option<&AddedHeaders> {
-        self.peek(request)?.added.as_deref()
+        self.peek(request)?.added()
     }
 
     /// Additional headers of a response at the address of a job; none for other responses.
@@ -542,12 +632,12 @@ impl Exchanges {
 
     /// Whether nothing of a response has been sent to its client.
     pub fn awaits_answer(&self, request: RequestId) -> bool {
-        self.peek(request).is_some_and(|exchange| !exchange.deferred.is_over() && exchange.status == 0)
+        self.peek(request).is_some_and(|exchange| !exchange.deferred.is_over && exchange.status == 0)
     }
 
     /// Whether the request is not over.
     pub fn is_open(&self, request: RequestId) -> bool {
-        self.peek(request).is_some_and(|exchange| !exchange.deferred.is_over())
+        self.peek(request).is_some_and(|exchange| !exchange.deferred.is_over)
     }
 
     /// Whether it is a run of a job.
@@ -557,37 +647,38 @@ impl Exchanges {
 
     pub fn note_over(&mut self, request: RequestId) {
         if let Some(exchange) = self.of(request) {
-            exchange.deferred.note_over();
+            exchange.deferred.is_over = true;
         }
     }
 
     /// A job that the request has enqueued is in the store, as `id`.
     pub fn note_stored(&mut self, request: RequestId, enqueued_as: JobId, id: JobId) {
         if let Some(exchange) = self.of(request) {
-            exchange.jobs.get_or_insert_default().note_stored(StoredJob { enqueued_as, id });
+            exchange.jobs_or_insert().note_stored(StoredJob { enqueued_as, id });
         }
     }
 
     /// The id in the store of a job that the request has enqueued.
     pub fn stored_as(&self, request: RequestId, enqueued_as: JobId) -> JobId {
-        let jobs = self.peek(request).and_then(|exchange| exchange.jobs.as_ref());
+        let extras = self.peek(request).and_then(|exchange| exchange.extras.as_ref());
+        let jobs = extras.and_then(|extras| extras.jobs.as_ref());
         jobs.map_or(enqueued_as, |jobs| jobs.stored_as(enqueued_as))
     }
 
     /// Whether deferred responses for its client have to go first.
     pub fn has_put_off(&self, request: RequestId) -> bool {
-        self.peek(request).is_some_and(|exchange| exchange.deferred.count() > 0)
+        self.peek(request).is_some_and(|exchange| exchange.deferred.count > 0)
     }
 
     pub fn note_put_off(&mut self, request: RequestId) {
         if let Some(exchange) = self.of(request) {
-            exchange.deferred.add();
+            exchange.deferred.count += 1;
         }
     }
 
     pub fn note_told(&mut self, request: RequestId) {
         if let Some(exchange) = self.of(request) {
-            exchange.deferred.remove();
+            exchange.deferred.count = exchange.deferred.count.saturating_sub(1);
         }
     }
 
@@ -599,13 +690,7 @@ impl Exchanges {
     /// Bytes that are kept for parked requests: responses and states that workers sent. A state counts for each request
     /// that waits with it.
     pub fn kept_bytes(&self) -> usize {
-        let kept = self.slots.iter().flatten().filter_map(|exchange| exchange.kept.as_ref());
-        kept.map(|kept| match kept {
-            Kept::Response(response) => response.body.len(),
-            Kept::Function(function) => function.name.len() + function.state.len(),
-            Kept::File(wanted) => wanted.path.len(),
-        })
-        .sum()
+        self.slots.iter().flatten().map(Exchange::kept_bytes).sum()
     }
 }
 

@@ -183,7 +183,7 @@ impl Clients {
     pub fn add(&mut self, request: RequestId, added: AddedHeaders) {
         let added = self.added.one(added);
         if let Some(exchange) = self.exchanges.of(request) {
-            exchange.added = Some(added);
+            exchange.add(Some(added));
         }
     }
 
@@ -199,37 +199,35 @@ impl Clients {
                 Some(Kept::Function(_)) => exchange.forget_arrival(Then::Call { concurrent: false }),
                 Some(Kept::Response(_) | Kept::File(_)) | None => exchange.forget_arrival(Then::Answer),
             }
-            exchange.kept = kept.map(|kept| match kept {
+            exchange.keep(kept.map(|kept| match kept {
                 Kept::Function(function) if function.state.len() <= SHARED_STATE_BYTES_MAX => {
                     Kept::Function(self.functions.one(function))
                 }
                 kept => kept,
-            });
+            }));
         }
     }
 
     /// Sends the kept response. If there is none, returns the route, which has the response.
     pub fn release(&mut self, request: RequestId) -> Option<RouteId> {
         let exchange = self.exchanges.of(request)?;
-        match (exchange.kept.take(), exchange.route.as_ref().map(HeldRoute::id)) {
-            (Some(Kept::Response(response)), _) => self.response(request).send(&response),
-            (None, Some(route)) => return Some(route),
-            (Some(Kept::Function(_) | Kept::File(_)) | None, _) => self.response(request).nothing(),
+        if let Some(response) = exchange.take_response() {
+            self.response(request).send(&response);
+            return None;
         }
-        None
+        let route = exchange.route().filter(|_| !exchange.has_kept()).map(HeldRoute::id);
+        exchange.keep(None);
+        if route.is_none() {
+            self.response(request).nothing();
+        }
+        route
     }
 
     /// The file that is kept as the answer of this request, and whether its client wants no content.
     pub fn take_wanted(&mut self, request: RequestId) -> Option<(WantedFile, bool)> {
         let is_head = self.http.is_head(request);
         let exchange = self.exchanges.of(request)?;
-        match exchange.kept.take() {
-            Some(Kept::File(wanted)) => Some((*wanted, is_head)),
-            kept => {
-                exchange.kept = kept;
-                None
-            }
-        }
+        Some((*exchange.take_file()?, is_head))
     }
 
     /// Answers all these requests with a message.
@@ -404,7 +402,7 @@ impl Clients {
     pub fn describe(&self, request: RequestId, names: &[RouteName]) -> String {
         let exchange = self.exchanges.peek(request);
         let nameless = if exchange.is_none_or(Exchange::is_run) { "a job" } else { "a request" };
-        let name = match exchange.map(|exchange| (exchange.arrival.as_ref(), exchange.note.as_ref())) {
+        let name = match exchange.map(|exchange| (exchange.arrival.as_ref(), exchange.note())) {
             Some((Some(arrival), _)) => format!("{} {}", arrival.head.method(), arrival.head.path()),
             Some((None, Some(note))) => format!("{} {}", note.method, note.path),
             Some((None, None)) | None => self.route(request, names).unwrap_or_else(|| nameless.to_owned()),
@@ -440,7 +438,7 @@ impl Clients {
     fn deliver_to(&mut self, prepared: &Rc<Prepared>, requests: &[RequestId]) {
         for request in requests {
             let Some(exchange) = self.exchanges.of(*request) else { continue };
-            if exchange.added.is_some() || self.calls.contains(*request) {
+            if exchange.added().is_some() || self.calls.contains(*request) {
                 let fields = prepared.fields.iter().map(|(name, value)| (&name[..], &value[..]));
                 self.response(*request).answer(prepared.status, fields, &prepared.body);
                 continue;

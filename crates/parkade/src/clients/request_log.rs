@@ -47,7 +47,7 @@ impl RequestLog {
     ) {
         let status = exchange.status;
         self.counts.record(exchange.route_number, status, times);
-        if let (Some(lines), Some(note)) = (&mut self.lines, &exchange.note) {
+        if let (Some(lines), Some(note)) = (&mut self.lines, exchange.note()) {
             lines.write(&AccessEntry {
                 client: note.origin.client,
                 method: &note.method,

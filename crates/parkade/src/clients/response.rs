@@ -50,11 +50,11 @@ impl<'c> ClientResponse<'c> {
             return;
         }
         let Some(exchange) = self.exchanges.of(self.request) else { return };
-        let status = exchange.added.as_ref().map_or(status, |added| added.status(status));
+        let status = exchange.added().map_or(status, |added| added.status(status));
         exchange.note_answer(Some(self.http.sent_status(self.request, status)), body.len());
         let mut buffer = IdText::default();
         let id = self.ids.bytes(self.request, exchange.given_id(), &mut buffer);
-        sent(match &exchange.added {
+        sent(match exchange.added() {
             None => self.http.answer(self.request, status, fields, id, body),
             Some(added) => self.http.answer(self.request, status, added.fields(status, fields), id, body),
         });
@@ -70,14 +70,14 @@ impl<'c> ClientResponse<'c> {
     ) {
         let Some(exchange) = self.exchanges.of(self.request) else { return };
         // A stream of events with another status would be none for its client.
-        let status = match (content, &exchange.added) {
+        let status = match (content, exchange.added()) {
             (StreamedContent::Body, Some(added)) => added.status(status),
             (StreamedContent::Body | StreamedContent::Events, _) => status,
         };
         exchange.note_answer(Some(self.http.sent_status(self.request, status)), bytes);
         let mut buffer = IdText::default();
         let id = self.ids.bytes(self.request, exchange.given_id(), &mut buffer);
-        sent(match &exchange.added {
+        sent(match exchange.added() {
             None => self.http.begin(self.request, status, fields, id, content),
             Some(added) => self.http.begin(self.request, status, added.fields(status, fields), id, content),
         });

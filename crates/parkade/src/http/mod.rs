@@ -247,7 +247,6 @@ impl Http {
     pub fn want_piece(&mut self, request: RequestId) {
         match self.requests.client(request) {
             Some(Client::Http1(slot)) => {
-                let slot = *slot;
                 self.lot.act(slot, |connection, context| connection.want_piece(context.now));
             }
             Some(Client::Http2(exchange)) => exchange.want_piece(),
@@ -258,7 +257,7 @@ impl Http {
     /// Whether the client wants no body (`HEAD`).
     pub fn is_head(&mut self, request: RequestId) -> bool {
         self.requests.client(request).is_some_and(|client| match client {
-            Client::Http1(slot) => self.lot.is_head(*slot),
+            Client::Http1(slot) => self.lot.is_head(slot),
             Client::Http2(exchange) => exchange.is_head(),
         })
     }
@@ -284,7 +283,7 @@ impl Http {
         match client {
             Client::Http1(slot) => self
                 .lot
-                .act(*slot, |connection, context| connection.answer(status, fields, request_id, body, context))
+                .act(slot, |connection, context| connection.answer(status, fields, request_id, body, context))
                 .unwrap_or(Ok(())),
             Client::Http2(exchange) => exchange.answer(status, fields, body, self.lot.own_fields(request_id)),
         }
@@ -295,7 +294,7 @@ impl Http {
         let Some(client) = self.requests.client(request) else { return };
         match client {
             Client::Http1(slot) => {
-                self.lot.act(*slot, |connection, context| connection.answer_prepared(prepared, request_id, context));
+                self.lot.act(slot, |connection, context| connection.answer_prepared(prepared, request_id, context));
             }
             Client::Http2(exchange) => exchange.answer_prepared(prepared, self.lot.own_fields(request_id)),
         }
@@ -314,7 +313,7 @@ impl Http {
         match client {
             Client::Http1(slot) => self
                 .lot
-                .act(*slot, |connection, context| connection.begin(status, fields, request_id, purpose, context))
+                .act(slot, |connection, context| connection.begin(status, fields, request_id, purpose, context))
                 .unwrap_or(Ok(())),
             Client::Http2(exchange) => exchange.begin(status, fields, purpose, self.lot.own_fields(request_id)),
         }
@@ -324,7 +323,7 @@ impl Http {
     pub fn offers_socket(&mut self, request: RequestId) -> bool {
         match self.requests.client(request) {
             Some(Client::Http1(slot)) => {
-                self.lot.act(*slot, |connection, _| connection.offers_socket()).unwrap_or(false)
+                self.lot.act(slot, |connection, _| connection.offers_socket()).unwrap_or(false)
             }
             Some(Client::Http2(exchange)) => exchange.offers_socket(),
             None => false,
@@ -343,7 +342,7 @@ impl Http {
         match client {
             Client::Http1(slot) => self
                 .lot
-                .act(*slot, |connection, context| connection.open_socket(fields, request_id, make, context))
+                .act(slot, |connection, context| connection.open_socket(fields, request_id, make, context))
                 .unwrap_or(Ok(())),
             Client::Http2(exchange) => {
                 if exchange.open_socket(fields, self.lot.own_fields(request_id), make, self.lot.now())? {
@@ -358,7 +357,7 @@ impl Http {
     /// the client is there; `Taken` reports the others.
     pub fn message(&mut self, request: RequestId, message: OutgoingMessage<'_>) -> Option<usize> {
         match self.requests.client(request)? {
-            Client::Http1(slot) => self.lot.act(*slot, |connection, context| connection.message(message, context)),
+            Client::Http1(slot) => self.lot.act(slot, |connection, context| connection.message(message, context)),
             Client::Http2(exchange) => {
                 exchange.message(message, &mut self.lot.sockets());
                 Some(0)
@@ -371,7 +370,7 @@ impl Http {
         let Some(client) = self.requests.client(request) else { return };
         match client {
             Client::Http1(slot) => {
-                self.lot.act(*slot, |connection, context| connection.close_socket(code, text, context.now));
+                self.lot.act(slot, |connection, context| connection.close_socket(code, text, context.now));
             }
             Client::Http2(exchange) => exchange.close_socket(code, text, self.lot.now()),
         }
@@ -389,7 +388,7 @@ impl Http {
         let Some(client) = self.requests.client(request) else { return };
         match client {
             Client::Http1(slot) => {
-                self.lot.act(*slot, |connection, _| connection.read_socket());
+                self.lot.act(slot, |connection, _| connection.read_socket());
             }
             Client::Http2(exchange) => {
                 exchange.read_socket();
@@ -403,7 +402,7 @@ impl Http {
         let Some(client) = self.requests.client(request) else { return };
         match client {
             Client::Http1(slot) => {
-                self.lot.act(*slot, |connection, _| connection.grant_socket(bytes));
+                self.lot.act(slot, |connection, _| connection.grant_socket(bytes));
             }
             Client::Http2(exchange) => {
                 exchange.grant_socket(bytes);
@@ -417,7 +416,7 @@ impl Http {
         let Some(client) = self.requests.client(request) else { return Ok(0) };
         match client {
             Client::Http1(slot) => {
-                self.lot.act(*slot, |connection, context| connection.piece(bytes, context.now)).unwrap_or(Ok(0))
+                self.lot.act(slot, |connection, context| connection.piece(bytes, context.now)).unwrap_or(Ok(0))
             }
             Client::Http2(exchange) => exchange.piece(bytes, self.lot.now()),
         }
@@ -429,7 +428,7 @@ impl Http {
         let Some(client) = self.requests.client(request) else { return };
         match client {
             Client::Http1(slot) => {
-                self.lot.act(*slot, |connection, context| connection.event(chunked, plain, message, context));
+                self.lot.act(slot, |connection, context| connection.event(chunked, plain, message, context));
             }
             Client::Http2(exchange) => {
                 if !exchange.event(plain, message, &mut self.lot.sockets()) {
@@ -443,7 +442,6 @@ impl Http {
     pub fn early_hints<'a>(&mut self, request: RequestId, fields: impl Iterator<Item = HeaderField<'a>>) {
         match self.requests.client(request) {
             Some(Client::Http1(slot)) => {
-                let slot = *slot;
                 self.lot.act(slot, |connection, context| connection.early_hints(fields, context));
             }
             Some(Client::Http2(_)) | None => {}
@@ -455,10 +453,10 @@ impl Http {
         let Some(client) = self.requests.client(request) else { return true };
         match client {
             Client::Http1(slot) => {
-                let finished = self.lot.act(*slot, |connection, context| connection.finish(trailers, context));
+                let finished = self.lot.act(slot, |connection, context| connection.finish(trailers, context));
                 let is_whole = finished.unwrap_or(true);
                 if !is_whole {
-                    self.lot.abort(*slot);
+                    self.lot.abort(slot);
                 }
                 is_whole
             }
@@ -470,7 +468,7 @@ impl Http {
     pub fn abort(&mut self, request: RequestId) {
         let Some(client) = self.requests.client(request) else { return };
         match client {
-            Client::Http1(slot) => self.lot.abort(*slot),
+            Client::Http1(slot) => self.lot.abort(slot),
             Client::Http2(exchange) => exchange.abort(),
         }
         self.requests.detach(request);
@@ -478,12 +476,12 @@ impl Http {
 
     /// An id for a request that no client sent; its response goes nowhere.
     pub fn insert_clientless(&mut self) -> RequestId {
-        self.requests.insert(None)
+        self.requests.insert()
     }
 
     /// The request is over: its id may be reused.
     pub fn forget(&mut self, request: RequestId) {
-        if let Some(Client::Http2(exchange)) = self.requests.remove(request) {
+        if let Some(exchange) = self.requests.remove(request) {
             self.streams.forget(exchange.key());
         }
     }

@@ -27,22 +27,21 @@ pub fn destination(
     arrival.deadline = deadline;
     let job = arrival.parameters.first().and_then(|text| text.parse().ok());
     let Some(job) = job else { return Destination::NotFound };
-    exchange.route = routes.hold(route);
-    let asks = &mut exchange.jobs.get_or_insert_default().asks;
-    let errand = if arrival.head.method() == "DELETE" {
-        *asks = JobAsked::Result;
-        Errand::Cancel
+    let mut preferred = None;
+    let (asks, errand) = if arrival.head.method() == "DELETE" {
+        (JobAsked::Result, Errand::Cancel)
     } else if accepts_events(&arrival.head) {
-        *asks = JobAsked::Events(job);
-        Errand::Events { channel: followers::channel(job), since: arrival.cursor() }
+        (JobAsked::Events(job), Errand::Events { channel: followers::channel(job), since: arrival.cursor() })
     } else {
-        *asks = JobAsked::Result;
-        let preferred = arrival.patience();
-        if let Some(seconds) = preferred.filter(|seconds| *seconds <= WAIT_SECONDS_MAX) {
-            exchange.note_preference(seconds);
-        }
-        Errand::Result { timeout: Some(duration(preferred.unwrap_or(0.0).min(WAIT_SECONDS_MAX))) }
+        preferred = arrival.patience();
+        let timeout = Some(duration(preferred.unwrap_or(0.0).min(WAIT_SECONDS_MAX)));
+        (JobAsked::Result, Errand::Result { timeout })
     };
+    exchange.hold_route(routes.hold(route));
+    exchange.jobs_or_insert().asks = asks;
+    if let Some(seconds) = preferred.filter(|seconds| *seconds <= WAIT_SECONDS_MAX) {
+        exchange.note_preference(seconds);
+    }
     Destination::Wait { route, wait: Wait::Visit { job, errand }, then: Then::Answer, deadline }
 }
 
@@ -58,7 +57,7 @@ pub fn guard(exchanges: &mut Exchanges, request: RequestId, job: JobRecord, kind
 
 fn give_arguments(exchanges: &mut Exchanges, request: RequestId, job: JobRecord) -> Option<RouteId> {
     let exchange = exchanges.of(request)?;
-    let (route, arrival) = (exchange.route.as_ref()?.id(), exchange.arrival.as_mut()?);
+    let (route, arrival) = (exchange.route()?.id(), exchange.arrival.as_mut()?);
     if !arrival.share.hold_more(job.arguments.len(), RequestStage::Whole) {
         return None;
     }

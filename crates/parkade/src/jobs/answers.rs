@@ -25,7 +25,7 @@ pub fn result(cx: &mut JobContext<'_>, request: RequestId, job: JobId, results: 
 
 /// The job has not ended. `state`: if it runs here. `location`: its address, if jobs have one.
 pub fn pending(clients: &mut Clients, request: RequestId, job: JobId, state: Option<Value>, location: Option<String>) {
-    let known = clients.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut()?.pending.take());
+    let known = clients.exchanges.of(request).and_then(|exchange| exchange.jobs()?.pending.take());
     let has_address = known.as_ref().is_some_and(|known| known.has_address);
     let mut body = match (state, known) {
         (Some(state), _) => state,

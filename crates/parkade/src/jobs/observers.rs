@@ -84,7 +84,7 @@ impl Observers {
                 if let Some(exchange) = exchange {
                     let told = followers::state(runs, &job);
                     let pending = Pending { told, has_address: declarations.has_address(app, &job.name) };
-                    exchange.jobs.get_or_insert_default().pending = Some(pending);
+                    exchange.jobs_or_insert().pending = Some(pending);
                 }
                 JobLookup::Pending
             }

@@ -13,7 +13,7 @@ use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::{Server, file_answers};
 use crate::application::{Routes, StaticRoute, waits};
-use crate::clients::exchange::{Exchange, Kept};
+use crate::clients::exchange::Exchange;
 use crate::clients::{Clients, IdText, closing};
 use crate::databases::Databases;
 use crate::jobs;
@@ -171,7 +171,7 @@ impl Server {
             WorkerEffect::Call { request, worker, outcome } => self.call(worker, outcome, &[request]),
             WorkerEffect::Resume { worker, outcome, requests } if waits::differs(outcome) => {
                 for request in requests {
-                    let ids = self.clients.exchanges.of(request).and_then(|exchange| exchange.jobs.as_mut());
+                    let ids = self.clients.exchanges.of(request).and_then(|exchange| exchange.jobs());
                     let ids = ids.map_or_else(Vec::new, |jobs| jobs.tell_stored(STORED_COUNT_MAX));
                     self.upstream.resume(worker, &waits::stored(ids), &[request], None);
                 }
@@ -438,13 +438,13 @@ fn described<'a>(databases: &'a Databases, start: &Start, asked: &WorkRequest) -
 
 /// The function that a waiting request continues with, and its state.
 fn function<'a>(exchange: &'a Exchange, routes: &'a Routes) -> Option<(&'a str, &'a [u8])> {
-    match (&exchange.kept, &exchange.route) {
-        (Some(Kept::Function(function)), _) => Some((&function.name, &function.state)),
-        (None, Some(route)) => match routes.standing(route.id()) {
-            StaticRoute::Function { name, state } => Some((name, state)),
-            StaticRoute::None | StaticRoute::Answer(_) | StaticRoute::Job => None,
-        },
-        (Some(Kept::Response(_) | Kept::File(_)) | None, _) => None,
+    if let Some(function) = exchange.function() {
+        return Some((&function.name, &function.state));
+    }
+    let route = exchange.route().filter(|_| !exchange.has_kept())?;
+    match routes.standing(route.id()) {
+        StaticRoute::Function { name, state } => Some((name, state)),
+        StaticRoute::None | StaticRoute::Answer(_) | StaticRoute::Job => None,
     }
 }
 

@@ -117,7 +117,7 @@ impl Server {
         (arrival.parameters, arrival.seen_from) = (parameters, seen_from);
         (arrival.allow, arrival.websocket) = (allow, websocket);
         arrival.guarded_job = None;
-        if let Some(jobs) = &mut exchange.jobs {
+        if let Some(jobs) = exchange.jobs() {
             jobs.asks = JobAsked::Nothing;
         }
         let destination = directed((&self.routes, &self.core), Some(table), exchange, destination);
@@ -689,10 +689,11 @@ fn directed(
             jobs::destination(exchange, routes, route, deadline)
         }
         Destination::Wait { route, wait, then, deadline } => {
-            exchange.route = routes.hold(route);
+            exchange.hold_route(routes.hold(route));
             // The core parks it at once, and no worker will get it, so nothing else of it is kept.
             if let Some(file) = routes.file(route) {
-                exchange.kept = Some(Kept::File(Box::new(exchange.wanted(file))));
+                let file = exchange.wanted(file);
+                exchange.keep(Some(Kept::File(Box::new(file))));
             }
             let wait = match then {
                 Then::Answer => as_its_client_wants(exchange, wait),
@@ -732,7 +733,8 @@ fn surrounded(
     let Some(head) = exchange.arrival.as_ref().map(|arrival| &arrival.head) else { return destination };
     let is_preflight = routes.preflight(table, core, head).is_some();
     let destination = if is_preflight { Destination::Preflight } else { destination };
-    exchange.added = routes.added(table, &destination, head);
+    let added = routes.added(table, &destination, head);
+    exchange.add(added);
     destination
 }
 

@@ -42,7 +42,7 @@ fn row(server: &Server, names: &[RouteName], status: RequestStatus) -> RequestRo
     let RequestStatus { request, stage, age, .. } = status;
     let exchange = server.clients.exchanges.peek(request);
     let name = exchange.and_then(|exchange| exchange.route_number.name(names));
-    let note = exchange.and_then(|exchange| exchange.note.as_deref());
+    let note = exchange.and_then(|exchange| exchange.note());
     let run = server.jobs.runs.job(request);
     let (worker, target) = match stage {
         RequestStage::Queued => (None, None),

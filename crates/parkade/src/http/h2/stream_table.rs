@@ -84,7 +84,7 @@ impl StreamTable {
             FromStream::Arrived { key, head, body, pieces, origin, answer, cut, share } => {
                 let rest = if pieces.is_some() { BodyRest::Follows } else { BodyRest::Nothing };
                 let exchange = StreamExchange::new(key, &head, answer, cut, pieces);
-                let request = requests.insert(Some(Client::Http2(Box::new(exchange))));
+                let request = requests.insert_http2(exchange);
                 self.requests.insert(key, request);
                 events.push(HttpEvent::Arrived { request, head, body, rest, origin, share });
             }

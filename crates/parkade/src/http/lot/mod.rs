@@ -24,7 +24,7 @@ use super::h2::Handover;
 use super::head::Head;
 use super::limits::{LEAVING_TIME, TURN_EVENTS_MAX, TURN_TIME};
 use super::listen::HttpListener;
-use super::request_table::{Client, RequestTable};
+use super::request_table::RequestTable;
 use super::tick::Tick;
 use super::web_socket::SocketContext;
 use super::{HttpEvent, Setup};
@@ -289,7 +289,7 @@ impl Lot {
     ) {
         let entered = self.slots.with(slot, |connection, context| {
             let origin = forwarded::origin(connection.endpoints(), &head, &context.setup.trust);
-            let request = outbox.requests.insert(Some(Client::Http1(slot)));
+            let request = outbox.requests.insert_http1(slot);
             connection.wait(request, &head);
             (request, origin)
         });
