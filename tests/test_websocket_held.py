@@ -21,6 +21,10 @@ MANY = 200
 LONG = 300_000
 MESSAGE_MAX = 1_048_576
 
+CROWD = 3_000
+COST_MAX = 400
+"""Bytes of the core's memory for each that waits."""
+
 
 @pytest.fixture(scope="module")
 def shared(kind: Kind, serve_for_all: Serve) -> Server:
@@ -29,6 +33,35 @@ def shared(kind: Kind, serve_for_all: Serve) -> Server:
 
 def until_held(server: Server, count: int) -> None:
     server.until(lambda status: status["waits"]["socket"]["count"] == count)
+
+
+# What it costs
+
+
+@pytest.mark.promise(8)
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+def test_one_that_waits_costs_little_however_many_come_at_once(serve: Serve, kind: Kind, at_once: bool) -> None:
+    """The benchmark measures it exactly, with 10,000: 256 bytes are promised."""
+    server = serve("held_sockets", environment=kind)
+
+    def hold(count: int) -> None:
+        clients = []
+        for _ in range(count):
+            clients.append(server.connect())
+            if not at_once:
+                clients[-1].send(handshake("/rooms/crowd"))
+                assert clients[-1].socket.recv(4096).startswith(b"HTTP/1.1 101")
+        if at_once:
+            for client in clients:
+                client.send(handshake("/rooms/crowd"))
+        until_held(server, count)
+
+    hold(300)
+    server.leave()
+    until_held(server, 0)
+    before = server.resident_bytes
+    hold(CROWD)
+    until(f"each takes at most {COST_MAX} bytes", lambda: server.resident_bytes - before <= COST_MAX * CROWD)
 
 
 # What is published

@@ -25,6 +25,12 @@ impl Backlog {
         std::mem::take(&mut self.events)
     }
 
+    /// Frees room that is unused.
+    pub fn give_room_back(&mut self) {
+        self.events.shrink_to_fit();
+        self.said.shrink_to_fit();
+    }
+
     pub fn put_back(&mut self, events: Vec<WorkerEvent>) {
         self.events = events;
     }

@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use parkade_core::{CancelEvent, Core, Event, ExitReason, Moment, PressureEvent, QueryStatus, State};
+use parkade_heap::Burst;
 use parkade_model::{AppId, Refusal};
 use parkade_wire::Application;
 use tokio::sync::mpsc;
@@ -86,6 +87,7 @@ pub struct EventLoop {
     server: Server,
     service_manager: ServiceManager,
     turns: Turns,
+    burst: Burst,
     /// Events that the core has not seen, because their share of a turn was over.
     from_clients: Vec<HttpEvent>,
     from_databases: Vec<DatabaseEvent>,
@@ -104,6 +106,7 @@ impl EventLoop {
             server,
             service_manager: ServiceManager::from_environment(),
             turns: Turns::default(),
+            burst: Burst::default(),
             from_clients: Vec::new(),
             from_databases: Vec::new(),
             from_files: Vec::new(),
@@ -158,6 +161,9 @@ impl EventLoop {
             self.turns.begin(self.server.now);
             self.wake(woken);
             self.turn()?;
+            if self.burst.falls_far(self.server.clients.http.request_bytes()) {
+                self.give_memory_back();
+            }
             self.turns.end(self.server.clock.now());
             self.tell_service_manager();
             if self.server.now.since(Moment::default()) < START
@@ -215,6 +221,9 @@ impl EventLoop {
             }
             Woken::Sweep => {
                 self.server.clients.http.sweep();
+                if self.burst.is_over(self.server.clients.http.request_bytes()) {
+                    self.give_memory_back();
+                }
                 Part::Sweep
             }
             Woken::Measure => {
@@ -224,6 +233,14 @@ impl EventLoop {
             }
         };
         self.did(part, 1);
+    }
+
+    /// A burst of requests is over.
+    fn give_memory_back(&mut self) {
+        self.from_clients.shrink_to_fit();
+        self.server.backlog.give_room_back();
+        self.server.upstream.give_room_back();
+        parkade_heap::give_back();
     }
 
     fn hear_input(&mut self, input: Input) {

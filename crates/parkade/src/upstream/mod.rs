@@ -52,6 +52,11 @@ impl Upstream {
         self.processes.flush();
     }
 
+    /// Frees room that is unused: a burst is over.
+    pub fn give_room_back(&mut self) {
+        self.processes.give_room_back();
+    }
+
     // Health. Events report workers that are ready, fail, violate the protocol or end.
 
     /// Starts a worker of this application. An event reports a failure.

@@ -190,6 +190,15 @@ impl Link {
         Written::All
     }
 
+    /// Frees buffers that are empty.
+    pub fn give_room_back(&mut self) {
+        for buffer in [&mut self.read, &mut self.unsent] {
+            if buffer.is_empty() {
+                *buffer = BytesMut::new();
+            }
+        }
+    }
+
     /// Makes room for the next frames; a buffer that had to grow is freed.
     fn empty(&mut self) {
         if self.unsent.capacity() > limits::BUFFER_BYTES_KEPT {

@@ -310,6 +310,17 @@ impl Processes {
         });
     }
 
+    /// Frees room that is unused: a burst is over.
+    pub fn give_room_back(&mut self) {
+        self.places.shrink_to_fit();
+        for worker in self.workers.values_mut() {
+            worker.session.give_room_back();
+            if let Some(link) = &mut worker.link {
+                link.give_room_back();
+            }
+        }
+    }
+
     /// Sends what was requested, with one write for each link.
     pub fn flush(&mut self) {
         while let Some((worker, stream)) = self.named.take_dropped() {

@@ -174,6 +174,11 @@ impl Session {
         self.conversation.agreed().is_some()
     }
 
+    /// Frees room that is unused.
+    pub fn give_room_back(&mut self) {
+        self.streams.shrink_to_fit();
+    }
+
     /// The worker has announced that it will exit.
     pub fn is_leaving(&self) -> bool {
         self.leaving
