@@ -112,7 +112,9 @@ mod tests {
     #[test]
     fn entries_stay_where_they_are_while_it_grows() {
         let mut table = Segments::default();
-        (0..SEGMENT_LEN + 1).for_each(|number| table.push(number));
+        for number in 0..=SEGMENT_LEN {
+            table.push(number);
+        }
         let places: Vec<*const usize> = table.iter().map(std::ptr::from_ref).collect();
         table.grow(10 * SEGMENT_LEN, || 7);
         assert!(table.iter().map(std::ptr::from_ref).zip(places).all(|(now, before)| now == before));

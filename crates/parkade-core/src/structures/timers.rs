@@ -192,7 +192,9 @@ mod tests {
         let kept = timers.set(Moment::from_nanos(1), 0);
         let burst: Vec<Alarm> = (1..=BURST_COUNT).map(|name| timers.set(Moment::from_nanos(name), name)).collect();
         let late = timers.set(Moment::from_nanos(7), BURST_COUNT + 1);
-        burst.into_iter().for_each(|alarm| timers.clear(alarm));
+        for alarm in burst {
+            timers.clear(alarm);
+        }
         timers.clear(late);
         for name in 1..=BURST_COUNT {
             let usual = timers.set(Moment::from_nanos(9), name);
