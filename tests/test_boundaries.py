@@ -156,7 +156,7 @@ def test_the_shared_types_import_no_crate_of_parkade() -> None:
 
 
 def test_the_shared_types_decide_nothing() -> None:
-    """They are parsed, checked and written: nothing in this crate changes a value or handles an event. A table grows."""
+    """They are parsed, checked and written: nothing here changes a value or handles an event; only a table grows."""
     for path, text in sources(CRATES / "parkade-model" / "src"):
         changes = r"\bEvent\b|\bEffect\b" if path.name == "segments.rs" else r"&mut self|\bEvent\b|\bEffect\b"
         assert not re.search(changes, text), path
