@@ -6,9 +6,11 @@ use crate::error::{ProtocolRule, Violation};
 use crate::kind::Kind;
 use crate::limits::FRAME_BYTES_MAX;
 
-pub(crate) const HEADER_BYTES: usize = 12;
+/// The header of each frame.
+pub const HEADER_BYTES: usize = 12;
 const MORE: u8 = 0b01;
 pub(crate) const TEXT: u8 = 0b10;
+const KIND_AT: usize = 4;
 /// Where the flags are in a header.
 pub(crate) const FLAGS_AT: usize = 5;
 
@@ -37,22 +39,52 @@ impl RawFrame {
     }
 }
 
+/// The header of a frame, for a link that reads the payload into memory of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameHeader(pub [u8; HEADER_BYTES]);
+
+impl FrameHeader {
+    /// The one at the front of what was read; `None` when more bytes are needed.
+    #[must_use]
+    pub fn first(read: &[u8]) -> Option<Self> {
+        read.first_chunk().copied().map(Self)
+    }
+
+    /// The length of the payload, which may be invalid.
+    #[must_use]
+    pub const fn length(self) -> usize {
+        let [l0, l1, l2, l3, ..] = self.0;
+        u32::from_be_bytes([l0, l1, l2, l3]) as usize
+    }
+
+    /// The frame, with its payload.
+    #[must_use]
+    pub const fn with(self, payload: Bytes) -> RawFrame {
+        let [_, _, _, _, kind, flags, ..] = self.0;
+        RawFrame { kind, flags, stream: self.stream(), payload }
+    }
+
+    const fn stream(self) -> u32 {
+        let [.., s0, s1, s2, s3] = self.0;
+        u32::from_be_bytes([s0, s1, s2, s3])
+    }
+}
+
 /// Takes the next frame from the front of what was read; `None` when more bytes are needed.
 ///
 /// An invalid length is refused as soon as the header is there, without waiting for the payload.
 pub fn next_raw(from: &mut BytesMut) -> Result<Option<RawFrame>, Violation> {
-    let Some(header) = from.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
-    let [l0, l1, l2, l3, kind, flags, _, _, s0, s1, s2, s3] = *header;
-    let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
-    let stream = u32::from_be_bytes([s0, s1, s2, s3]);
+    let Some(header) = FrameHeader::first(from) else { return Ok(None) };
+    let length = header.length();
     if length > FRAME_BYTES_MAX {
-        return Err(Violation { rule: ProtocolRule::Length, kind: Kind::of(kind), stream, why: "over 1,048,576" });
+        let (kind, stream) = (Kind::of(header.0[KIND_AT]), header.stream());
+        return Err(Violation { rule: ProtocolRule::Length, kind, stream, why: "over 1,048,576" });
     }
     if from.len() < HEADER_BYTES + length {
         return Ok(None);
     }
     from.advance(HEADER_BYTES);
-    Ok(Some(RawFrame { kind, flags, stream, payload: from.split_to(length).freeze() }))
+    Ok(Some(header.with(from.split_to(length).freeze())))
 }
 
 /// Writes a frame whose payload `write` appends; the length is put in when it is known.

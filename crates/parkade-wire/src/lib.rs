@@ -31,7 +31,7 @@ pub use conversation::{Agreed, Conversation, HINTS_AND_TRAILERS, LONG_MESSAGES, 
 pub use error::{ProtocolRule, Violation};
 pub use exchange::{Added, Headers, RequestFrame, RequestHead, Response};
 pub use frame::{CancelReason, CoreInfo, ErrorReason, FromCore, FromWorker, Published, WorkerInfo};
-pub use framing::{RawFrame, next_raw};
+pub use framing::{FrameHeader, HEADER_BYTES, RawFrame, next_raw};
 pub use job::{EnqueueOptions, Enqueued, RunFrame};
 pub use kind::{FrameScope, Kind};
 pub use outcome::{EncodedColumns, HeldMessage, QueryEffect, WaitOutcome};

@@ -25,6 +25,7 @@ mod log;
 mod platform;
 mod poll;
 mod queries;
+mod recycled;
 mod routing;
 mod seconds;
 mod serve;

@@ -141,6 +141,15 @@ pub fn data(out: &mut BytesMut, stream: u32, bytes: &[u8], more: bool) {
     frame(out, Kind::Data, more, stream, |out| out.put_slice(rest));
 }
 
+/// The header of a `DATA` whose payload is written after `out`: at most `DATA_BYTES_MAX` bytes.
+pub fn data_header(out: &mut BytesMut, stream: u32, length: usize, more: bool) {
+    debug_assert!(length <= DATA_BYTES_MAX, "{length} bytes");
+    let start = out.len();
+    frame(out, Kind::Data, more, stream, |_| ());
+    let length = u32::try_from(length).expect("a payload has far less than 4 GiB");
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
 /// `WINDOW`: this many bytes of the worker's `DATA` have been consumed.
 pub fn window(out: &mut BytesMut, stream: u32, bytes: u32) {
     frame(out, Kind::Window, false, stream, |out| {

@@ -54,14 +54,21 @@ impl<F: Receive> Decoder<F> {
     /// The next frame of a known kind; `None` when more bytes are needed. After a violation the link is over.
     pub fn next(&mut self, from: &mut BytesMut) -> Result<Option<F>, Violation> {
         while let Some(raw) = next_raw(from)? {
-            let Some(kind) = Kind::of(raw.kind) else {
-                self.skipped += 1;
-                continue;
-            };
-            place(kind, raw.stream)?;
-            return F::decode(kind, &raw).map(Some);
+            if let Some(frame) = self.typed(&raw)? {
+                return Ok(Some(frame));
+            }
         }
         Ok(None)
+    }
+
+    /// A frame whose payload was read into memory of its own; `None` if its kind is unknown.
+    pub fn typed(&mut self, raw: &RawFrame) -> Result<Option<F>, Violation> {
+        let Some(kind) = Kind::of(raw.kind) else {
+            self.skipped += 1;
+            return Ok(None);
+        };
+        place(kind, raw.stream)?;
+        F::decode(kind, raw).map(Some)
     }
 
     /// How many frames of unknown kinds were skipped.

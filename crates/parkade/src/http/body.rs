@@ -51,6 +51,33 @@ impl BodyDecoder {
         }
     }
 
+    /// How many of the next bytes are the body's, whatever they are.
+    pub const fn plain_bytes(&self) -> u64 {
+        match self {
+            Self::Length { left } | Self::ChunkData { left } => *left,
+            Self::ChunkSize | Self::ChunkEnd | Self::Trailers { .. } | Self::Complete => 0,
+        }
+    }
+
+    /// So many of the plain bytes have been read.
+    pub const fn advance(&mut self, bytes: u64) {
+        match self {
+            Self::Length { left } => {
+                *left = left.saturating_sub(bytes);
+                if *left == 0 {
+                    *self = Self::Complete;
+                }
+            }
+            Self::ChunkData { left } => {
+                *left = left.saturating_sub(bytes);
+                if *left == 0 {
+                    *self = Self::ChunkEnd;
+                }
+            }
+            Self::ChunkSize | Self::ChunkEnd | Self::Trailers { .. } | Self::Complete => {}
+        }
+    }
+
     /// Takes what it can use of `input` into `body`, and returns the number of bytes. The rest belongs to the next request, or is not enough yet.
     pub fn decode(&mut self, input: &[u8], body: &mut Vec<u8>, body_bytes_max: usize) -> Result<usize, RequestFault> {
         let mut used = 0;

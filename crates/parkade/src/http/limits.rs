@@ -46,9 +46,16 @@ pub struct SocketLimits {
 pub const BODY_BYTES_PER_SECOND_MIN: u64 = 500;
 
 /// A request whose application reads its body while it arrives is passed on when this much of it is there, or all of it:
-/// a slow client holds no worker for a small body. It is also the most that is read of such a body at a time, and each
-/// of them counts in the budget with this much in addition to what it was passed on with.
+/// a slow client holds no worker for a small body.
 pub const STREAMED_PIECE_BYTES: usize = 64 * 1024;
+
+/// The most that is read of such a body at a time: two frames for the worker, so that the core and the worker wake each
+/// other half as often. Each such body counts in the budget with this much in addition to what it was passed on with.
+/// HTTP/2 reads what a frame has.
+pub const STREAMED_READ_BYTES: usize = 128 * 1024;
+
+/// It is read into memory of its own if this much of it is known to follow; otherwise through the buffer for all reads.
+pub const PLAIN_READ_BYTES_MIN: usize = STREAMED_READ_BYTES / 2;
 
 /// A response must be read at this average rate: otherwise a client that reads a byte now and then would keep it for
 /// days. Then: the connection, or the HTTP/2 stream, is reset. This does not apply to events: their backlog is bounded,

@@ -1,7 +1,7 @@
 //! A client's socket, TCP or Unix, and what waits to be written to it.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, Shutdown};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use mio::net::{TcpStream, UnixStream};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, SendAncillaryBuffer};
 
 use super::limits::time_to_take;
 use super::tick::Tick;
@@ -79,6 +79,18 @@ impl ClientSocket {
         }
     }
 
+    /// The same for several parts.
+    fn write_parts(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        loop {
+            let nothing = &mut SendAncillaryBuffer::default();
+            return match rustix::net::sendmsg(self, parts, nothing, platform::SEND_FLAGS) {
+                Err(Errno::WOULDBLOCK) => Ok(0),
+                Err(Errno::INTR) => continue,
+                outcome => Ok(outcome?),
+            };
+        }
+    }
+
     pub fn end_writing(&self) {
         // The close has been reported already: there is nothing left to do about an error.
         let _ = match self {
@@ -102,6 +114,9 @@ impl ClientSocket {
     }
 }
 
+/// Pieces that are written with one call.
+const PARTS_MAX: usize = 16;
+
 /// Bytes that the socket has not accepted yet. Exists only while there are some: a quiet connection has none.
 #[derive(Debug, Default)]
 pub struct Output {
@@ -118,6 +133,25 @@ struct UnsentBytes {
     taken_bytes: usize,
     /// When the socket last accepted some of them.
     since: Tick,
+}
+
+impl UnsentBytes {
+    /// So many of them have been written.
+    fn advance(&mut self, written: usize) {
+        self.bytes -= written;
+        self.taken_bytes += written;
+        let mut left = written;
+        while left > 0
+            && let Some(first) = self.queue.front_mut()
+        {
+            let of_first = left.min(first.len());
+            first.advance(of_first);
+            left -= of_first;
+            if first.is_empty() {
+                self.queue.pop_front();
+            }
+        }
+    }
 }
 
 impl Output {
@@ -171,7 +205,29 @@ impl Output {
         Ok(written)
     }
 
+    /// The same for bytes that have something before and after them, which is copied. Returns how many of the bytes
+    /// themselves were written at once.
+    pub fn send_framed(
+        &mut self,
+        socket: &ClientSocket,
+        (before, bytes, after): (&[u8], &Bytes, &[u8]),
+        now: Tick,
+    ) -> io::Result<usize> {
+        let parts = [before, bytes, after].map(IoSlice::new);
+        let written = if self.is_empty() { socket.write_parts(&parts)? } else { 0 };
+        let of_before = written.min(before.len());
+        let of_bytes = (written - of_before).min(bytes.len());
+        let of_after = written - of_before - of_bytes;
+        self.keep(Bytes::copy_from_slice(&before[of_before..]), now);
+        self.keep(bytes.slice(of_bytes..), now);
+        self.keep(Bytes::copy_from_slice(&after[of_after..]), now);
+        Ok(of_bytes)
+    }
+
     fn keep(&mut self, bytes: Bytes, now: Tick) {
+        if bytes.is_empty() {
+            return;
+        }
         let waiting = self
             .waiting
             .get_or_insert_with(|| Box::new(UnsentBytes { began: now, since: now, ..UnsentBytes::default() }));
@@ -183,20 +239,74 @@ impl Output {
     pub fn flush(&mut self, socket: &ClientSocket, now: Tick) -> io::Result<usize> {
         let Some(waiting) = &mut self.waiting else { return Ok(0) };
         let before = waiting.bytes;
-        while let Some(first) = waiting.queue.front_mut() {
-            let written = socket.write(first)?;
+        while !waiting.queue.is_empty() {
+            let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+            let (mut count, mut bytes) = (0, 0);
+            for (part, waits) in parts.iter_mut().zip(&waiting.queue) {
+                *part = IoSlice::new(waits);
+                (count, bytes) = (count + 1, bytes + waits.len());
+            }
+            let written = socket.write_parts(&parts[..count])?;
             if written > 0 {
                 waiting.since = now;
             }
-            waiting.bytes -= written;
-            waiting.taken_bytes += written;
-            first.advance(written);
-            if !first.is_empty() {
+            waiting.advance(written);
+            if written < bytes {
                 return Ok(before - waiting.bytes);
             }
-            waiting.queue.pop_front();
         }
         self.waiting = None;
         Ok(before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream as StdUnixStream;
+
+    use parkade_core::Random;
+
+    use super::*;
+
+    /// A client that reads now and then gets all parts in order, and each byte of a body is reported once as taken.
+    fn sends(seed: u64) {
+        let random = &mut Random::new(seed);
+        let (ours, mut theirs) = StdUnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let socket = ClientSocket::Unix(UnixStream::from_std(ours));
+        let (mut output, mut sent, mut came) = (Output::default(), Vec::new(), Vec::new());
+        let (mut bytes, mut framing, mut at_once, mut later) = (0, 0, 0, 0);
+        let mut read = |theirs: &mut StdUnixStream, most: usize| {
+            let mut piece = vec![0; most];
+            if let Ok(count) = theirs.read(&mut piece) {
+                came.extend_from_slice(&piece[..count]);
+            }
+        };
+        for number in 0..40_u8 {
+            let length = usize::try_from(random.below(100_000)).unwrap();
+            let (size, piece) = (format!("{length:x}\r\n"), Bytes::from(vec![number; length]));
+            sent.extend([size.as_bytes(), &piece, b"\r\n"].concat());
+            bytes += length;
+            framing += size.len() + 2;
+            at_once += output.send_framed(&socket, (size.as_bytes(), &piece, b"\r\n"), Tick::default()).unwrap();
+            for _ in 0..random.below(4) {
+                read(&mut theirs, usize::try_from(1 + random.below(90_000)).unwrap());
+                later += output.flush(&socket, Tick::default()).unwrap();
+            }
+        }
+        while !output.is_empty() {
+            read(&mut theirs, 70_000);
+            later += output.flush(&socket, Tick::default()).unwrap();
+        }
+        (0..100).for_each(|_| read(&mut theirs, 70_000));
+        assert!(came == sent, "seed {seed}: {} of {} bytes", came.len(), sent.len());
+        assert!((bytes..=bytes + framing).contains(&(at_once + later)), "seed {seed}");
+    }
+
+    #[test]
+    fn pieces_and_their_framing_arrive_in_order_however_slowly_the_client_reads() {
+        (1..=20).for_each(sends);
     }
 }

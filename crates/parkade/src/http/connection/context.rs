@@ -3,10 +3,11 @@
 use crate::complaints::Complaints;
 use crate::http::answer::DateLine;
 use crate::http::budget::Budget;
-use crate::http::limits::READ_BYTES_MAX;
+use crate::http::limits::{READ_BYTES_MAX, STREAMED_READ_BYTES};
 use crate::http::tick::Tick;
 use crate::http::web_socket::{Compressors, SocketContext};
 use crate::http::{HttpEvent, RefusedRequest, Setup};
+use crate::recycled::RecycledBuffers;
 
 pub struct ConnectionContext {
     pub setup: Setup,
@@ -16,6 +17,8 @@ pub struct ConnectionContext {
     pub is_draining: bool,
     /// Sockets are read into it.
     pub scratch: Box<[u8]>,
+    /// Pieces of bodies are read into these.
+    pub buffers: RecycledBuffers,
     /// The head of an answer is written into it.
     pub out: Vec<u8>,
     /// Faulty requests that were answered: for the logs.
@@ -35,6 +38,7 @@ impl ConnectionContext {
             date: DateLine::new(),
             is_draining: false,
             scratch: vec![0; READ_BYTES_MAX].into(),
+            buffers: RecycledBuffers::of(STREAMED_READ_BYTES),
             out: Vec::with_capacity(4096),
             refused: Vec::new(),
             tls_complaints: Complaints::default(),

@@ -12,7 +12,8 @@ use crate::http::budget::{Budget, RequestStage, Reservation};
 use crate::http::fault::RequestFault;
 use crate::http::head::{self, Framing, Head};
 use crate::http::limits::{
-    FIRST_REQUEST_TIME, HEAD_READ_BYTES_MAX, HttpLimits, METHOD_BYTES_MAX, STREAMED_PIECE_BYTES, TURN_READ_BYTES_MAX,
+    FIRST_REQUEST_TIME, HEAD_READ_BYTES_MAX, HttpLimits, METHOD_BYTES_MAX, PLAIN_READ_BYTES_MIN, STREAMED_READ_BYTES,
+    TURN_READ_BYTES_MAX,
 };
 use crate::http::socket::Filled;
 use crate::http::tick::Tick;
@@ -263,23 +264,33 @@ impl Inbound {
         if let Some(buffer) = self.buffer.take() {
             (held, unused) = (Some(buffer.held), buffer.bytes);
         }
-        let mut piece = Vec::new();
+        let mut piece = Bytes::new();
         while piece.is_empty() && !body.is_complete() && transport.is_readable() {
-            let count = match transport.read(&mut context.scratch[..STREAMED_PIECE_BYTES]) {
+            let plain = body.plain_bytes().min(STREAMED_READ_BYTES);
+            let is_plain = unused.is_empty() && plain >= PLAIN_READ_BYTES_MIN;
+            let mut plain = if is_plain { context.buffers.take(plain) } else { Vec::new() };
+            let room = if is_plain { &mut plain[..] } else { &mut context.scratch[..] };
+            let count = match transport.read(room) {
                 Filled::Bytes(count) => count,
-                Filled::Nothing => break,
+                Filled::Nothing => 0,
                 Filled::End | Filled::Broken => return Err(RequestFault::BodyEndedEarly),
             };
+            if is_plain {
+                body.advance(count);
+                piece = context.buffers.piece(plain, count);
+                continue;
+            }
             let read = &context.scratch[..count];
-            piece.reserve_exact(count);
+            let mut decoded = Vec::with_capacity(count);
             if unused.is_empty() {
-                let used = body.take(read, &mut piece)?;
+                let used = body.take(read, &mut decoded)?;
                 unused.extend_from_slice(&read[used..]);
             } else {
                 unused.extend_from_slice(read);
-                let used = body.take(&unused, &mut piece)?;
+                let used = body.take(&unused, &mut decoded)?;
                 unused.drain(..used);
             }
+            piece = decoded.into();
         }
         let is_complete = body.is_complete();
         let came = (is_complete || !piece.is_empty()).then(|| body.taken(piece, context.now));

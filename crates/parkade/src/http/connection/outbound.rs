@@ -367,10 +367,8 @@ impl Outbound {
         if *ending != BodyFraming::Chunked {
             return Ok(transport.write_shared(bytes, now));
         }
-        transport.write(format!("{:x}\r\n", bytes.len()).as_bytes(), now);
-        let taken = transport.write_shared(bytes, now);
-        transport.write(b"\r\n", now);
-        Ok(taken)
+        let size = format!("{:x}\r\n", bytes.len());
+        Ok(transport.write_framed((size.as_bytes(), bytes, b"\r\n"), now))
     }
 
     /// Writes bytes that already include their chunk framing. A client that lets too many wait is disconnected.

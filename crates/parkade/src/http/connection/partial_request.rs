@@ -10,7 +10,7 @@ use crate::http::body::{BodyDecoder, make_room};
 use crate::http::budget::{RequestStage, Reservation};
 use crate::http::fault::RequestFault;
 use crate::http::head::Head;
-use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, HttpLimits, STREAMED_PIECE_BYTES};
+use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, HttpLimits, STREAMED_READ_BYTES};
 use crate::http::tick::Tick;
 
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl PartialRequest {
     /// The request with what has arrived of its body, and the rest. `is_invited`: its client does not wait for
     /// `100 Continue`.
     pub fn into_streamed(mut self, is_invited: bool) -> Result<(Head, Bytes, Reservation, StreamedBody), RequestFault> {
-        let bytes = self.head.held_bytes() + self.body.capacity() + STREAMED_PIECE_BYTES;
+        let bytes = self.head.held_bytes() + self.body.capacity() + STREAMED_READ_BYTES;
         if !self.share.hold(bytes, RequestStage::Coming) {
             return Err(RequestFault::RequestsFull);
         }

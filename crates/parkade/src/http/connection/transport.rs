@@ -77,6 +77,11 @@ impl ClientTransport {
         self.output.send_shared(&self.socket, bytes, now).unwrap_or_else(|_| self.broken())
     }
 
+    /// The same for bytes with something before and after them, in one call.
+    pub fn write_framed(&mut self, framed: (&[u8], &Bytes, &[u8]), now: Tick) -> usize {
+        self.output.send_framed(&self.socket, framed, now).unwrap_or_else(|_| self.broken())
+    }
+
     /// The socket is writable again. Returns the number of bytes written.
     pub fn flush(&mut self, now: Tick) -> usize {
         self.output.flush(&self.socket, now).unwrap_or_else(|_| self.broken())

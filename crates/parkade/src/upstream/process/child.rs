@@ -211,6 +211,7 @@ fn command(launch: &Launch) -> Command {
 /// One direction of a link.
 fn link_pipe() -> io::Result<(PipeReader, PipeWriter)> {
     let (reader, writer) = io::pipe()?;
+    platform::widen_pipe(&writer, limits::SMALLER_PIPE_BYTES);
     platform::widen_pipe(&writer, limits::PIPE_BYTES);
     Ok((reader, writer))
 }

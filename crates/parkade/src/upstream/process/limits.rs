@@ -10,10 +10,15 @@ pub const READ_BYTES_PER_TURN: usize = 256 * 1024;
 /// hundred frames.
 pub const READ_BYTES: usize = 64 * 1024;
 
-/// The requested size of each pipe of a link: room for some 2,000 small responses, or for four large inline bodies. The
-/// kernel allocates pages only for bytes in the pipe. By default a user without privileges has 64 MiB for all pipes:
-/// enough for more than 100 workers.
-pub const PIPE_BYTES: usize = 256 * 1024;
+/// A payload of at least this size is read into memory of its own, which it fills at least by half.
+pub const LARGE_BYTES_MIN: usize = 32 * 1024;
+
+/// The requested size of each pipe of a link: a window of `DATA` with its headers, which needs a page more than 256 KiB,
+/// so that neither end waits for the other in the middle of a frame. The kernel allocates pages only for bytes in the
+/// pipe. By default a user without privileges has 64 MiB for all pipes: enough for 64 workers. Then: the pipes of
+/// further workers have the size below, or the kernel's 64 KiB.
+pub const PIPE_BYTES: usize = 512 * 1024;
+pub const SMALLER_PIPE_BYTES: usize = 256 * 1024;
 
 /// Bytes that wait for one worker to read them. Credit limits the work of a worker, so only one that does not read gets
 /// here. Then: it has violated the protocol and is killed.
@@ -21,6 +26,9 @@ pub const UNSENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// `DATA` of request bodies is written only while fewer bytes than this wait to be sent, so that bodies wait uncopied.
 pub const UNSENT_BYTES_BUSY: usize = 256 * 1024;
+
+/// `DATA` of at least this size is written from where it is; below, a copy costs less than one more part of a write.
+pub const UNCOPIED_BYTES_MIN: usize = 4 * 1024;
 
 /// A message of a WebSocket that does not fit into one frame is written in pieces of this size, for the same reasons as a body: it
 /// waits uncopied, and keeps other streams waiting for one piece at the most.
@@ -33,9 +41,9 @@ pub const WRITTEN_BYTES_PER_TURN: usize = 1024 * 1024;
 /// A buffer that has grown beyond this is freed when it is empty.
 pub const BUFFER_BYTES_KEPT: usize = 1024 * 1024;
 
-/// One `WINDOW` is sent for this many bytes that the client took: a quarter of the window, so that the worker never
-/// waits while the client reads.
-pub const GRANT_BYTES_MIN: usize = 64 * 1024;
+/// One `WINDOW` is sent for this many bytes that the client took: half of the window. With a quarter, a worker would be
+/// woken twice as often, which costs it as much as the bytes themselves.
+pub const GRANT_BYTES_MIN: usize = 128 * 1024;
 
 /// A line that a worker prints. Then: it is logged in pieces.
 pub const LINE_BYTES_MAX: usize = 8 * 1024;

@@ -1,14 +1,17 @@
 //! The bytes of one link: those that have been read, and those that wait to be sent.
 
-use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::OwnedFd;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use mio::event::Event;
 use mio::unix::pipe::{Receiver, Sender};
 use mio::{Interest, Registry, Token};
+use parkade_wire::limits::DATA_BYTES_MAX;
+use parkade_wire::{FrameHeader, HEADER_BYTES};
 
 use super::limits;
+use crate::recycled::RecycledBuffers;
 
 /// The core's ends of the two pipes of a link, neither of which blocks.
 ///
@@ -35,12 +38,51 @@ pub struct Link {
     token: Token,
     /// Bytes that have been read and are not a complete frame yet.
     pub read: BytesMut,
+    /// The frame after those, if it is large.
+    large: LargeFrame,
+    /// The rest of a piece that is written before all others.
+    piece: Bytes,
     /// Frames for the worker.
     pub unsent: BytesMut,
     inlet: Inlet,
     outlet: Outlet,
     /// Whether the poll set reports when the worker has read.
     outlet_is_watched: bool,
+}
+
+/// Memory for what is read, shared by all links, so that a quiet one holds none.
+pub struct Inflow {
+    piece: Box<[u8]>,
+    buffers: RecycledBuffers,
+}
+
+impl Inflow {
+    pub fn new() -> Self {
+        Self { piece: vec![0; limits::READ_BYTES].into(), buffers: RecycledBuffers::of(DATA_BYTES_MAX) }
+    }
+}
+
+/// A frame whose payload is read into memory of its own: otherwise it would be copied from the shared piece, and hold
+/// what was read with it.
+#[derive(Default)]
+enum LargeFrame {
+    #[default]
+    None,
+    /// A part of its payload has been read.
+    Begun { header: FrameHeader, payload: Vec<u8>, filled: usize },
+    /// It is complete, and the next one is probably as large: nothing but its header is read.
+    Expected,
+}
+
+impl LargeFrame {
+    /// The one that has begun in what was read, which holds no complete frame.
+    fn begun(read: &mut BytesMut, buffers: &mut RecycledBuffers) -> Option<Self> {
+        let header = FrameHeader::first(read).filter(|header| header.length() >= limits::LARGE_BYTES_MIN)?;
+        let (mut payload, filled) = (buffers.take(header.length()), read.len() - HEADER_BYTES);
+        payload[..filled].copy_from_slice(&read[HEADER_BYTES..]);
+        read.clear();
+        Some(Self::Begun { header, payload, filled })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +131,8 @@ impl Link {
             to_worker,
             token,
             read: BytesMut::new(),
+            large: LargeFrame::None,
+            piece: Bytes::new(),
             unsent: BytesMut::new(),
             inlet: Inlet::Open,
             outlet: Outlet::Idle,
@@ -125,15 +169,30 @@ impl Link {
         self.outlet == Outlet::Blocked
     }
 
-    /// Reads once. `piece` is the buffer for the kernel: shared by all links, so that a quiet link holds no buffer.
-    pub fn fill(&mut self, piece: &mut [u8]) -> Found {
-        match self.from_worker.read(piece) {
+    /// Reads once.
+    pub fn fill(&mut self, inflow: &mut Inflow) -> Found {
+        if let Some(begun) = LargeFrame::begun(&mut self.read, &mut inflow.buffers) {
+            self.large = begun;
+        }
+        let room = match &mut self.large {
+            LargeFrame::Begun { payload, filled, .. } => &mut payload[*filled..],
+            LargeFrame::Expected => &mut inflow.piece[..HEADER_BYTES],
+            LargeFrame::None => &mut inflow.piece[..],
+        };
+        match self.from_worker.read(room) {
             Ok(0) => Found::End,
             Ok(count) => {
-                self.read.extend_from_slice(&piece[..count]);
+                let is_short = count < room.len();
+                match &mut self.large {
+                    LargeFrame::Begun { filled, .. } => *filled += count,
+                    LargeFrame::Expected | LargeFrame::None => {
+                        self.read.extend_from_slice(&inflow.piece[..count]);
+                        self.large = LargeFrame::None;
+                    }
+                }
                 // A short read has emptied the pipe (epoll(7), questions and answers, 9). But an end of file after it
                 // would not be reported again.
-                if count < piece.len() && self.inlet == Inlet::Open { Found::Dry } else { Found::Bytes(count) }
+                if is_short && self.inlet == Inlet::Open { Found::Dry } else { Found::Bytes(count) }
             }
             Err(error) => match error.kind() {
                 ErrorKind::Interrupted => Found::Bytes(0),
@@ -143,12 +202,23 @@ impl Link {
         }
     }
 
-    /// Writes as much as the pipe accepts.
+    /// The large frame, once it is complete.
+    pub fn take_large(&mut self, inflow: &mut Inflow) -> Option<(FrameHeader, Bytes)> {
+        if !matches!(&self.large, LargeFrame::Begun { payload, filled, .. } if *filled == payload.len()) {
+            return None;
+        }
+        match std::mem::replace(&mut self.large, LargeFrame::Expected) {
+            LargeFrame::Begun { header, payload, filled } => Some((header, inflow.buffers.piece(payload, filled))),
+            LargeFrame::Expected | LargeFrame::None => None,
+        }
+    }
+
+    /// Writes as much as the pipe accepts, with the piece of a body that comes last and is not copied.
     ///
     /// The pipe is watched for writability only while it is full; otherwise the core would be woken whenever its worker
     /// reads.
-    pub fn flush(&mut self, registry: &Registry) -> Written {
-        let written = self.write();
+    pub fn flush(&mut self, last: Bytes, registry: &Registry) -> Written {
+        let written = self.write(last);
         self.outlet = if written == Written::Part { Outlet::Blocked } else { Outlet::Idle };
         self.watch_outlet(registry);
         written
@@ -173,19 +243,33 @@ impl Link {
         }
     }
 
-    /// Writes as much as the pipe accepts.
-    pub fn write(&mut self) -> Written {
-        while !self.unsent.is_empty() {
-            match self.to_worker.write(&self.unsent) {
-                Ok(count @ 1..) => self.unsent.advance(count),
+    /// The same, for a link that is not watched any more.
+    pub fn write(&mut self, mut last: Bytes) -> Written {
+        loop {
+            let written = if self.piece.is_empty() && last.is_empty() {
+                if self.unsent.is_empty() {
+                    break;
+                }
+                self.to_worker.write(&self.unsent)
+            } else {
+                let parts = [&self.piece[..], &self.unsent[..], &last[..]].map(IoSlice::new);
+                self.to_worker.write_vectored(&parts)
+            };
+            match written {
+                Ok(count @ 1..) => self.advance(count, &mut last),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Written::Part,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.keep(last);
+                    return Written::Part;
+                }
                 Ok(_) | Err(_) => {
+                    self.piece = Bytes::new();
                     self.empty();
                     return Written::Nothing;
                 }
             }
         }
+        self.piece = Bytes::new();
         self.empty();
         Written::All
     }
@@ -199,6 +283,23 @@ impl Link {
         }
     }
 
+    fn advance(&mut self, written: usize, last: &mut Bytes) {
+        let of_piece = written.min(self.piece.len());
+        let of_unsent = (written - of_piece).min(self.unsent.len());
+        self.piece.advance(of_piece);
+        self.unsent.advance(of_unsent);
+        last.advance(written - of_piece - of_unsent);
+    }
+
+    /// What comes later is written after it.
+    fn keep(&mut self, last: Bytes) {
+        if self.piece.is_empty() && self.unsent.is_empty() {
+            self.piece = last;
+        } else {
+            self.unsent.extend_from_slice(&last);
+        }
+    }
+
     /// Makes room for the next frames; a buffer that had to grow is freed.
     fn empty(&mut self) {
         if self.unsent.capacity() > limits::BUFFER_BYTES_KEPT {
@@ -208,3 +309,7 @@ impl Link {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

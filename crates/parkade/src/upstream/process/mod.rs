@@ -40,6 +40,7 @@ use super::WorkerEvent;
 use super::named::NamedFiles;
 use crate::poll::{NextTurn, PollSet, Pollable};
 use crate::share::Share;
+use link::Inflow;
 use places::Places;
 use report::{News, Post, ProcessReport};
 use session::{Audience, Exhausted, Session};
@@ -71,7 +72,7 @@ pub struct Processes {
     unstarted: Vec<(WorkerId, String)>,
     /// Workers whose exit has been reported; they can still be queried until the next turn.
     gone: Vec<WorkerId>,
-    piece: Box<[u8]>,
+    inflow: Inflow,
     /// Requests of whose bodies the next piece is wanted, until the server asks.
     wanting: Vec<RequestId>,
     named: NamedFiles,
@@ -100,7 +101,7 @@ impl Processes {
             wanting: Vec::new(),
             named: NamedFiles::new(),
             gone: Vec::new(),
-            piece: vec![0; limits::READ_BYTES].into(),
+            inflow: Inflow::new(),
             reports,
             post,
             poll,
@@ -433,7 +434,8 @@ impl Processes {
     /// Returns whether there may be more to read.
     fn read_from(&mut self, id: WorkerId, events: &mut Vec<WorkerEvent>) -> bool {
         let Some(worker) = self.workers.get_mut(&id).filter(|_| !self.held_up.contains(&id)) else { return false };
-        let more = worker.read(&mut self.piece, &mut Audience { places: &mut self.places, named: &self.named, events });
+        let more =
+            worker.read(&mut self.inflow, &mut Audience { places: &mut self.places, named: &self.named, events });
         self.wanting.extend(worker.session.take_wanting());
         if worker.has_to_flush() {
             self.sending.push(id);
@@ -459,9 +461,13 @@ impl Processes {
                 events.push(WorkerEvent::Violated { worker: *id, why });
             }
             if worker.has_last_words(now) {
-                // Another process may hold the other end; but what the worker itself wrote is in the pipe, which holds
-                // no more than one read takes.
-                worker.read(&mut self.piece, &mut Audience { places: &mut self.places, named: &self.named, events });
+                // Another process may hold the other end, and write; but what the worker itself wrote is in the pipe.
+                for _ in 0..=limits::PIPE_BYTES / limits::READ_BYTES_PER_TURN {
+                    let audience = &mut Audience { places: &mut self.places, named: &self.named, events };
+                    if !worker.read(&mut self.inflow, audience) {
+                        break;
+                    }
+                }
             }
             let Some(how) = worker.end(now, &mut self.places) else { return true };
             self.gone.push(*id);

@@ -12,9 +12,9 @@ use parkade_model::{IdMap, Reason, RequestId, WorkerId};
 use parkade_wire::encode::{self, RequestParts, RunParts};
 use parkade_wire::limits::{BRANCH_STREAM_MIN, DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
-    Branches, CancelReason, Conversation, Decoder, FromWorker, HINTS_AND_TRAILERS, LONG_MESSAGES, MESSAGES, Offer,
-    Opener, ProtocolRule, RequestBody, SendWindow, Stream, StreamProgress, ThenRequest, Violation, WaitOutcome,
-    WaitRequest, absent,
+    Branches, CancelReason, Conversation, Decoder, FrameHeader, FromWorker, HINTS_AND_TRAILERS, LONG_MESSAGES,
+    MESSAGES, Offer, Opener, ProtocolRule, RequestBody, SendWindow, Stream, StreamProgress, ThenRequest, Violation,
+    WaitOutcome, WaitRequest, absent,
 };
 
 use super::inbox::{ClientFrame, Inbox};
@@ -195,13 +195,30 @@ impl Session {
             let head = Head::of(read);
             let next = self.decoder.next(read).map_err(|violation| self.broken(&head, &violation))?;
             let Some(frame) = next else { return Ok(()) };
-            if let Err(violation) = self.conversation.hear(&frame) {
-                return Err(head.with_versions(&violation, &frame));
-            }
-            self.take(frame, audience).map_err(|violation| head.broken(&violation))?;
+            self.hear_frame(frame, &head, audience)?;
         }
         read.clear();
         Ok(())
+    }
+
+    /// Handles a frame that was read by itself.
+    pub fn hear_large(&mut self, header: FrameHeader, payload: Bytes, audience: &mut Audience) -> Result<(), Broken> {
+        if self.conversation.is_over() {
+            return Ok(());
+        }
+        let mut head = Head::of(&header.0);
+        head.extend(&payload);
+        match self.decoder.typed(&header.with(payload)).map_err(|violation| self.broken(&head, &violation))? {
+            Some(frame) => self.hear_frame(frame, &head, audience),
+            None => Ok(()),
+        }
+    }
+
+    fn hear_frame(&mut self, frame: FromWorker, head: &Head, audience: &mut Audience) -> Result<(), Broken> {
+        if let Err(violation) = self.conversation.hear(&frame) {
+            return Err(head.with_versions(&violation, &frame));
+        }
+        self.take(frame, audience).map_err(|violation| head.broken(&violation))
     }
 
     fn broken(&self, head: &Head, violation: &Violation) -> Broken {
@@ -450,9 +467,12 @@ impl Session {
         }
     }
 
-    /// Sends pieces of the bodies, in turn, while few bytes wait to be sent.
-    pub fn pump(&mut self, out: &mut BytesMut) {
-        while out.len() < limits::UNSENT_BYTES_BUSY
+    /// Sends pieces of the bodies, in turn, while few bytes wait to be sent. Returns the payload of the last frame if
+    /// that is large: it is to be written after `out`, uncopied, before more is sent.
+    pub fn pump(&mut self, out: &mut BytesMut) -> Bytes {
+        let mut uncopied = Bytes::new();
+        while uncopied.is_empty()
+            && out.len() < limits::UNSENT_BYTES_BUSY
             && let Some(stream) = self.sending.pop_front()
         {
             let Some(open) = self.streams.get_mut(&stream) else { continue };
@@ -466,7 +486,12 @@ impl Session {
             if body.can_continue() {
                 let piece = body.rest.split_to(body.window.take(body.rest.len().min(DATA_BYTES_MAX)));
                 let is_last = body.rest.is_empty() && body.source == BodySource::Nowhere;
-                encode::data(out, stream, &piece, !is_last);
+                if piece.len() >= limits::UNCOPIED_BYTES_MIN {
+                    encode::data_header(out, stream, piece.len(), !is_last);
+                    uncopied = piece;
+                } else {
+                    encode::data(out, stream, &piece, !is_last);
+                }
                 if is_last {
                     open.body = None;
                     if self.branches.contains(stream) {
@@ -483,6 +508,7 @@ impl Session {
                 self.wanting.push(open.request);
             }
         }
+        uncopied
     }
 
     /// Whether a body can continue.
@@ -751,10 +777,16 @@ struct Head {
 
 impl Head {
     fn of(read: &[u8]) -> Self {
-        let mut bytes = [0; limits::EVIDENCE_BYTES];
-        let length = read.len().min(bytes.len());
-        bytes[..length].copy_from_slice(&read[..length]);
-        Self { bytes, length }
+        let mut head = Self { bytes: [0; limits::EVIDENCE_BYTES], length: 0 };
+        head.extend(read);
+        head
+    }
+
+    fn extend(&mut self, read: &[u8]) {
+        let rest = &mut self.bytes[self.length..];
+        let count = read.len().min(rest.len());
+        rest[..count].copy_from_slice(&read[..count]);
+        self.length += count;
     }
 
     /// The first line, if it is text: no frame is.

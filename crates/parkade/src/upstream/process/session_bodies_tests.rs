@@ -196,7 +196,7 @@ impl Traffic {
     }
 
     fn pumps(&mut self) {
-        self.link.session.pump(&mut self.link.out);
+        self.link.pumps();
         self.asks();
     }
 

@@ -96,7 +96,7 @@ impl SocketTraffic {
             36 => self.on_one(|ends| !ends.has_closed, Self::client_closes),
             37 => self.on_one(|_| true, Self::cancels),
             38 => self.on_one(|_| true, Self::worker_ends),
-            _ => self.link.session.pump(&mut self.link.out),
+            _ => self.link.pumps(),
         }
     }
 
@@ -238,7 +238,7 @@ impl SocketTraffic {
 
     /// The session writes, and the worker reads some of it.
     fn worker_hears(&mut self) {
-        self.link.session.pump(&mut self.link.out);
+        self.link.pumps();
         self.under_way.extend(self.link.writes());
         for _ in 0..=self.random.below(20) {
             let Some(frame) = self.under_way.pop_front() else { return };

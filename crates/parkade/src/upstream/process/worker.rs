@@ -2,6 +2,7 @@
 
 use std::io;
 
+use bytes::Bytes;
 use mio::{Registry, Token};
 use parkade_model::WorkerId;
 use parkade_wire::encode;
@@ -9,7 +10,7 @@ use tokio::time::Instant;
 
 use super::child::{Launch, Process};
 use super::limits;
-use super::link::{Found, Link, Written};
+use super::link::{Found, Inflow, Link, Written};
 use super::places::Places;
 use super::report::{News, Post, Started};
 use super::session::{Audience, Broken, Session};
@@ -59,18 +60,22 @@ impl Worker {
         info.extend([("root_path", launch.root_path.as_str()), ("on_disconnect", launch.on_disconnect)]);
         info.extend(launch.dev.then_some(("dev", "true")));
         let session = Session::new(id, &info, &mut link.unsent);
-        link.flush(registry);
+        link.flush(Bytes::new(), registry);
         let link = Some(link);
         Ok(Self { id, process, session, link, expected_to_exit: false, violation: None, end: End::default() })
     }
 
     /// Reads a part of the bytes in the link. Returns whether there may be more.
-    pub fn read(&mut self, piece: &mut [u8], audience: &mut Audience) -> bool {
+    pub fn read(&mut self, inflow: &mut Inflow, audience: &mut Audience) -> bool {
         let mut left = limits::READ_BYTES_PER_TURN;
         while left > 0 {
             let Some(link) = &mut self.link else { return false };
-            let found = link.fill(piece);
-            if let Err(broken) = self.session.hear(&mut link.read, audience) {
+            let found = link.fill(inflow);
+            let heard = match link.take_large(inflow) {
+                Some((header, payload)) => self.session.hear_large(header, payload, audience),
+                None => self.session.hear(&mut link.read, audience),
+            };
+            if let Err(broken) = heard {
                 self.refuse(broken, audience.places);
                 return false;
             }
@@ -96,9 +101,9 @@ impl Worker {
         let Some(link) = &mut self.link else { return false };
         let mut left = limits::WRITTEN_BYTES_PER_TURN;
         loop {
-            self.session.pump(&mut link.unsent);
-            left = left.saturating_sub(link.unsent.len());
-            if link.flush(registry) == Written::Nothing {
+            let piece = self.session.pump(&mut link.unsent);
+            left = left.saturating_sub(link.unsent.len() + piece.len());
+            if link.flush(piece, registry) == Written::Nothing {
                 // Its frames are still read; but a worker that has closed its pipe has nothing left to do.
                 self.limit_exit();
                 return false;
@@ -206,7 +211,7 @@ impl Worker {
         );
         if let Some(link) = &mut self.link {
             encode::goodbye(&mut link.unsent, code, &why);
-            link.write();
+            link.write(Bytes::new());
         }
         self.break_off(why, places);
     }
@@ -230,7 +235,6 @@ mod tests {
     use std::io::PipeWriter;
     use std::os::fd::OwnedFd;
 
-    use bytes::Bytes;
     use parkade_model::RequestId;
     use parkade_wire::encode::RequestParts;
     use parkade_wire::limits::WINDOW_BYTES;
