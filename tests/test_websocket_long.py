@@ -133,7 +133,7 @@ def test_a_function_is_called_with_a_long_message(kind: Kind, serve: Serve, open
 
 @pytest.mark.promise(8)
 def test_unfinished_messages_of_many_clients_take_no_more_than_their_budget(serve: Serve, opened: Opener) -> None:
-    server = serve("sockets_asgi", workers=1, requests_limit="32MiB", body_timeout=NEVER)
+    server = serve("sockets_asgi", workers=1, requests_limit="48MiB", body_timeout=NEVER)
     other = opened(server, "/echo")
     assert other.send("before").receive() == "before"
     before = server.resident_bytes
@@ -142,7 +142,7 @@ def test_unfinished_messages_of_many_clients_take_no_more_than_their_budget(serv
     for client in finished:
         client.raw(unmasked(BINARY, bytes(4 * MEBIBYTE), final=False), frame(PING))
         assert isinstance(client.next(), Pong)
-    assert held(server) == 24 * MEBIBYTE, "three quarters of the budget are for what is arriving"
+    assert held(server) == 24 * MEBIBYTE, "half of the budget is for messages"
     for client in refused:
         client.raw(unmasked(BINARY, bytes(100_000), final=False))
         assert client.closed(answers=False)[0] == 1013
@@ -157,7 +157,7 @@ def test_unfinished_messages_of_many_clients_take_no_more_than_their_budget(serv
 
 @pytest.mark.promise(8)
 def test_what_an_application_does_not_receive_counts_until_it_does(serve: Serve, opened: Opener) -> None:
-    server = serve("sockets_asgi", workers=1, requests_limit="32MiB", body_timeout=NEVER)
+    server = serve("sockets_asgi", workers=1, requests_limit="48MiB", body_timeout=NEVER)
     gate = server.new_gate()
     *clients, late = (opened(server, f"/lazy/{gate}") for _ in range(7))
     server.until_logged("accepted", times=7)

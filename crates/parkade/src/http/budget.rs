@@ -72,7 +72,18 @@ impl Reservation {
     /// Changes it to this many bytes. False if there is no room for the difference: then it counts as before.
     #[must_use]
     pub fn hold(&mut self, bytes: usize, stage: RequestStage) -> bool {
-        let (held, bytes_max) = (&self.budget.0.held, self.budget.bytes_max(stage));
+        self.hold_within(bytes, self.budget.bytes_max(stage))
+    }
+
+    /// As [`hold`](Self::hold), for a message of a WebSocket. Messages leave half of the budget free for requests: a
+    /// compressed one costs its client a thousandth of what it takes here.
+    #[must_use]
+    pub fn hold_message(&mut self, bytes: usize) -> bool {
+        self.hold_within(bytes, self.budget.0.bytes_max / 2)
+    }
+
+    fn hold_within(&mut self, bytes: usize, bytes_max: usize) -> bool {
+        let held = &self.budget.0.held;
         let more = bytes.saturating_sub(self.bytes);
         let grown = |before: usize| before.checked_add(more).filter(|after| more == 0 || *after <= bytes_max);
         if held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_err() {

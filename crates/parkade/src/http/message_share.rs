@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::budget::{Budget, RequestStage, Reservation};
+use super::budget::{Budget, Reservation};
 use super::limits::{BODY_BYTES_PER_SECOND_MIN, SOCKET_UNCOUNTED_BYTES};
 use super::tick::Tick;
 
@@ -25,7 +25,7 @@ struct Held {
 impl MessageShare {
     /// Changes it to this many bytes. False if there is no room for them.
     #[must_use]
-    pub fn hold(&mut self, bytes: usize, stage: RequestStage, budget: &Budget, now: Tick) -> bool {
+    pub fn hold(&mut self, bytes: usize, budget: &Budget, now: Tick) -> bool {
         if bytes <= SOCKET_UNCOUNTED_BYTES {
             self.0 = None;
             return true;
@@ -35,7 +35,7 @@ impl MessageShare {
         if held.reservation.bytes() != bytes {
             held.progressed = now;
         }
-        held.reservation.hold(bytes, stage)
+        held.reservation.hold_message(bytes)
     }
 
     pub fn release(&mut self) {
@@ -58,6 +58,7 @@ impl MessageShare {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::budget::RequestStage;
 
     const STALL: Duration = Duration::from_secs(10);
 
@@ -68,15 +69,15 @@ mod tests {
     #[test]
     fn only_what_is_long_is_counted() {
         let (budget, mut share) = (Budget::new(100_000), MessageShare::default());
-        assert!(share.hold(SOCKET_UNCOUNTED_BYTES, RequestStage::Coming, &budget, at(0)));
+        assert!(share.hold(SOCKET_UNCOUNTED_BYTES, &budget, at(0)));
         assert_eq!((share.is_empty(), budget.held_bytes()), (true, 0));
-        assert!(share.hold(50_000, RequestStage::Coming, &budget, at(0)));
+        assert!(share.hold(50_000, &budget, at(0)));
         assert_eq!(budget.held_bytes(), 50_000);
-        assert!(!share.hold(80_000, RequestStage::Coming, &budget, at(0)), "a quarter is left for what is whole");
-        assert!(share.hold(80_000, RequestStage::Whole, &budget, at(0)));
-        assert!(share.hold(0, RequestStage::Coming, &budget, at(0)));
+        assert!(!share.hold(50_001, &budget, at(0)), "half is left to requests");
+        assert!(budget.share().hold(50_000, RequestStage::Whole));
+        assert!(share.hold(0, &budget, at(0)));
         assert_eq!((share.is_empty(), budget.held_bytes()), (true, 0));
-        assert!(share.hold(50_000, RequestStage::Coming, &budget, at(0)));
+        assert!(share.hold(50_000, &budget, at(0)));
         drop(share);
         assert_eq!(budget.held_bytes(), 0);
     }
@@ -85,14 +86,14 @@ mod tests {
     fn a_message_has_to_go_on_and_to_arrive_at_a_rate() {
         let (budget, mut share) = (Budget::new(1_000_000), MessageShare::default());
         assert!(!share.is_too_slow(STALL, at(1_000)), "there is none");
-        assert!(share.hold(20_000, RequestStage::Coming, &budget, at(0)));
+        assert!(share.hold(20_000, &budget, at(0)));
         assert!(!share.is_too_slow(STALL, at(10)));
         assert!(share.is_too_slow(STALL, at(11)), "it has stalled");
         for seconds in 1..=50 {
-            assert!(share.hold(20_000 + seconds, RequestStage::Coming, &budget, at(seconds as u64)));
+            assert!(share.hold(20_000 + seconds, &budget, at(seconds as u64)));
             assert!(!share.is_too_slow(STALL, at(seconds as u64)));
         }
-        assert!(share.hold(20_100, RequestStage::Coming, &budget, at(51)));
+        assert!(share.hold(20_100, &budget, at(51)));
         assert!(share.is_too_slow(STALL, at(51)), "a byte in a second is too few");
     }
 }

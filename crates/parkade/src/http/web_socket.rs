@@ -11,7 +11,7 @@ use parkade_wire::MessageWindow;
 use parkade_wire::limits::FRAME_BYTES_MAX;
 
 use super::HttpEvent;
-use super::budget::{Budget, RequestStage};
+use super::budget::Budget;
 use super::limits::{HttpLimits, SOCKET_COMPRESSED_BYTES_MIN, SOCKET_PONG_BACKLOG_BYTES_MAX};
 use super::message_share::MessageShare;
 use super::tick::Tick;
@@ -299,7 +299,7 @@ impl WebSocket {
         let outcome = reader.receive(rules, inflater, bytes, |incoming| match incoming {
             Incoming::Message(kind, payload) => {
                 let takes_more = taker.take(payload.len());
-                has_room = share.hold(taker.excess(payload.len()), RequestStage::Whole, budget, now);
+                has_room = share.hold(taker.excess(payload.len()), budget, now);
                 if !has_room {
                     return false;
                 }
@@ -324,7 +324,7 @@ impl WebSocket {
             }
         });
         if reader.is_within() && has_room {
-            has_room = share.hold(reader.kept(), RequestStage::Coming, budget, now);
+            has_room = share.hold(reader.kept(), budget, now);
         }
         let close = match outcome {
             Err(fault) => Some(Close::of(fault)),
