@@ -14,7 +14,9 @@ use crate::moment::Moment;
 use crate::report::counts::Counts;
 use crate::report::reporting;
 use crate::report::status::{LivesStatus, QueryStatus, RequestStatus, Status};
-use crate::requests::{self, Components, Happening, Requests, State, branching, hearing, runs, supervision, waking};
+use crate::requests::{
+    self, Components, Happening, Requests, State, branching, hearing, runs, socket_end, supervision, waking,
+};
 use crate::waits::Waits;
 use parkade_model::{
     AppId, ChannelName, Cursor, DeclaredJobs, GroupEnd, JobId, QueryId, QueueId, Reason, Refusal, RequestId, Role,
@@ -409,10 +411,10 @@ fn tick(requests: &mut Requests, with: &mut Components<'_>) {
 
 /// What follows every event.
 fn settle(requests: &mut Requests, with: &mut Components<'_>) {
-    requests::dispatch(requests, with);
+    dispatch(requests, with);
     while with.fleet.needs_review() {
         supervision::supervise(requests, with);
-        requests::dispatch(requests, with);
+        dispatch(requests, with);
     }
     for app in with.fleet.apps() {
         for line in [false, true].map(|concurrent| QueueLine { app, concurrent }) {
@@ -422,6 +424,14 @@ fn settle(requests: &mut Requests, with: &mut Components<'_>) {
     runs::pull(requests, with);
     requests.tell_resumed(with.cx);
     with.waits.drop_unheld(with.cx);
+}
+
+/// The ends of WebSockets find their places in the queue when those before them have left it.
+fn dispatch(requests: &mut Requests, with: &mut Components<'_>) {
+    requests::dispatch(requests, with);
+    while socket_end::call_next(requests, with) {
+        requests::dispatch(requests, with);
+    }
 }
 
 fn read(with: &mut Components<'_>, reading: Reading) {

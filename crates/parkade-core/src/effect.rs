@@ -233,6 +233,8 @@ pub enum ServerEffect {
     Spent { request: RequestId, spell: Spell, since: Moment, until: Moment },
     /// The request is over for the core: log it, forget what was kept for it. Always the last effect that names a request.
     Forget { request: RequestId, ending: Ending, times: Times },
+    /// The function for the end of this WebSocket was not called, or did not come to its end, for this reason. For the log.
+    CloseCallLost { request: RequestId, refusal: Refusal },
     /// What the request has written is durable, or lost, and its worker still holds it: the output that was held may be heard.
     ReleaseOutput { request: RequestId },
     /// The message is refused: the limit of channels is reached, and clients wait on all of them. [`ServerEffect::DropMessage`] follows.
@@ -293,6 +295,10 @@ pub enum Outcome {
     },
     /// The client of a WebSocket has said something: the message that is kept with this call.
     Said {
+        request: RequestId,
+    },
+    /// This WebSocket is over. With which code it was closed, is kept with it.
+    Closed {
         request: RequestId,
     },
     /// Its coroutine no longer wants it.

@@ -12,7 +12,7 @@
 //! | where a request goes | `routes` |
 //! | every kind of wait: how it begins, goes on, expires, is cancelled, drained | `waits` |
 //! | what is waited for, each with its own state | `channels`, `queries`, `jobs` |
-//! | what clients of WebSockets say, one message at a time | `sockets` |
+//! | what clients of WebSockets say, one message at a time; the calls when one is over | `sockets`, `close_calls` |
 //! | bounds and choices | `limits`, `config` |
 //! | what every decision may use: the time, the effects | `context` |
 //! | alarms; events that change nothing | `bell`, `refused` |
@@ -25,6 +25,7 @@ mod barrier;
 mod bell;
 mod branches;
 mod channels;
+mod close_calls;
 mod config;
 mod context;
 mod core;
@@ -59,10 +60,10 @@ pub use jobs::{
 };
 pub use moment::Moment;
 pub use parkade_model::{
-    Allowance, AppId, ChannelName, ChannelNameError, ClaimedJob, Cursor, CursorError, DatabaseId, DeclaredJobs, Ending,
-    Errand, Failure, GroupEnd, GroupWait, HistoryId, HistoryLimits, JobCaller, JobId, JobLookup, JobPolicy, LeaseId,
-    MessageId, PayloadId, QueryId, QueryWait, QueryWork, QueueBounds, QueueId, Rate, Reason, Refusal, RequestId, Role,
-    SharedKey, Sharing, StoreFault, TableId, Then, Verdict, Wait, Wall, WorkerId,
+    Allowance, AppId, ChannelName, ChannelNameError, ClaimedJob, CloseCall, Cursor, CursorError, DatabaseId,
+    DeclaredJobs, Ending, Errand, Failure, GroupEnd, GroupWait, HistoryId, HistoryLimits, JobCaller, JobId, JobLookup,
+    JobPolicy, LeaseId, MessageId, PayloadId, QueryId, QueryWait, QueryWork, QueueBounds, QueueId, Rate, Reason,
+    Refusal, RequestId, Role, SharedKey, Sharing, StoreFault, TableId, Then, Verdict, Wait, Wall, WorkerId,
 };
 pub use queries::{CommitAnswer, CommitAsk, CommitEffect, CommitEvent, CommitFault, PlacedJob, Probed, StoreStanding};
 pub use refused::Refused;

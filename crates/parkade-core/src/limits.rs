@@ -28,6 +28,9 @@ pub const QUEUE_SPELL_MIN: Duration = Duration::from_millis(31);
 pub const QUEUE_SPELLS_COUNT_MAX: usize = 1_024;
 /// The longest `Retry-After`. A longer one would be a guess. Then: this one is sent.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
+/// Calls for the ends of WebSockets that are queued at a time for an application: enough for its workers, and hardly any delay for requests. Then: the
+/// others wait as parked requests, in the order in which their WebSockets ended.
+pub const CLOSE_CALLS_QUEUED_COUNT_MAX: usize = 16;
 /// Requests in all workers together. No machine has memory for more at once. Then: the queue waits.
 pub const RUNNING_COUNT_MAX: usize = 100_000;
 /// A parked request costs about 500 bytes in all, 200 of them here, so this many stay under 512 MiB. Then: 503 with `Retry-After`, or the

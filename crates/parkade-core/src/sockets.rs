@@ -11,6 +11,9 @@ pub struct CallsOfSockets {
     /// By the WebSocket whose client has said something.
     current: IdMap<RequestId, RequestId>,
     calls: IdMap<RequestId, CallOfSocket>,
+    /// Calls that are over while a worker still holds their streams, and their WebSockets. How many there are of each WebSocket.
+    unfinished: IdMap<RequestId, RequestId>,
+    unfinished_counts: IdMap<RequestId, u32>,
 }
 
 #[derive(Debug)]
@@ -63,6 +66,38 @@ impl CallsOfSockets {
     /// The WebSocket has ended, and its call is to end with it.
     pub fn take(&mut self, socket: RequestId) -> Option<RequestId> {
         if self.current.is_empty() { None } else { self.current.remove(&socket) }
+    }
+
+    /// The request is about to end, and its worker still holds its stream.
+    pub fn leave_stream(&mut self, request: RequestId) {
+        if self.calls.is_empty() {
+            return;
+        }
+        if let Some(call) = self.calls.get(&request)
+            && self.unfinished.insert(request, call.socket).is_none()
+        {
+            *self.unfinished_counts.entry(call.socket).or_default() += 1;
+        }
+    }
+
+    /// The worker holds that stream no longer. Returns the WebSocket if that was the last one of it.
+    pub fn end_stream(&mut self, request: RequestId) -> Option<RequestId> {
+        if self.unfinished.is_empty() {
+            return None;
+        }
+        let socket = self.unfinished.remove(&request)?;
+        let count = self.unfinished_counts.get_mut(&socket)?;
+        *count -= 1;
+        if *count > 0 {
+            return None;
+        }
+        self.unfinished_counts.remove(&socket);
+        Some(socket)
+    }
+
+    /// Whether a worker still deals with something that the client of this WebSocket has said.
+    pub fn is_unfinished(&self, socket: RequestId) -> bool {
+        !self.unfinished.is_empty() && self.unfinished_counts.contains_key(&socket)
     }
 
     /// The request has ended. If it was a call, its WebSocket goes on, unless that has ended before.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::barrier::Barrier;
 use crate::branches::Branches;
 use crate::channels::{Channels, ChannelsFull, NextBegan, Subscription};
+use crate::close_calls::CloseCalls;
 use crate::config::Config;
 use crate::context::Context;
 use crate::effect::{Effect, FileEffect, HttpEffect, Outcome, StatementSource};
@@ -21,8 +22,8 @@ use crate::requests::Patience;
 use crate::sockets::CallsOfSockets;
 use crate::woken::Woken;
 use parkade_model::{
-    ChannelName, Cursor, HistoryId, JobCaller, JobId, JobLookup, MessageId, QueryId, QueryWait, Reason, Refusal,
-    RequestId, Then, Wait,
+    ChannelName, CloseCall, Cursor, HistoryId, JobCaller, JobId, JobLookup, MessageId, QueryId, QueryWait, Reason,
+    Refusal, RequestId, Then, Wait,
 };
 
 /// All that requests wait for, each kind with its own state.
@@ -35,6 +36,7 @@ pub struct Waits {
     pub branches: Branches,
     pub groups: Groups,
     pub sockets: CallsOfSockets,
+    pub ends: CloseCalls,
 }
 
 /// What a parked request waits for, and where it stands.
@@ -43,7 +45,9 @@ pub enum Watch {
     Timer,
     Next(Subscription),
     Stream(Subscription),
-    Socket(Subscription),
+    Socket(Subscription, Option<CloseCall>),
+    /// For its turn: the WebSocket is over, and its end is a call.
+    End,
     Query(Waiter),
     /// Until the store has what the request has enqueued.
     Stored,
@@ -132,7 +136,8 @@ impl Watch {
             Self::Timer
             | Self::Next(_)
             | Self::Stream(_)
-            | Self::Socket(_)
+            | Self::Socket(..)
+            | Self::End
             | Self::Query(_)
             | Self::Job
             | Self::File { .. }
@@ -141,13 +146,18 @@ impl Watch {
         }
     }
 
+    /// The call for the end of the WebSocket that waits so.
+    pub fn on_close(self) -> Option<CloseCall> {
+        if let Self::Socket(_, on_close) = self { on_close } else { None }
+    }
+
     /// As the status page has it.
     pub fn kind(self) -> WaitKind {
         match self {
             Self::Timer => WaitKind::Timer,
             Self::Next(_) => WaitKind::Next,
             Self::Stream(_) => WaitKind::Stream,
-            Self::Socket(_) => WaitKind::Socket,
+            Self::Socket(..) | Self::End => WaitKind::Socket,
             Self::Query(_) => WaitKind::Query,
             Self::Stored | Self::Job => WaitKind::Job,
             Self::File { .. } => WaitKind::File,
@@ -196,6 +206,7 @@ pub fn is_failure(outcome: Outcome) -> bool {
         | Outcome::File { .. }
         | Outcome::Group { .. }
         | Outcome::Said { .. }
+        | Outcome::Closed { .. }
         | Outcome::Unparked => false,
     }
 }
@@ -211,11 +222,12 @@ pub fn answer(request: RequestId, outcome: Outcome) -> WaitAnswer {
         Outcome::Queried { query, late, .. } => WaitAnswer::Query(query, late),
         Outcome::Refused { refusal } => WaitAnswer::Refused(refusal),
         Outcome::Stored => WaitAnswer::Held,
-        // A group always has a function, and so has a message of a client.
+        // A group always has a function, and so has what a client does.
         Outcome::Message { .. }
         | Outcome::File { .. }
         | Outcome::Group { .. }
         | Outcome::Said { .. }
+        | Outcome::Closed { .. }
         | Outcome::Unparked => WaitAnswer::Sent,
     }
 }
@@ -230,6 +242,7 @@ impl Waits {
             branches: Branches::default(),
             groups: Groups::default(),
             sockets: CallsOfSockets::default(),
+            ends: CloseCalls::new(config.apps.len()),
         }
     }
 
@@ -243,7 +256,7 @@ impl Waits {
             Wait::Timer { after } => Begun::Waits(Watch::Timer, Some(cx.now + after)),
             Wait::Next { channel, timeout, since } => self.next(cx, new, &channel, timeout, since),
             Wait::Stream { channel, since } => self.stream(cx, new, &channel, since),
-            Wait::Socket { channel, since } => self.socket(cx, new, &channel, since),
+            Wait::Socket { channel, since, on_close } => self.socket(cx, new, &channel, since, on_close),
             Wait::History { channel, count } => Begun::Over(match self.channels.history(cx, &channel, count) {
                 Ok(history) => Outcome::History { history },
                 Err(ChannelsFull) => Outcome::Refused { refusal: Refusal::ChannelsFull },
@@ -322,14 +335,21 @@ impl Waits {
         }
     }
 
-    fn socket(&mut self, cx: &mut Context, new: NewWait, channel: &ChannelName, since: Option<Cursor>) -> Begun {
+    fn socket(
+        &mut self,
+        cx: &mut Context,
+        new: NewWait,
+        channel: &ChannelName,
+        since: Option<Cursor>,
+        on_close: Option<CloseCall>,
+    ) -> Begun {
         if !matches!(new.then, Then::Call { .. }) {
             return refused(Refusal::BadAnswer);
         }
         match self.channels.socket(cx, new.request, channel, since) {
             Err(ChannelsFull) => refused(Refusal::ChannelsFull),
-            Ok(subscription) if new.is_open => Begun::Waits(Watch::Socket(subscription), None),
-            Ok(subscription) => Begun::Cancelled(Watch::Socket(subscription), Reason::Stopping),
+            Ok(subscription) if new.is_open => Begun::Waits(Watch::Socket(subscription, on_close), None),
+            Ok(subscription) => Begun::Cancelled(Watch::Socket(subscription, on_close), Reason::Stopping),
         }
     }
 
@@ -398,7 +418,7 @@ impl Waits {
                 cx.effects.push(Effect::Http(end));
                 Continuation::Sent
             }
-            (Watch::Socket(_), _) => {
+            (Watch::Socket(..), _) => {
                 cx.effects.push(Effect::Http(HttpEffect::CloseSocket { request, refusal: Refusal::Stopping }));
                 Continuation::Sent
             }
@@ -411,7 +431,8 @@ impl Waits {
                 | Watch::Job
                 | Watch::File { .. }
                 | Watch::Branches
-                | Watch::Group,
+                | Watch::Group
+                | Watch::End,
                 outcome,
             ) => Continuation::Outcome(outcome),
         };
@@ -423,13 +444,13 @@ impl Waits {
     pub fn expire(&mut self, cx: &mut Context, request: RequestId, watch: Watch) -> WaitChange {
         match watch {
             Watch::Timer => WaitChange::Over(Outcome::Elapsed),
-            Watch::Next(subscription) | Watch::Stream(subscription) | Watch::Socket(subscription) => {
+            Watch::Next(subscription) | Watch::Stream(subscription) | Watch::Socket(subscription, _) => {
                 WaitChange::Over(self.channels.timed_out(subscription))
             }
             Watch::Query(waiter) => query_given_up(self.queries.expire(cx, waiter), cx.now, Reason::Deadline),
             Watch::Stored | Watch::File { has_begun: false } => WaitChange::Cancelled(Reason::Deadline),
             // Several waits have no time of their own.
-            Watch::File { has_begun: true } | Watch::Branches | Watch::Group => WaitChange::AsBefore,
+            Watch::File { has_begun: true } | Watch::Branches | Watch::Group | Watch::End => WaitChange::AsBefore,
             Watch::Job => self.jobs.expire(request).map_or(WaitChange::AsBefore, WaitChange::Over),
         }
     }
@@ -441,7 +462,8 @@ impl Waits {
             Watch::Timer
             | Watch::Next(_)
             | Watch::Stream(_)
-            | Watch::Socket(_)
+            | Watch::Socket(..)
+            | Watch::End
             | Watch::Stored
             | Watch::Job
             | Watch::File { .. }
@@ -468,7 +490,8 @@ impl Waits {
             | Watch::Job
             | Watch::File { has_begun: false }
             | Watch::Branches
-            | Watch::Group => refusal,
+            | Watch::Group
+            | Watch::End => refusal,
             Watch::File { has_begun: true } => {
                 if reason != Reason::ClientLeft {
                     cx.effects.push(Effect::Http(HttpEffect::Abort { request }));
@@ -482,7 +505,7 @@ impl Waits {
                 }
                 None
             }
-            Watch::Socket(_) => {
+            Watch::Socket(..) => {
                 if let Some(refusal) = refusal {
                     cx.effects.push(Effect::Http(HttpEffect::CloseSocket { request, refusal }));
                 }
@@ -494,8 +517,8 @@ impl Waits {
     /// What exactly a request waits for, if that has a name.
     pub fn target(&self, request: RequestId, watch: Watch) -> Option<WaitTarget> {
         match watch {
-            Watch::Timer | Watch::Stored | Watch::File { .. } | Watch::Branches | Watch::Group => None,
-            Watch::Next(subscription) | Watch::Stream(subscription) | Watch::Socket(subscription) => {
+            Watch::Timer | Watch::Stored | Watch::File { .. } | Watch::Branches | Watch::Group | Watch::End => None,
+            Watch::Next(subscription) | Watch::Stream(subscription) | Watch::Socket(subscription, _) => {
                 Some(WaitTarget::Channel(self.channels.name_of(subscription).clone()))
             }
             Watch::Query(waiter) => Some(WaitTarget::Query(self.queries.awaited_by(waiter))),
@@ -507,9 +530,10 @@ impl Waits {
     pub fn leave(&mut self, cx: &mut Context, request: RequestId, watch: Watch) {
         match watch {
             Watch::Timer | Watch::Stored | Watch::Branches | Watch::Group => {}
+            Watch::End => self.ends.leave(request),
             Watch::Job => self.jobs.leave(request),
             Watch::Next(subscription) => self.channels.leave_next(cx.now, subscription),
-            Watch::Stream(subscription) | Watch::Socket(subscription) => {
+            Watch::Stream(subscription) | Watch::Socket(subscription, _) => {
                 self.channels.leave_stream(cx.now, subscription);
             }
             Watch::Query(waiter) => self.queries.leave(cx, waiter),
@@ -526,6 +550,13 @@ impl Waits {
         let streams = ended.map(|request| (request, Drained::Cancelled(Reason::Stopping)));
         let nexts = self.channels.drained().into_iter().map(over);
         nexts.chain(streams).chain(self.jobs.drain().into_iter().map(over)).collect()
+    }
+
+    /// Its worker has closed the stream of a request that was over. It may be what the client of a WebSocket had said last.
+    pub fn end_stream(&mut self, request: RequestId) {
+        if let Some(socket) = self.sockets.end_stream(request) {
+            self.ends.line_up(socket);
+        }
     }
 
     /// Why the answer of this request must not report success: a message of it was not published, or a job was not stored.
@@ -625,6 +656,7 @@ fn needed_by(outcome: Outcome) -> Option<Needed> {
         | Outcome::Stored
         | Outcome::File { .. }
         | Outcome::Said { .. }
+        | Outcome::Closed { .. }
         | Outcome::Unparked
         | Outcome::Refused { .. } => None,
     }

@@ -149,3 +149,57 @@ fn a_request_that_is_none_cannot_be_heard() {
     }
     check_quietly("ready:1 arrive:a park:a:timer:2s:call closed:a", "");
 }
+
+const CLOSING: &str = "ready:1 arrive:a park:a:closing:room:call";
+
+fn closing(events: &str, effects: &str) {
+    check_quietly(&format!("{CLOSING} {events}"), effects);
+}
+
+#[test]
+fn its_end_is_a_call_however_it_ends() {
+    closing("left:a", "call:a:1:closed@a");
+    closing("closed:a", "call:a:1:closed@a");
+    closing("operator:a", "close:a:CancelledByOperator call:a:1:closed@a");
+    closing("said:a:b error:b", "done:b close:a:ApplicationFailed call:a:1:closed@a");
+    closing("left:a answer:a", "cancelled:a:ClientLeft");
+    closing("closed:a answer:a", "done:a");
+    closing("closed:a error:a", "lost:a:ApplicationFailed done:a");
+}
+
+#[test]
+fn its_end_is_called_when_what_its_client_has_said_is_dealt_with() {
+    let two = "ready:1 ready:2 arrive:a park:a:closing:room:call said:a:b";
+    check_quietly(&format!("{two} left:a"), "recall:b:1:ClientLeft cancelled:b:ClientLeft");
+    check_quietly(&format!("{two} left:a answer:b"), "call:a:1:closed@a");
+    check_quietly(&format!("{two} left:a exited:1"), "call:a:2:closed@a start:3");
+}
+
+#[test]
+fn its_end_goes_to_another_worker_if_one_dies_that_had_not_begun_it() {
+    check_quietly(&format!("{CLOSING} arrive:q left:a exited:1 ready:2"), "call:a:2:closed@a");
+    closing("left:a exited:1", "lost:a:WorkerDied cancelled:a:ClientLeft start:2");
+}
+
+#[test]
+fn a_refused_one_has_no_end() {
+    check_quietly("ready:1 arrive:a park:a:closing:room:answer", "refuse:a:BadAnswer done:a");
+}
+
+#[test]
+fn a_stop_waits_for_its_end_until_the_grace_is_over() {
+    let close = "stop_accepting drain:1:30s close:a:Stopping call:a:1:closed@a";
+    closing("drain:30s", close);
+    closing("drain:30s answer:a", "cancelled:a:Stopping dismiss:1");
+    closing("drain:30s wait:30s", "recall:a:1:Stopping lost:a:Stopping cancelled:a:Stopping kill:1:GraceOver");
+}
+
+#[test]
+fn nobody_hears_the_answer_to_its_end() {
+    closing("left:a begin:a", "");
+    closing("left:a begin:a end:a", "cancelled:a:ClientLeft");
+    closing("left:a park:a:timer:2s:answer", "lost:a:BadAnswer cancelled:a:ClientLeft");
+    closing("left:a park:a:timer:2s:call wait:2s", "call:a:1:elapsed");
+    closing("left:a enqueue:a answer:a", "");
+    closing("left:a enqueue:a answer:a stored:a", "cancelled:a:ClientLeft");
+}

@@ -5,7 +5,9 @@
 
 mod script;
 
-use parkade_core::limits::{CHANNEL_RULES_COUNT_MAX, CREDIT_MAX, REQUESTS_COUNT_MAX, STATUS_CHANNELS_COUNT_MAX};
+use parkade_core::limits::{
+    CHANNEL_RULES_COUNT_MAX, CLOSE_CALLS_QUEUED_COUNT_MAX, CREDIT_MAX, REQUESTS_COUNT_MAX, STATUS_CHANNELS_COUNT_MAX,
+};
 use parkade_core::{
     AppId, ChannelName, Config, Core, Destination, Effect, Event, HistoryLimits, HttpEffect, MessageId, Moment,
     PayloadId, Refusal, RequestId, ServerEffect, Wait, WorkerId,
@@ -28,6 +30,28 @@ fn calls_that_were_accepted_before_are_never_refused_by_a_full_queue() {
     let parked = "ready:1:sync:1 arrive:a park:a:next:bids:call arrive:b park:b:next:bids:call arrive:x";
     check_with(config.clone(), &format!("{parked} publish:bids"), "");
     check_with(config, &format!("{parked} publish:bids arrive:c"), "refuse:c:QueueFull done:c");
+}
+
+#[test]
+fn of_a_crowd_of_websockets_that_end_a_few_calls_are_queued_at_a_time() {
+    let (names, few): (Vec<String>, _) =
+        ((0..40).map(|number| format!("s{number}")).collect(), CLOSE_CALLS_QUEUED_COUNT_MAX);
+    let open: Vec<String> = names.iter().map(|name| format!("arrive:{name} park:{name}:closing:room:call")).collect();
+    let left: Vec<String> = names.iter().map(|name| format!("left:{name}")).collect();
+    let mut script = Script::run(quiet(), &format!("ready:1:sync:1 {} {}", open.join(" "), left.join(" ")));
+    let count = |script: &Script| {
+        let lives = script.core.lives();
+        (lives.running, lives.routed, lives.parked)
+    };
+    assert_eq!(count(&script), (1, few, 39 - few));
+    script.go_on("answer:s0");
+    assert_eq!(count(&script), (1, few, 38 - few));
+    let calls: Vec<String> = names[1..].iter().map(|name| format!("answer:{name}")).collect();
+    script.go_on(&calls.join(" "));
+    assert_eq!(count(&script), (0, 0, 0));
+    let config = Config { queued_count_max: 2, ..quiet() };
+    let script = Script::run(config, &format!("ready:1:sync:1 {} {}", open.join(" "), left.join(" ")));
+    assert_eq!(count(&script), (1, 2, 37));
 }
 
 #[test]

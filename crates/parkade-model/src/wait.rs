@@ -21,10 +21,11 @@ pub enum Wait {
         channel: ChannelName,
         since: Option<Cursor>,
     },
-    /// A WebSocket gets every message of the channel, and each message of its client is a call.
+    /// A WebSocket gets every message of the channel, and each message of its client is a call. So is its end, if the application wants it.
     Socket {
         channel: ChannelName,
         since: Option<Cursor>,
+        on_close: Option<CloseCall>,
     },
     /// Not until anything: what the channel holds, at most so many messages.
     History {
@@ -97,6 +98,12 @@ pub enum Then {
     Call { concurrent: bool },
     /// The coroutine in this worker continues.
     Await,
+}
+
+/// The end of a WebSocket is a call of a function; `concurrent` if that is a coroutine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CloseCall {
+    pub concurrent: bool,
 }
 
 /// A wait for a database.

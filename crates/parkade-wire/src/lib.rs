@@ -37,4 +37,4 @@ pub use kind::{FrameScope, Kind};
 pub use outcome::{EncodedColumns, HeldMessage, QueryEffect, WaitOutcome};
 pub use query::{Begin, QueryOptions, QueryRequest};
 pub use streams::{MessageWindow, Opener, SWITCHING_PROTOCOLS, SendWindow, Stream, StreamProgress, absent};
-pub use wait::{CallKind, FilePart, FilesOf, ThenRequest, WaitRequest};
+pub use wait::{CallKind, FilePart, FilesOf, OnClose, ThenRequest, WaitRequest};

@@ -34,6 +34,8 @@ pub enum WaitOutcome<'a> {
     Group { first: Option<u64>, body: Option<Cow<'a, [u8]>> },
     /// The client of a WebSocket has said this. At most `INLINE_BODY_BYTES_MAX`; `None` when it follows.
     Said { is_text: bool, body: Option<Cow<'a, [u8]>> },
+    /// The WebSocket is over, with this code: 1005 if its client gave none, 1006 if the connection was lost.
+    Closed { code: u16 },
     /// The worker has withdrawn its `PARK`.
     Unparked,
     /// The wait was refused, or what it waited for is impossible. `status` is 400 to 599.

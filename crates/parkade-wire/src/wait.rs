@@ -29,6 +29,7 @@ pub enum WaitRequest {
     Socket {
         channel: ChannelName,
         since: Option<Cursor>,
+        on_close: Option<OnClose>,
     },
     /// Not until anything: what the channel holds, at most so many messages.
     History {
@@ -118,6 +119,13 @@ pub enum CallKind {
     Sync,
     /// A coroutine: it takes a turn of the loop now and then.
     Async,
+}
+
+/// The function that is called when a WebSocket is over, with the state of the one that gets what its client says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnClose {
+    pub function: String,
+    pub kind: CallKind,
 }
 
 /// How the outcome is used.

@@ -14,11 +14,12 @@ use serde_json::Value;
 use support::{bytes_of, text, vectors};
 
 /// The parts that frames show, in the order of the table in `PROTOCOL.md`. The others are about the process.
-const OF_FRAMES: [&str; 17] = [
+const OF_FRAMES: [&str; 18] = [
     "data",
     "incremental_bodies",
     "messages",
     "long_messages",
+    "on_close",
     "parts",
     "routes",
     "hints_and_trailers",
@@ -191,6 +192,9 @@ fn of_core(frame: &FromCore, parts: &mut Parts) {
         FromCore::ResumeCall { outcome: WaitOutcome::Said { .. }, .. } => {
             parts.insert("messages");
         }
+        FromCore::ResumeCall { outcome: WaitOutcome::Closed { .. }, .. } => {
+            parts.extend(["messages", "on_close"]);
+        }
         _ => (),
     }
 }
@@ -209,6 +213,9 @@ fn of_worker(frame: &FromWorker, parts: &mut Parts) {
         }
         FromWorker::Park { wait, then, .. } => {
             parts.extend(of_wait(wait));
+            if let WaitRequest::Socket { on_close: Some(_), .. } = wait {
+                parts.insert("on_close");
+            }
             match then {
                 ThenRequest::Await => parts.insert("await"),
                 ThenRequest::Branch { .. } => parts.insert("branches"),

@@ -50,6 +50,9 @@ def pieces(message: bytes) -> list[int]:
 def takes_nothing() -> None: ...
 
 
+def back_nothing(message: str) -> None: ...
+
+
 def called(function: str, said: str | bytes) -> Any:
     """The answer to what a client has said."""
     body = said.encode() if isinstance(said, str) else said
@@ -57,6 +60,29 @@ def called(function: str, said: str | bytes) -> Any:
     state = encode_state(function, {}, None)
     run = SocketMessages(concurrent=False).call(f"{__name__}:{function}", state, outcome)
     return run.run() if isinstance(run, Plain) else run
+
+
+def ended(function: str, code: int) -> Any:
+    """The answer to the end of a WebSocket."""
+    state = encode_state(f"{__name__}:{function}", {"who": "ada"}, None)
+    run = SocketMessages(concurrent=False).end(f"{__name__}:{function}", state, p.Closed(code))
+    return run.run() if isinstance(run, Plain) else run
+
+
+left_with: list[object] = []
+
+
+def left(code: int, who: str) -> str:
+    left_with.append((code, who))
+    return "for nobody"
+
+
+def left_without_a_code(who: str) -> None:
+    left_with.append(who)
+
+
+def fails_at_the_end(code: int, who: str) -> None:
+    raise HTTPError(403, "not you")
 
 
 def closed(answer: Any) -> tuple[int, str]:
@@ -154,3 +180,43 @@ def test_its_route_says_that_it_takes_websockets() -> None:
     [route] = app._routes
     told = route.ready()
     assert (told.kind, told.websocket, told.methods) == ("sync", True, ["GET"])
+
+
+def test_the_end_is_a_call_with_the_code_and_the_state() -> None:
+    wait = channel("room").socket(hears, on_close=left, who="ada")
+    assert wait._wait == p.Socket("room", p.SocketOptions(None, p.OnClose(f"{__name__}:left", "sync")))
+    left_with.clear()
+    answers = [ended("left", 1006), ended("left_without_a_code", 1000)]
+    assert left_with == [(1006, "ada"), "ada"]
+    assert answers == [called("back_nothing", "")] * 2
+
+
+def hears(message: str, who: str) -> None: ...
+
+
+def test_a_fault_at_the_end_is_an_error_whatever_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended("fails_at_the_end", 1000).kind == f.ERROR
+    assert "fails_at_the_end, called for the end of a WebSocket: " in "".join(capsys.readouterr())
+
+
+def waits_at_the_end(code: int, who: str) -> Any:
+    return after(1, "for nobody") if code == 1000 else after(1).then(takes_nothing)
+
+
+def test_a_wait_at_the_end_has_a_function(capsys: pytest.CaptureFixture[str]) -> None:
+    assert isinstance(ended("waits_at_the_end", 1001), Parked)
+    assert ended("waits_at_the_end", 1000).kind == f.ERROR
+    assert "returned a wait for nobody" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("on_close", "reason"),
+    [
+        (takes_nothing, "takes no who"),
+        (lambda code, who: None, "define it at the top level of a module"),
+        ("left", "takes a function"),
+    ],
+)
+def test_a_function_for_the_end_that_cannot_be_called_is_refused(on_close: Any, reason: str) -> None:
+    with pytest.raises(SignatureError, match=reason):
+        channel("room").socket(hears, on_close=on_close, who="ada")

@@ -92,6 +92,8 @@ pub struct Orphans {
     pub lost: Vec<RequestId>,
     /// It had not touched them: they go to another worker. In their order.
     pub untouched: Vec<RequestId>,
+    /// These were over already.
+    pub abandoned: Vec<RequestId>,
     /// Abandoned runs of jobs had kept places in these.
     pub queues: Vec<QueueId>,
 }
@@ -404,6 +406,7 @@ fn orphans(cx: &mut Context, dead: &mut Worker) -> Orphans {
     let mut orphans = Orphans::default();
     for stream in dead.streams.take_all() {
         if stream.abandoned.is_some() {
+            orphans.abandoned.push(stream.request);
             orphans.queues.extend(clear_alarm(cx, &stream));
         } else if stream.begun.is_some() {
             orphans.lost.push(stream.request);

@@ -13,7 +13,7 @@ use parkade_model::{Ending, Refusal, RequestId};
 /// The client of a WebSocket has said something, which is kept under the id of the call.
 pub fn begin(requests: &mut Requests, with: &mut Components<'_>, socket: RequestId, call: RequestId) {
     let (concurrent, patience) = match requests.lives.life(socket) {
-        Some(Life::Parked(Parked { watch: Watch::Socket(_), sequel: Sequel::Call { concurrent }, journey })) => {
+        Some(Life::Parked(Parked { watch: Watch::Socket(..), sequel: Sequel::Call { concurrent }, journey })) => {
             (*concurrent, journey.patience())
         }
         _ => return never_began(requests, with, call, Refused::NotHeld),

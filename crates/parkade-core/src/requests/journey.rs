@@ -32,6 +32,10 @@ impl Journey {
         self.since
     }
 
+    pub const fn times(&self) -> Times {
+        self.times
+    }
+
     pub const fn patience(&self) -> Patience {
         self.patience
     }

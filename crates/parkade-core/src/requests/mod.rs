@@ -40,6 +40,7 @@ mod routed;
 mod running;
 pub mod runs;
 mod sequel;
+pub mod socket_end;
 mod status;
 mod step;
 pub mod supervision;
@@ -310,6 +311,7 @@ impl Requests {
         with.cx.counts.late_frames += 1;
         if closes {
             self.release(with.cx, with.jobs, with.fleet, worker, place);
+            with.waits.end_stream(request);
         }
     }
 

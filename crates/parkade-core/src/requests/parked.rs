@@ -6,14 +6,14 @@ use super::queue::Turn;
 use super::sequel::{ends_query_alone, follow};
 use super::step::{Step, refusal_of};
 use super::work::Work;
-use super::{admission, branch_end, routed};
+use super::{admission, branch_end, routed, socket_end};
 use crate::effect::{Effect, HttpEffect, Outcome, StatementSource, WorkerEffect};
 use crate::fleet::QueueLine;
 use crate::queries::fate_unknown;
 use crate::refused::Refused;
 use crate::routes::RouteId;
 use crate::waits::{Begun, Continuation, NewWait, WaitChange, Watch};
-use parkade_model::{Reason, Refusal, Wait};
+use parkade_model::{Ending, Reason, Refusal, Wait};
 
 /// A wait begins. The journey has no alarm, and nobody watches for the request yet. `source`: where the statement of a query is found.
 pub fn begin(step: &mut Step<'_>, journey: Journey, sequel: Sequel, wait: Wait, source: StatementSource) -> Life {
@@ -58,11 +58,12 @@ pub fn wake(step: &mut Step<'_>, life: Parked, outcome: Outcome) -> Life {
         // Nobody needs the others.
         step.end_branches(Reason::ClientLeft);
     }
+    let on_close = life.watch.on_close();
     let continuation = step.waits.end(step.cx, (step.request, life.sequel.then()), life.watch, outcome);
     let (journey, sequel) = unpark(step, life);
     match continuation {
         Continuation::Outcome(outcome) => follow(step, journey, sequel, outcome),
-        Continuation::Sent => step.done(journey),
+        Continuation::Sent => socket_end::end(step, journey, on_close, Ending::Done),
         Continuation::Follows(channel, since) => {
             let new = new_wait(step, &journey, sequel);
             let begun = step.waits.stream(step.cx, new, &channel, since);
@@ -113,16 +114,16 @@ pub fn give_query_up(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life 
 
 /// Its WebSocket is closed: by its client, or by the server, for this reason.
 pub fn close_socket(step: &mut Step<'_>, life: Parked, by_server: Option<Refusal>) -> Result<Life, Unmoved> {
-    if !matches!(life.watch, Watch::Socket(_)) {
+    let Watch::Socket(_, on_close) = life.watch else {
         return Err(Unmoved { life: Life::Parked(life), refused: Refused::OutOfTurn });
-    }
+    };
     let request = step.request;
     step.waits.leave(step.cx, request, life.watch);
     if let Some(refusal) = by_server {
         step.cx.effects.push(Effect::Http(HttpEffect::CloseSocket { request, refusal }));
     }
     let journey = step.waited(life.journey);
-    Ok(step.done(journey))
+    Ok(socket_end::end(step, journey, on_close, Ending::Done))
 }
 
 /// Ends the wait, and with it the request.
@@ -145,7 +146,7 @@ pub fn cancel(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
         step.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker, reason }));
     }
     let journey = step.waited(life.journey);
-    step.cancelled(journey, reason)
+    socket_end::end(step, journey, life.watch.on_close(), Ending::Cancelled(reason))
 }
 
 fn apply(step: &mut Step<'_>, mut life: Parked, change: WaitChange) -> Life {

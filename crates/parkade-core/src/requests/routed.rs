@@ -30,6 +30,7 @@ pub fn unroute(step: &mut Step<'_>, life: Routed, table: TableId, turn: Turn) ->
 pub fn give(step: &mut Step<'_>, mut life: Routed, worker: WorkerId) -> Life {
     let request = step.request;
     step.leave_queue(&life.work, life.place);
+    step.waits.ends.leave(request);
     let is_run = step.is_run();
     if !is_run {
         let (app, concurrent) = (step.app(), life.work.is_coroutine());
@@ -45,7 +46,7 @@ pub fn give(step: &mut Step<'_>, mut life: Routed, worker: WorkerId) -> Life {
         }
     });
     let assignment = step.fleet.workers.assign(step.cx.now, worker, request, &life.work);
-    if is_run && assignment.has_begun {
+    if is_run && assignment.has_begun || step.is_end() {
         life.journey.start_spell(step.cx, request);
     }
     let journey = step.queued(life.journey);

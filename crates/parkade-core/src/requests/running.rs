@@ -27,7 +27,7 @@ pub fn take_back(step: &mut Step<'_>, life: Running) -> Life {
 /// A `RESPONSE`, of which there is one at most; or hints, which promise nothing, so they wait for no write.
 pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, extent: Extent) -> Result<Life, Unmoved> {
     let (request, whole) = (step.request, extent == Extent::Whole);
-    let Some(reply) = life.reply.answered(extent).filter(|_| extent != Extent::Hints || !step.is_run()) else {
+    let Some(reply) = life.reply.answered(extent).filter(|_| extent != Extent::Hints || !step.is_unheard()) else {
         return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
     };
     if extent == Extent::Hints {
@@ -38,8 +38,15 @@ pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, extent: Ex
         step.jobs.run_refused(request, Refusal::BadAnswer);
         return Ok(if whole { finish(step, life) } else { Life::Running(Running { reply, ..life }) });
     }
-    if extent == Extent::Socket && step.waits.sockets.is_call(request) {
+    if extent == Extent::Socket && !step.has_client() {
         return Ok(refuse_begun(step, life, Refusal::BadAnswer));
+    }
+    if step.is_end() {
+        return Ok(match whole {
+            true if must_be_held(step.waits, request) => hold_answer(step, life, None),
+            true => finish(step, life),
+            false => Life::Running(Running { reply, ..life }),
+        });
     }
     match step.waits.fault_of(request) {
         unkept if whole && (unkept.is_some() || step.waits.barrier.is_pending(request)) => {
@@ -78,7 +85,7 @@ pub fn end_answer(step: &mut Step<'_>, life: Running, trailers: Option<PayloadId
         return Err(Unmoved { life: Life::Running(life), refused: Refused::OutOfTurn });
     }
     match step.waits.fault_of(step.request) {
-        _ if step.is_run() => {}
+        _ if step.is_unheard() => {}
         Some(refusal) => break_off(step, &life, refusal),
         // The code and the text of its `CLOSE` have gone to the client.
         None if matches!(life.reply, Reply::Socket | Reply::Closed) => {}
@@ -188,13 +195,13 @@ pub fn end_served(step: &mut Step<'_>, mut life: Running) -> Life {
     step.done(journey)
 }
 
-/// Why the request may not wait. After a head, a wait makes no sense. A run has no client that a wait could answer, and a WebSocket is answered with
-/// one message. If a message was not published,
+/// Why the request may not wait. After a head, a wait makes no sense. A run has no client that a wait could answer, nor has the end of a
+/// WebSocket; what is said on one is answered with one message. If a message was not published,
 /// or a job was not stored, only a coroutine can still do something about it.
 fn unparkable(step: &Step<'_>, life: &Running, wait: &Wait, then: Then) -> Option<Refusal> {
     let is_no_message = step.waits.sockets.is_call(step.request) && waits::is_more_than_a_message(wait);
     let unkept = step.waits.fault_of(step.request).filter(|_| then != Then::Await);
-    let is_senseless = life.reply != Reply::Awaited || then == Then::Answer && step.is_run() || is_no_message;
+    let is_senseless = life.reply != Reply::Awaited || then == Then::Answer && step.is_unheard() || is_no_message;
     if is_senseless { Some(Refusal::BadAnswer) } else { unkept }
 }
 
@@ -240,6 +247,7 @@ fn break_off(step: &mut Step<'_>, life: &Running, refusal: Refusal) {
 /// worker closes the stream.
 fn abandon(step: &mut Step<'_>, life: &mut Running, reason: Reason) {
     let request = step.request;
+    step.waits.sockets.leave_stream(request);
     step.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker: life.worker, reason }));
     let queue = step.jobs.keep_place(request);
     let (alarm, patience) = (life.journey.take_alarm(), life.journey.patience().duration());

@@ -8,7 +8,7 @@ use super::work::{CallOutcome, Work};
 use super::{branch_end, routed};
 use crate::effect::{Effect, HttpEffect, Outcome};
 use crate::waits::{self, WaitAnswer};
-use parkade_model::{QueryId, Reason, WorkerId};
+use parkade_model::{QueryId, Reason, Refusal, WorkerId};
 
 /// A wait has ended with this outcome, and the request goes on.
 pub fn follow(step: &mut Step<'_>, journey: Journey, sequel: Sequel, outcome: Outcome) -> Life {
@@ -26,12 +26,26 @@ pub fn follow(step: &mut Step<'_>, journey: Journey, sequel: Sequel, outcome: Ou
 }
 
 fn answer(step: &mut Step<'_>, journey: Journey, outcome: Outcome) -> Life {
+    if step.is_end() {
+        return fail_end(step, journey, outcome);
+    }
     match waits::answer(step.request, outcome) {
         WaitAnswer::Query(query, late) => return answer_query(step, journey, query, late),
         WaitAnswer::Refused(refusal) => step.refuse(refusal),
         WaitAnswer::Held => step.release_held(),
         WaitAnswer::Effect(effect) => step.cx.effects.push(Effect::Http(effect)),
         WaitAnswer::Sent => {}
+    }
+    step.done(journey)
+}
+
+/// The function for the end of a WebSocket waited for something, and does not go on. Nobody gets the answer of one that was held.
+fn fail_end(step: &mut Step<'_>, journey: Journey, outcome: Outcome) -> Life {
+    match waits::answer(step.request, outcome) {
+        WaitAnswer::Refused(refusal) => step.refuse(refusal),
+        WaitAnswer::Query(..) => step.refuse(Refusal::ApplicationFailed),
+        WaitAnswer::Held => step.release_held(),
+        WaitAnswer::Effect(_) | WaitAnswer::Sent => {}
     }
     step.done(journey)
 }
@@ -53,8 +67,8 @@ pub fn ends_query_alone(step: &Step<'_>, reason: Reason) -> bool {
 
 pub fn call(step: &mut Step<'_>, mut journey: Journey, concurrent: bool, outcome: Outcome) -> Life {
     step.waits.hold(outcome);
-    // The time of a run begins with its code.
-    if !step.is_run() {
+    // The time of a run begins with its code, and so does that of what no client waits for.
+    if !step.is_unheard() {
         journey.start_spell(step.cx, step.request);
     }
     routed::enter(step, journey, Work::Call { outcome: CallOutcome::new(outcome), concurrent }, Turn::Last)

@@ -31,9 +31,19 @@ impl Step<'_> {
         self.jobs.is_run(self.request)
     }
 
-    /// Whether it is a request of a client: no run of a job, and nothing that was said on a WebSocket.
+    /// Whether it is the end of a WebSocket, which is a call.
+    pub fn is_end(&self) -> bool {
+        self.waits.ends.contains(self.request)
+    }
+
+    /// Whether nobody gets what comes of it.
+    pub fn is_unheard(&self) -> bool {
+        self.is_run() || self.is_end()
+    }
+
+    /// Whether it is a request of a client: no run of a job, and neither what was said on a WebSocket, nor its end.
     pub fn has_client(&self) -> bool {
-        !self.is_run() && !self.waits.sockets.is_call(self.request)
+        !self.is_unheard() && !self.waits.sockets.is_call(self.request)
     }
 
     /// Its application.
@@ -56,10 +66,15 @@ impl Step<'_> {
         self.requests.release(self.cx, self.jobs, self.fleet, worker, place);
     }
 
-    /// The client is told. A run of a job has none, so this is how it failed; that of a WebSocket is told when the call has ended.
+    /// The client is told. A run of a job has none, so this is how it failed; that of a WebSocket is told when the call has ended; if it is gone, only
+    /// the log can be told.
     pub fn refuse(&mut self, refusal: Refusal) {
         if self.is_run() {
             return self.jobs.run_refused(self.request, refusal);
+        }
+        if self.is_end() {
+            let request = self.request;
+            return self.cx.effects.push(Effect::Server(ServerEffect::CloseCallLost { request, refusal }));
         }
         if self.waits.sockets.fail(self.request, refusal) {
             return;
@@ -80,7 +95,7 @@ impl Step<'_> {
         if let Some(refusal) = self.waits.fault_of(self.request) {
             return self.refuse(refusal);
         }
-        if !self.jobs.run_returned(self.request) {
+        if !self.is_end() && !self.jobs.run_returned(self.request) {
             self.cx.effects.push(Effect::Http(HttpEffect::Release { request: self.request }));
         }
     }
@@ -114,19 +129,36 @@ impl Step<'_> {
     }
 
     pub fn done(&mut self, journey: Journey) -> Life {
-        if self.has_client() {
-            self.cx.counts.answered += 1;
-        }
-        self.forget(journey, Ending::Done);
-        Life::Done
+        self.ended(journey, Ending::Done)
     }
 
     pub fn cancelled(&mut self, journey: Journey, reason: Reason) -> Life {
-        if self.has_client() {
-            self.cx.counts.cancelled.add(reason);
+        self.ended(journey, Ending::Cancelled(reason))
+    }
+
+    pub fn ended(&mut self, journey: Journey, ending: Ending) -> Life {
+        self.count_end(ending);
+        self.forget(journey, ending);
+        match ending {
+            Ending::Done => Life::Done,
+            Ending::Cancelled(_) => Life::Cancelled,
         }
-        self.forget(journey, Ending::Cancelled(reason));
-        Life::Cancelled
+    }
+
+    /// The client of the request, if it has one, gets nothing more.
+    pub fn count_end(&mut self, ending: Ending) {
+        match ending {
+            _ if !self.has_client() => {}
+            Ending::Done => self.cx.counts.answered += 1,
+            Ending::Cancelled(reason) => self.cx.counts.cancelled.add(reason),
+        }
+    }
+
+    /// What the client of this WebSocket has said is of no use any more: the WebSocket is over.
+    pub fn end_call(&mut self, reason: Reason) {
+        if let Some(call) = self.waits.sockets.take(self.request) {
+            self.turn_other(call, Happening::Cancelled(reason));
+        }
     }
 
     /// The request has ended, or its worker is done with it: its branches end with it.
@@ -149,6 +181,7 @@ impl Step<'_> {
         {
             self.cx.counts.late_frames += 1;
             self.release(worker, place);
+            self.waits.end_stream(self.request);
         }
     }
 
@@ -166,11 +199,10 @@ impl Step<'_> {
     fn forget(&mut self, journey: Journey, ending: Ending) {
         let request = self.request;
         let times = journey.end(self.cx);
+        let (ending, times) = self.waits.ends.end(request).unwrap_or((ending, times));
         let why = if let Ending::Cancelled(reason) = ending { reason } else { Reason::ClientLeft };
         self.end_branches(why);
-        if let Some(call) = self.waits.sockets.take(request) {
-            self.turn_other(call, Happening::Cancelled(why));
-        }
+        self.end_call(why);
         let ended_call = self.waits.sockets.end(request);
         self.waits.forget(self.cx, request);
         if self.jobs.end_run(self.cx, request, ending) {

@@ -23,6 +23,9 @@ fn resolve(requests: &mut Requests, with: &mut Components<'_>, orphans: Orphans)
     for queue in orphans.queues {
         with.jobs.leave(queue);
     }
+    for request in orphans.abandoned {
+        with.waits.end_stream(request);
+    }
     requests.cancel_each(with, orphans.lost, Reason::WorkerDied);
     for request in orphans.untouched.into_iter().rev() {
         requests.turn(with, request, Happening::Returned);

@@ -144,6 +144,9 @@ impl Script {
                 format!("spent:{}:{spell:?}:{}", self.name(*request), (*until - *since).as_millis())
             }
             Effect::Server(ServerEffect::ReleaseOutput { request }) => format!("output:{}", self.name(*request)),
+            Effect::Server(ServerEffect::CloseCallLost { request, refusal }) => {
+                format!("lost:{}:{refusal:?}", self.name(*request))
+            }
             Effect::Server(ServerEffect::NotPublished { message }) => format!("unpublished:m{}", message.0),
             Effect::Server(ServerEffect::DropMessage { message }) => format!("drop:m{}", message.0),
             Effect::Server(ServerEffect::Reloaded { app, outcome }) => format!("reloaded:{outcome:?}{}", of_app(*app)),
@@ -207,6 +210,7 @@ impl Script {
                 format!("[{}]", each.collect::<Vec<_>>().join(","))
             }
             Outcome::Said { request } => format!("said@{}", self.name(request)),
+            Outcome::Closed { request } => format!("closed@{}", self.name(request)),
             Outcome::Unparked => "unparked".into(),
             Outcome::Refused { refusal } => format!("{refusal:?}"),
         }

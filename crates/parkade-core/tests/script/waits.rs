@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use parkade_core::{
-    ChannelName, Cursor, DatabaseId, Errand, GroupEnd, GroupWait, QueryWait, QueryWork, SharedKey, Sharing, Then, Wait,
+    ChannelName, CloseCall, Cursor, DatabaseId, Errand, GroupEnd, GroupWait, QueryWait, QueryWork, SharedKey, Sharing,
+    Then, Wait,
 };
 
 use super::{duration, jobs};
@@ -57,7 +58,9 @@ pub(super) fn wait(kind: &str, of: &str) -> Wait {
     let (channel, since) = (ChannelName::parse(name).unwrap(), since.map(|since| since.parse::<Cursor>().unwrap()));
     match kind {
         "next" => Wait::Next { channel, timeout: Some(Duration::from_secs(5)), since },
-        "socket" => Wait::Socket { channel, since },
+        "socket" => Wait::Socket { channel, since, on_close: None },
+        "closing" => Wait::Socket { channel, since, on_close: Some(CloseCall { concurrent: false }) },
+        "closing+async" => Wait::Socket { channel, since, on_close: Some(CloseCall { concurrent: true }) },
         _ => Wait::Stream { channel, since },
     }
 }

@@ -93,7 +93,7 @@ impl Model {
             let is_held = self.requests.get(&owner).is_some_and(|owner| match &owner.place {
                 Place::Worker(_) => true,
                 Place::Waiting(waiting) => waiting.then == Then::Await,
-                Place::Queue => false,
+                Place::Queue | Place::Ending => false,
             });
             assert!(!is_held, "a branch of {owner:?} ends without a word");
         }

@@ -65,7 +65,8 @@ impl World {
     }
 
     pub(crate) fn client_leaves(&mut self) {
-        if let Some(request) = self.some_request() {
+        if let Some(request) = self.some_request().filter(|request| self.model.requests[request].close.is_none()) {
+            self.model.end_held_socket(request);
             let leaving = self.model.request(request);
             leaving.here = false;
             let has_all = leaving.answer == Answer::Begun && leaving.run.is_none();
@@ -86,6 +87,12 @@ impl World {
     pub(crate) fn all_clients_leave(&mut self) {
         // One that leaves may make room for another, which is refused then: so each is looked for.
         while let Some(request) = self.whole_requests().first().copied() {
+            if self.model.request(request).close.is_some() {
+                self.model.operated = Some(request);
+                self.tell(Event::CancelledByOperator { request });
+                continue;
+            }
+            self.model.end_held_socket(request);
             self.model.request(request).here = false;
             self.tell(Event::Left { request });
         }
@@ -164,7 +171,7 @@ impl World {
         let on_it = |waiting: &&mut Waiting| waiting.channel() == Some(&channel);
         let waiting = self.model.requests.values_mut().filter_map(|request| match &mut request.place {
             Place::Waiting(waiting) => Some(waiting),
-            Place::Queue | Place::Worker(_) => None,
+            Place::Queue | Place::Worker(_) | Place::Ending => None,
         });
         waiting.filter(on_it).for_each(|waiting| waiting.lost = true);
         self.tell(Event::MessagesLost { channel: channel.clone() });

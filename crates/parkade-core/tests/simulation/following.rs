@@ -60,7 +60,7 @@ impl Model {
             let its = match &place {
                 Place::Worker(worker) => *worker == dying,
                 Place::Waiting(waiting) => waiting.then == Then::Await && waiting.worker == Some(dying),
-                Place::Queue => false,
+                Place::Queue | Place::Ending => false,
             };
             assert!(its, "lost with a worker that did not have it");
             self.told_died.insert(id);
@@ -131,6 +131,9 @@ impl Model {
             return if self.members.contains(&id) { self.forget_member(id, ending) } else { self.forget_branch(id) };
         }
         self.forget_held_socket(id);
+        if self.request(id).close.is_some() {
+            return self.forget_close(id);
+        }
         if self.request(id).call_of.is_some() {
             self.forget_call(id, ending);
         }
@@ -152,7 +155,7 @@ impl Model {
         let worker = match &request.place {
             Place::Worker(worker) => Some(*worker),
             Place::Waiting(Waiting { then: Then::Await, worker, .. }) => *worker,
-            Place::Waiting(_) | Place::Queue => None,
+            Place::Waiting(_) | Place::Queue | Place::Ending => None,
         };
         if let (Some(worker), Ending::Cancelled(reason)) = (worker, ending) {
             assert!(request.cancelled || reason == Reason::WorkerDied, "the worker was not told");
@@ -179,6 +182,11 @@ impl Model {
             assert!(request == id && self.request(id).call_of.is_some(), "called for another client");
             self.request(id).called = Some(outcome);
             self.seen.insert("called for a client");
+            return self.give(id, worker);
+        }
+        if let Outcome::Closed { request } = outcome {
+            assert_eq!(request, id, "called for another WebSocket");
+            self.call_close(id);
             return self.give(id, worker);
         }
         self.wake(id);
@@ -237,6 +245,9 @@ impl Model {
         }
         let request = self.request(id);
         request.place = Place::Worker(worker);
+        if request.close.is_some() && request.deadline.is_none() {
+            (request.deadline, request.spell) = (request.patience, now);
+        }
         let (deadline_at, queue) = (request.deadline_at(), request.run.as_ref().map(|run| run.queue));
         let says_so = role == Role::Jobs || !coroutine;
         self.process(worker).hold(now, id, queue, deadline_at, coroutine, !says_so);
@@ -294,7 +305,7 @@ impl Model {
         let by_it = publishing.filter(|(channel, _)| waiting.channel() == Some(channel));
         request.place = Place::Queue;
         request.spell = now;
-        request.deadline = request.deadline.filter(|_| request.run.is_none());
+        request.deadline = request.deadline.filter(|_| request.run.is_none() && request.close.is_none());
         request.called = None;
         request.woken = Some(Woken { waiting, at: now, drains, message: by_it.map(|(_, message)| message) });
     }
@@ -408,7 +419,7 @@ fn check_outcome(waiting: &Waiting, outcome: Outcome, now: Moment, drains: bool)
         Outcome::Message { cursor, gap, .. } => check_next(waiting, cursor, gap),
         Outcome::Queried { query, .. } => assert_eq!(waiting.asked.query, Some(query), "told of another query"),
         Outcome::Unparked => assert!(waiting.given_up, "nobody gave it up"),
-        Outcome::Said { .. } => panic!("nothing was said"),
+        Outcome::Said { .. } | Outcome::Closed { .. } => panic!("nothing was said, or closed"),
         Outcome::Group { .. } => assert!(matches!(waiting.wait, Wait::Group(_)), "several outcomes of one wait"),
         Outcome::History { .. }
         | Outcome::Published { .. }

@@ -1,11 +1,12 @@
 //! WebSockets that wait on a channel: what their clients say, and what becomes of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use parkade_core::{Ending, Event, Reason, Refusal, RequestId, Then, Wait};
+use parkade_core::limits::CLOSE_CALLS_QUEUED_COUNT_MAX;
+use parkade_core::{CloseCall, Ending, Event, Outcome, Reason, Refusal, RequestId, State, Status, Then, Wait};
 
 use crate::model::{Answer, Model, Place, Request, Waiting};
-use crate::process::Stream;
+use crate::process::{Phase, Stream};
 use crate::world::World;
 
 #[derive(Debug, Default)]
@@ -14,6 +15,17 @@ pub struct HeldSockets {
     unread: BTreeSet<RequestId>,
     /// Those that have to be closed in this step: a call had no answer.
     failed: BTreeSet<RequestId>,
+    /// Whose clients have said what calls are about, also calls that are over.
+    sockets: BTreeMap<RequestId, RequestId>,
+}
+
+/// What has come of the end of a WebSocket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloseStage {
+    Due,
+    Called,
+    /// It is for the log that it was not called, or not to its end.
+    Lost,
 }
 
 impl World {
@@ -21,6 +33,7 @@ impl World {
     pub(crate) fn leaves_a_socket(&mut self, stream: Stream) -> bool {
         let request = self.model.requests.get(&stream.request);
         let may = request.is_some_and(|request| request.run.is_none() && request.call_of.is_none());
+        let may = may && request.is_some_and(|request| request.close.is_none());
         let may =
             may && self.has_held_sockets && !self.is_about_a_job(stream) && !self.model.is_branched(stream.request);
         may && self.random.below(3) == 0
@@ -49,6 +62,7 @@ impl World {
             self.model.seen.insert("said out of turn");
         } else {
             self.model.held.unread.insert(socket);
+            self.model.held.sockets.insert(call, socket);
             self.model.seen.insert("said");
         }
         self.model.requests.insert(call, said);
@@ -59,7 +73,8 @@ impl World {
     pub(crate) fn check_held_sockets(&mut self) {
         let model = &mut self.model;
         for socket in std::mem::take(&mut model.held.failed) {
-            assert!(!model.requests.contains_key(&socket), "a call had no answer, and its WebSocket is open");
+            let is_over = model.requests.get(&socket).is_none_or(|socket| socket.close.is_some());
+            assert!(is_over, "a call had no answer, and its WebSocket is open");
         }
         for socket in &model.held.unread {
             assert!(model.call_of(*socket).is_some(), "{socket:?} is never read again");
@@ -95,6 +110,7 @@ impl Model {
     pub(crate) fn close_held_socket(&mut self, id: RequestId, refusal: Refusal) -> bool {
         let is_held = self.request(id).is_held_socket();
         if is_held {
+            self.end_held_socket(id);
             self.conclude(id, Answer::Begun, Answer::Ended);
             self.seen.insert(match refusal {
                 Refusal::WorkerDied => "held socket closed as a worker died",
@@ -120,6 +136,58 @@ impl Model {
         }
     }
 
+    /// A WebSocket is over. If its end is a call, that is due.
+    pub(crate) fn end_held_socket(&mut self, id: RequestId) {
+        let socket = self.request(id);
+        let Some(Waiting { wait: Wait::Socket { on_close: Some(CloseCall { concurrent }), .. }, .. }) =
+            socket.waiting().filter(|_| socket.is_held_socket())
+        else {
+            return;
+        };
+        (socket.coroutine, socket.place, socket.close) = (*concurrent, Place::Ending, Some(CloseStage::Due));
+        socket.patience = socket.deadline.take();
+        (socket.woken, socket.called, socket.cancelled) = (None, None, false);
+        self.held.unread.remove(&id);
+    }
+
+    /// Whether a worker that lives still deals with what the client of the WebSocket has said.
+    pub(crate) fn is_unfinished(&self, socket: RequestId) -> bool {
+        let living = self.processes.values().filter(|process| self.dying != Some(process.id));
+        let mut streams = living.flat_map(|process| &process.streams);
+        streams.any(|stream| self.held.sockets.get(&stream.request) == Some(&socket))
+    }
+
+    /// Once, and not before what its client has said was dealt with.
+    pub(crate) fn call_close(&mut self, id: RequestId) {
+        assert!(!self.is_unfinished(id), "an end before the last message");
+        let request = self.request(id);
+        let again = request.close == Some(CloseStage::Called) && request.place == Place::Queue;
+        let first = request.close == Some(CloseStage::Due) && request.place == Place::Ending;
+        assert!(again || first, "an end that is called twice, or never was: {request:?}");
+        (request.close, request.called) = (Some(CloseStage::Called), Some(Outcome::Closed { request: id }));
+        self.seen.insert(if again { "end called again, by another worker" } else { "end called" });
+    }
+
+    /// The log says that the end was not called, or that its code was broken off.
+    pub(crate) fn lose_close(&mut self, id: RequestId, refusal: Refusal) {
+        if refusal == Refusal::WorkerDied {
+            self.note_death_of(id);
+        }
+        let (drains, request) = (self.drains, self.request(id));
+        assert!(refusal != Refusal::Stopping || drains, "lost without a drain");
+        assert!(request.close != Some(CloseStage::Lost), "lost twice");
+        let was_due = request.close.replace(CloseStage::Lost).expect("a WebSocket that is over") == CloseStage::Due;
+        self.seen.insert(if was_due { "end not called" } else { "end broken off" });
+    }
+
+    /// The call for the end is over.
+    pub(crate) fn forget_close(&mut self, id: RequestId) {
+        let request = self.requests.remove(&id).expect("it was just there");
+        assert_ne!(request.close, Some(CloseStage::Due), "an end that nobody was told of");
+        self.ended.insert(id);
+        self.freed.push(id);
+    }
+
     pub(crate) fn forget_held_socket(&mut self, id: RequestId) {
         self.held.unread.remove(&id);
     }
@@ -128,5 +196,20 @@ impl Model {
 impl Request {
     pub(crate) fn is_held_socket(&self) -> bool {
         matches!(&self.place, Place::Waiting(Waiting { wait: Wait::Socket { .. }, .. })) && self.answer == Answer::Begun
+    }
+}
+
+/// The call for an end waits for what its client has said before, or because there is no room for it.
+pub fn ends_of_sockets_wait_only_for_their_turns(world: &World, status: &Status) {
+    let ending = || world.model.requests.iter().filter(|(_, request)| request.place == Place::Ending);
+    for (id, end) in ending().filter(|(id, _)| world.core.state(**id) == Some(State::Parked)) {
+        let ours = |other: &Request| other.app == end.app;
+        let queued = |id| matches!(world.core.state(id), Some(State::Accepted | State::Routed));
+        let before = ending().filter(|(id, other)| ours(other) && queued(**id)).count();
+        let requests = world.model.requests.iter().filter(|(id, other)| ours(other) && queued(**id)).count();
+        let is_full = requests >= status.limits.queued_count_max.max(1) || before >= CLOSE_CALLS_QUEUED_COUNT_MAX;
+        let mut workers = world.model.processes.values().filter(|process| process.app == end.app);
+        let has_none = !workers.any(|process| process.phase == Phase::Ready);
+        assert!(is_full || has_none || world.model.is_unfinished(*id), "{id:?} waits for nothing: {end:?}");
     }
 }

@@ -236,7 +236,7 @@ impl Model {
         let holder = match &self.request(id).place {
             Place::Worker(worker) => Some(*worker),
             Place::Waiting(waiting) => waiting.worker,
-            Place::Queue => None,
+            Place::Queue | Place::Ending => None,
         };
         let drained_at = holder.and_then(|holder| self.processes.get(&holder)?.drained_at);
         let is_drained = drained_at.is_some_and(|until| until <= now);

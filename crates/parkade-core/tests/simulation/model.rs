@@ -11,7 +11,7 @@ use parkade_core::{
 use crate::bodies::Bodies;
 use crate::commits::Commits;
 use crate::files::Files;
-use crate::held_sockets::HeldSockets;
+use crate::held_sockets::{CloseStage, HeldSockets};
 use crate::histories::Histories;
 use crate::jobs::{Enqueued, Jobs, Run};
 use crate::pressure::Load;
@@ -114,6 +114,8 @@ pub struct Request {
     pub owner: Option<RequestId>,
     /// The client of that WebSocket has said something.
     pub call_of: Option<RequestId>,
+    /// It was a WebSocket whose end is a call.
+    pub close: Option<CloseStage>,
 }
 
 #[derive(Debug, Clone)]
@@ -129,6 +131,8 @@ pub enum Place {
     Queue,
     Worker(WorkerId),
     Waiting(Waiting),
+    /// Its WebSocket is over, and nothing has been called for that yet.
+    Ending,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -226,6 +230,7 @@ impl Request {
             visit: None,
             owner: None,
             call_of: None,
+            close: None,
         }
     }
 
@@ -236,7 +241,7 @@ impl Request {
     pub fn waiting(&self) -> Option<&Waiting> {
         match &self.place {
             Place::Waiting(waiting) => Some(waiting),
-            Place::Queue | Place::Worker(_) => None,
+            Place::Queue | Place::Worker(_) | Place::Ending => None,
         }
     }
 }
@@ -403,6 +408,7 @@ impl Model {
                 assert!(since <= until, "a time that ends before it begins");
                 assert!(self.requests.contains_key(request), "time of a request that is over");
             }
+            ServerEffect::CloseCallLost { request, refusal } => self.lose_close(*request, *refusal),
             ServerEffect::ReleaseOutput { request } => self.release_output(*request),
             ServerEffect::NotPublished { message } => {
                 assert!(self.messages.contains(message), "refused after it was dropped");

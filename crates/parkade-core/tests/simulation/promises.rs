@@ -10,6 +10,7 @@ use parkade_core::{
 
 use crate::cancels::{nobody_waits_in_vain, nothing_is_noted_too_late};
 use crate::commits::jobs_share_the_fate_of_their_transaction;
+use crate::held_sockets::ends_of_sockets_wait_only_for_their_turns;
 use crate::model::{Place, Waiting};
 use crate::pressure::{nobody_is_paused_for_ever, pipes_are_read_or_not};
 use crate::process::Phase;
@@ -152,6 +153,7 @@ pub fn check(world: &mut World, before: &Before) {
     nobody_waits_on_a_channel_unknown(world, &status);
     nobody_waits_for_what_is_held(world, &status);
     only_who_would_start_too_late_is_refused_for_it(world, before, &status);
+    ends_of_sockets_wait_only_for_their_turns(world, &status);
     bounds_hold(world, &status);
     query_promises::check(world, &status);
     job_promises::check(world, &status);
@@ -185,7 +187,7 @@ fn bury(world: &mut World, before: &Before) {
         };
         let elsewhere = match &returned.place {
             Place::Worker(worker) => *worker != dying,
-            Place::Queue | Place::Waiting(_) => true,
+            Place::Queue | Place::Waiting(_) | Place::Ending => true,
         };
         if !elsewhere {
             returned.goes_back(world.now);
@@ -207,6 +209,7 @@ fn everybody_is_in_one_place(world: &World, status: &Status) {
             Place::Queue => matches!(state, State::Accepted | State::Routed),
             Place::Worker(_) => state == State::Running,
             Place::Waiting(_) => state == State::Parked,
+            Place::Ending => matches!(state, State::Parked | State::Routed),
         };
         assert!(place, "{id:?} is {state:?} for the core and {:?} for the world", request.place);
     }
@@ -347,6 +350,7 @@ fn nothing_is_overdue(world: &World) {
             Place::Queue | Place::Worker(_) => {
                 assert!(request.deadline_at().is_none_or(|at| at > now), "{id:?} is past its deadline: {request:?}");
             }
+            Place::Ending => {}
             Place::Waiting(waiting) => assert!(waiting.due().is_none_or(|due| due > now), "{id:?} waits for too long"),
         }
     }

@@ -52,6 +52,7 @@ impl World {
         }
         let request = *self.one_of(&open);
         self.model.now = self.now;
+        self.model.end_held_socket(request);
         let closing = self.model.request(request);
         (closing.here, closing.answer) = (false, Answer::Ended);
         if !held.contains(&request) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use parkade_core::{
-    Event, Extent, Manner, Output, PressureEvent, Publisher, RequestId, Then, Wait, WorkerError, WorkerId,
+    CloseCall, Event, Extent, Manner, Output, PressureEvent, Publisher, RequestId, Then, Wait, WorkerError, WorkerId,
 };
 
 use crate::model::{Place, Waiting};
@@ -343,12 +343,14 @@ impl World {
 
     pub(crate) fn parks(&mut self, process: &Process, stream: Stream) {
         if self.leaves_a_socket(stream) {
-            let wait = Wait::Socket { channel: self.channel(), since: self.cursor() };
+            let on_close = (self.random.below(2) == 0).then(|| CloseCall { concurrent: self.random.below(2) == 0 });
+            let wait = Wait::Socket { channel: self.channel(), since: self.cursor(), on_close };
             let then = Then::Call { concurrent: self.random.below(2) == 0 };
             return self.parks_for(process, stream, wait, then);
         }
         let (request, wait) = (stream.request, self.wait_of(stream.request));
-        let is_call = self.model.requests.get(&request).is_some_and(|request| request.call_of.is_some());
+        let is_call = self.model.requests.get(&request);
+        let is_call = is_call.is_some_and(|request| request.call_of.is_some() || request.close.is_some());
         let wait = match wait {
             // A WebSocket gets one message.
             Wait::Stream { .. } if is_call => Wait::Timer { after: Duration::from_millis(self.random.below(3000)) },

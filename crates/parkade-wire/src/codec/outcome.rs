@@ -34,6 +34,7 @@ pub(super) fn write(out: &mut BytesMut, outcome: &WaitOutcome) {
             boolean(out, *is_text);
             optional(out, body.as_deref(), binary);
         }
+        WaitOutcome::Closed { code } => { array(out, 2); text(out, "closed"); unsigned(out, (*code).into()); }
         WaitOutcome::Timeout { cursor } => { array(out, 2); text(out, "timeout"); text(out, cursor); }
         WaitOutcome::Refused { text: why, status } => {
             array(out, 3);
@@ -108,7 +109,7 @@ pub(super) fn write(out: &mut BytesMut, outcome: &WaitOutcome) {
 /// About how many bytes it takes, without the headers of its parts.
 pub(super) fn length(outcome: &WaitOutcome) -> usize {
     match outcome {
-        WaitOutcome::Elapsed | WaitOutcome::Unparked | WaitOutcome::Pending { .. } => 0,
+        WaitOutcome::Elapsed | WaitOutcome::Unparked | WaitOutcome::Closed { .. } | WaitOutcome::Pending { .. } => 0,
         WaitOutcome::Timeout { cursor } | WaitOutcome::Published { cursor } => cursor.len(),
         WaitOutcome::Refused { text, .. } => text.len(),
         WaitOutcome::Group { body, .. } | WaitOutcome::Said { body, .. } => body.as_deref().map_or(0, <[u8]>::len),
@@ -154,6 +155,7 @@ pub(super) fn read(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadF
         "history" => whole.array(3, history),
         "outcomes" => whole.array(3, group),
         "said" => whole.array(3, said),
+        "closed" => whole.array(2, closed),
         "published" => {
             whole.array(2, |reader| behind_name(reader).map(|cursor| WaitOutcome::Published { cursor: cursor.into() }))
         }
@@ -243,6 +245,12 @@ fn said(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
     reader.skip(1)?;
     let is_text = reader.boolean("text is a boolean")?;
     Ok(WaitOutcome::Said { is_text, body: body(reader)? })
+}
+
+fn closed(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
+    reader.skip(1)?;
+    let code = u16::try_from(reader.integer("code is an integer")?).ok().filter(|code| (1_000..=4_999).contains(code));
+    Ok(WaitOutcome::Closed { code: code.ok_or(PayloadFault::payload("code is 1000 to 4999"))? })
 }
 
 fn failed(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {

@@ -12,7 +12,7 @@ use crate::limits::{
     PATH_BYTES_MAX, STATE_BYTES_MAX,
 };
 use crate::streams::SWITCHING_PROTOCOLS;
-use crate::wait::{CallKind, FilePart, FilesOf, ThenRequest, WaitRequest};
+use crate::wait::{CallKind, FilePart, FilesOf, OnClose, ThenRequest, WaitRequest};
 
 /// `[status, headers, body]`
 pub(super) fn response(reader: &mut Reader) -> Result<Response, PayloadFault> {
@@ -157,7 +157,7 @@ pub(super) fn wait(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
         "timer" => timer(&mut whole),
         "next" => next(&mut whole),
         "stream" => stream(&mut whole).map(|(channel, since)| WaitRequest::Stream { channel, since }),
-        "socket" => stream(&mut whole).map(|(channel, since)| WaitRequest::Socket { channel, since }),
+        "socket" => socket(&mut whole),
         "history" => history(&mut whole),
         "published" => published(&mut whole),
         "query" => query(&mut whole),
@@ -266,6 +266,26 @@ fn stream(reader: &mut Reader) -> Result<(ChannelName, Option<Cursor>), PayloadF
         })?;
         Ok((channel, since))
     })
+}
+
+/// `["socket", channel, options]`
+fn socket(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
+    reader.array(3, |reader| {
+        reader.skip(1)?;
+        let channel = channel(reader)?;
+        let (mut since, mut on_close) = (None, None);
+        reader.map(|reader, key| match key {
+            "since" => reader.optional(cursor).map(|value| since = value.flatten()).map(|()| true),
+            "on_close" => reader.optional(closed).map(|value| on_close = value).map(|()| true),
+            _ => Ok(false),
+        })?;
+        Ok(WaitRequest::Socket { channel, since, on_close })
+    })
+}
+
+/// `[function, kind]`
+fn closed(reader: &mut Reader) -> Result<OnClose, PayloadFault> {
+    reader.array(2, |reader| Ok(OnClose { function: name(reader, "function is text")?, kind: kind(reader)? }))
 }
 
 fn history(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {

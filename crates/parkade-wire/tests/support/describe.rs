@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use parkade_model::{Cursor, GroupEnd, Int8, Isolation, Parameter, Shape};
 use parkade_wire::{
-    Application, Begin, CallKind, CorsPolicy, FromCore, FromWorker, Headers, QueryRequest, RequestBody, RequestFrame,
-    Response, Route, RouteKind, ThenRequest, WaitOutcome, WaitRequest,
+    Application, Begin, CallKind, CorsPolicy, FromCore, FromWorker, Headers, OnClose, QueryRequest, RequestBody,
+    RequestFrame, Response, Route, RouteKind, ThenRequest, WaitOutcome, WaitRequest,
 };
 use serde_json::{Value, json};
 
@@ -224,8 +224,11 @@ fn wait(wait: &WaitRequest) -> Value {
         WaitRequest::Stream { channel, since } => {
             json!(["stream", channel.as_str(), map(&[("since", cursor(*since))])])
         }
-        WaitRequest::Socket { channel, since } => {
-            json!(["socket", channel.as_str(), map(&[("since", cursor(*since))])])
+        WaitRequest::Socket { channel, since, on_close } => {
+            let on_close = json!(on_close.as_ref().map(|OnClose { function, kind }| {
+                json!([function, if *kind == CallKind::Async { "async" } else { "sync" }])
+            }));
+            json!(["socket", channel.as_str(), map(&[("since", cursor(*since)), ("on_close", on_close)])])
         }
         WaitRequest::History { channel, count } => {
             json!(["history", channel.as_str(), map(&[("count", json!(count))])])
@@ -337,6 +340,7 @@ fn outcome(outcome: &WaitOutcome) -> Value {
             let held = messages.iter().map(|held| json!([held.cursor, held.content_type, hex(&held.body), held.event]));
             json!(["history", cursor, held.collect::<Vec<_>>()])
         }
+        WaitOutcome::Closed { code } => json!(["closed", code]),
         WaitOutcome::Said { is_text, body } => json!(["said", is_text, body.as_deref().map(hex)]),
         WaitOutcome::Published { cursor } => json!(["published", cursor]),
         WaitOutcome::Timeout { cursor } => json!(["timeout", cursor]),

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use parkade_core::WorkerError;
 use parkade_model::{HistoryLimits, Then};
-use parkade_wire::{CallKind, ChannelOptions, ErrorReason, Response, SWITCHING_PROTOCOLS, ThenRequest};
+use parkade_wire::{CallKind, ChannelOptions, ErrorReason, OnClose, Response, SWITCHING_PROTOCOLS, ThenRequest};
 
 use crate::clients::exchange::{Function, Kept};
 use crate::http::answer;
@@ -60,13 +60,15 @@ fn called(kind: CallKind) -> Then {
 
 /// What is kept with a request that parks. It is copied, because the buffer that it was read into holds many more
 /// frames.
-pub fn kept(then: ThenRequest) -> (Then, Option<Kept>) {
+/// `on_close`: the function for the end of a WebSocket.
+pub fn kept(then: ThenRequest, on_close: Option<&OnClose>) -> (Then, Option<Kept>) {
     match then {
         ThenRequest::Answer { response, .. } => {
             (Then::Answer, response.map(|response| Kept::Response(Box::new(response.detached()))))
         }
         ThenRequest::Call { function, state, kind } => {
-            let function = Function { name: function.into(), state: (&state[..]).into() };
+            let on_close = on_close.map(|called| called.function.as_str().into());
+            let function = Function { name: function.into(), state: (&state[..]).into(), on_close };
             (called(kind), Some(Kept::Function(Rc::new(function))))
         }
         // A branch comes with a frame of its own.

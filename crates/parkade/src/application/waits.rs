@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parkade_core::Outcome;
-use parkade_model::{Cursor, GroupEnd, GroupWait, JobId, JobLookup, QueryWork, Refusal, Wait};
+use parkade_model::{CloseCall, Cursor, GroupEnd, GroupWait, JobId, JobLookup, QueryWork, Refusal, Wait};
 use parkade_wire::limits::INLINE_BODY_BYTES_MAX;
-use parkade_wire::{QueryEffect, QueryRequest, WaitOutcome, WaitRequest, encode};
+use parkade_wire::{CallKind, QueryEffect, QueryRequest, WaitOutcome, WaitRequest, encode};
 
 use crate::clients::{self, Messages};
 use crate::databases::Databases;
@@ -44,7 +44,10 @@ pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, WaitResou
         WaitRequest::Timer { after } => Ok(alone(Wait::Timer { after })),
         WaitRequest::Next { channel, timeout, since } => Ok(alone(Wait::Next { channel, timeout, since })),
         WaitRequest::Stream { channel, since } => Ok(alone(Wait::Stream { channel, since })),
-        WaitRequest::Socket { channel, since } => Ok(alone(Wait::Socket { channel, since })),
+        WaitRequest::Socket { channel, since, on_close } => {
+            let on_close = on_close.map(|called| CloseCall { concurrent: called.kind == CallKind::Async });
+            Ok(alone(Wait::Socket { channel, since, on_close }))
+        }
         WaitRequest::History { channel, count } => Ok(alone(Wait::History { channel, count })),
         WaitRequest::Published { number } => Ok(alone(Wait::Published { number })),
         WaitRequest::Query(query) => Ok(works(queries::query(*query, databases))),
@@ -213,8 +216,12 @@ pub fn wire_outcome<'a>(
         Outcome::Refused { refusal: Refusal::TransactionBusy } => Some(transaction_busy()),
         Outcome::Job { job: id, standing } => Some(job(id, standing)),
         // A coroutine awaits the first, and each request gets its own outcome; the second is told to nobody, the third is
-        // put together by `group_outcome`, and what a client has said is kept with the call.
-        Outcome::Stored | Outcome::File { .. } | Outcome::Group { .. } | Outcome::Said { .. } => None,
+        // put together by `group_outcome`, and what the client of a WebSocket does is kept with the call.
+        Outcome::Stored
+        | Outcome::File { .. }
+        | Outcome::Group { .. }
+        | Outcome::Said { .. }
+        | Outcome::Closed { .. } => None,
         Outcome::Elapsed => Some(WaitOutcome::Elapsed),
         Outcome::Unparked => Some(WaitOutcome::Unparked),
         Outcome::Message { message, cursor, gap } => messages.outcome(message, cursor, gap),

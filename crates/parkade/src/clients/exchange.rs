@@ -242,6 +242,8 @@ pub enum Kept {
 pub struct Function {
     pub name: Box<str>,
     pub state: Box<[u8]>,
+    /// The one that is called, with the same state, when the WebSocket is over.
+    pub on_close: Option<Box<str>>,
 }
 
 /// What the access log will say, and how the client reads errors.
@@ -276,6 +278,12 @@ impl Exchange {
         self.route_number == RouteNumber::JOB
     }
 
+    /// The function for the end of this WebSocket, and its state.
+    pub fn on_close(&self) -> Option<(&str, &[u8])> {
+        let function = self.function()?;
+        Some((function.on_close.as_deref()?, &function.state))
+    }
+
     /// What is kept for a call of this WebSocket.
     pub fn of_call(&self) -> Self {
         Self { route_number: self.route_number, ..Self::default() }
@@ -302,7 +310,9 @@ impl Exchange {
     }
 
     fn kept_bytes(&self) -> usize {
-        let function = self.function().map_or(0, |function| function.name.len() + function.state.len());
+        let function = self.function().map_or(0, |function| {
+            function.name.len() + function.state.len() + function.on_close.as_deref().map_or(0, str::len)
+        });
         let answer = match self.extras.as_ref().and_then(|extras| extras.answer.as_ref()) {
             Some(KeptAnswer::Response(response)) => response.body.len(),
             Some(KeptAnswer::File(wanted)) => wanted.path.len(),

@@ -17,6 +17,7 @@
 
 pub mod added;
 mod client_text;
+mod closed_sockets;
 mod equal_ones;
 pub mod exchange;
 mod histories;
@@ -49,6 +50,7 @@ use crate::routing::HeldRoute;
 use crate::statistics::{NamedRoutes as _, RouteName, RouteNumber};
 use added::AddedHeaders;
 use client_text::ClientText;
+use closed_sockets::ClosedSockets;
 use equal_ones::EqualOnes;
 use exchange::{Arrival, ConnectionText, Exchange, Exchanges, Function, Kept};
 use limits::SHARED_STATE_BYTES_MAX;
@@ -74,6 +76,8 @@ pub struct Clients {
     pub exchanges: Exchanges,
     /// What is being dealt with that clients of WebSockets have said.
     pub calls: SocketCalls,
+    /// WebSockets that are over, of which the application is still to be told.
+    pub closed_sockets: ClosedSockets,
     put_off: PutOff,
     text: ClientText,
     /// What is added to requests now.
@@ -102,6 +106,7 @@ impl Clients {
             http,
             exchanges: Exchanges::default(),
             calls: SocketCalls::default(),
+            closed_sockets: ClosedSockets::default(),
             put_off: PutOff::default(),
             text: ClientText::default(),
             added: EqualOnes::default(),
@@ -143,6 +148,13 @@ impl Clients {
         self.exchanges.insert(call, exchange);
         self.calls.begin(call, socket, is_text, bytes);
         Some(call)
+    }
+
+    /// The WebSocket of the request is over: if its application wants to know, this is the code.
+    pub fn note_closed(&mut self, request: RequestId, code: u16) {
+        if self.exchanges.peek(request).is_some_and(|exchange| exchange.on_close().is_some()) {
+            self.closed_sockets.add(request, code);
+        }
     }
 
     /// The request that a worker is about to get, and the addresses of its connection.
@@ -365,6 +377,7 @@ impl Clients {
     /// The request is over: it is logged, and its data dropped.
     pub fn forget(&mut self, request: RequestId, ending: Ending, times: Times) {
         self.http.forget(request);
+        self.closed_sockets.remove(request);
         let Some(exchange) = self.exchanges.remove(request) else { return };
         if let Some(call) = self.calls.end(request) {
             self.tell(call);

@@ -9,6 +9,7 @@ use parkade_core::{
 };
 use parkade_model::{QueryWork, Refusal, RequestId, Role, WorkerId};
 use parkade_sql::{DatabaseWork, QueryEnd};
+use parkade_wire::WaitOutcome;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
 use super::{Server, file_answers};
@@ -72,7 +73,9 @@ impl Server {
                 }
             }
             HttpEffect::CloseSocket { request, refusal } => {
-                clients.response(request).close_socket(refusal, self.core.is_draining());
+                let is_stopping = self.core.is_draining();
+                clients.note_closed(request, closing(refusal, is_stopping).0);
+                clients.response(request).close_socket(refusal, is_stopping);
             }
             HttpEffect::HoldSocket { request } => clients.response(request).hold_socket(),
             HttpEffect::ReadSocket { request } => clients.http.read_socket(request),
@@ -336,6 +339,11 @@ impl Server {
                 self.held_output.forget(request);
                 self.clients.forget(request, ending, times);
             }
+            ServerEffect::CloseCallLost { request, refusal } => {
+                let (clients, names) = (&mut self.clients, self.routes.names());
+                let name = clients.describe(request, &names);
+                clients.closed_sockets.lose(refusal, || name);
+            }
             ServerEffect::ReleaseOutput { request } => {
                 for event in self.held_output.take(request) {
                     self.hear_worker(event);
@@ -358,7 +366,10 @@ impl Server {
                 self.loading.reloads.stop();
                 self.clients.http.drain();
             }
-            ServerEffect::Exit { reason } => self.exit = Some(reason),
+            ServerEffect::Exit { reason } => {
+                self.clients.closed_sockets.log();
+                self.exit = Some(reason);
+            }
         }
     }
 
@@ -377,6 +388,15 @@ impl Server {
                 let called = exchange.and_then(|exchange| function(exchange, &self.routes));
                 if let (Some((outcome, behind)), Some((name, state))) = (calls.outcome(request), called) {
                     self.upstream.call(worker, &outcome, name, &[(request, state)], behind.as_ref());
+                }
+                return;
+            }
+            Outcome::Closed { request } => {
+                let called = self.clients.exchanges.peek(request).and_then(Exchange::on_close);
+                if let (Some(code), Some((name, state))) = (self.clients.closed_sockets.code(request), called) {
+                    self.upstream.call(worker, &WaitOutcome::Closed { code }, name, &[(request, state)], None);
+                } else {
+                    tracing::error!("a bug in parkade: a WebSocket ended whose code or function is not known");
                 }
                 return;
             }

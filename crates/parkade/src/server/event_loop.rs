@@ -431,6 +431,7 @@ impl EventLoop {
         server.look_at_clock();
         server.clients.log.sample(server.now, open_requests(&server.core));
         server.with_jobs(Jobs::tick);
+        server.clients.closed_sockets.log();
         server.messages.refused.log(server.now, server.core.config().channels_count_max);
         for (worker, resident_bytes) in server.upstream.resident_bytes() {
             server.tell(Event::Measured { worker, resident_bytes });

@@ -42,6 +42,9 @@ use crate::words;
 const UNREAD_BODY: &str =
     "it waits for a query in the middle of the body of its request: read the body to its end first";
 
+/// How the end of a WebSocket is told whose connection was lost (RFC 6455, section 7.1.5).
+const NO_CLOSE: u16 = 1006;
+
 /// A client that did not ask for a WebSocket would not understand one.
 const NO_SOCKET: &str = "socket() answers only a request for a WebSocket, of a route that has one (@app.websocket)";
 
@@ -90,6 +93,12 @@ impl Server {
                 self.tell(Event::BodyProgressed { request });
             }
             HttpEvent::Taken { request, bytes } => self.flow().taken(request, bytes),
+            // It is over already, and only the application is still to be told.
+            HttpEvent::Message { request, .. }
+            | HttpEvent::SocketClosed { request, .. }
+            | HttpEvent::Left { request }
+            | HttpEvent::Served { request }
+                if self.clients.closed_sockets.contains(request) => {}
             // No worker holds it.
             HttpEvent::Message { request, is_text, bytes } if self.core.state(request) == Some(State::Parked) => {
                 if let Some(call) = self.clients.said(request, is_text, bytes) {
@@ -98,11 +107,18 @@ impl Server {
             }
             HttpEvent::Message { request, is_text, bytes } => self.upstream.message(request, is_text, bytes),
             HttpEvent::SocketClosed { request, code, text } => {
+                self.clients.note_closed(request, code);
                 self.upstream.close_socket(request, code, text);
                 self.tell(Event::SocketClosed { request });
             }
-            HttpEvent::Left { request } => self.tell(Event::Left { request }),
-            HttpEvent::Served { request } => self.tell(Event::Served { request }),
+            HttpEvent::Left { request } => {
+                self.clients.note_closed(request, NO_CLOSE);
+                self.tell(Event::Left { request });
+            }
+            HttpEvent::Served { request } => {
+                self.clients.note_closed(request, NO_CLOSE);
+                self.tell(Event::Served { request });
+            }
             HttpEvent::Refused(refused) => self.clients.refused(&refused, self.now),
         }
     }
@@ -449,6 +465,7 @@ impl Server {
         let wait = as_stored(&self.clients.exchanges, request, wait);
         let is_reading = then == ThenRequest::Await && self.upstream.has_arriving_body(request);
         let mut members = Vec::new();
+        let on_close = if let WaitRequest::Socket { on_close, .. } = &wait { on_close.clone() } else { None };
         let known = match wait {
             WaitRequest::Group { until, waits } => {
                 let waits = waits.into_iter().map(|wait| as_stored(&self.clients.exchanges, request, wait)).collect();
@@ -479,7 +496,7 @@ impl Server {
                 return;
             }
         };
-        let (then, kept) = application::kept(then);
+        let (then, kept) = application::kept(then, on_close.as_ref());
         let exchange = self.clients.exchanges.peek(request);
         let file = file.and_then(|file| Some(exchange?.wanted(&file)));
         let kept = match (kept, file) {

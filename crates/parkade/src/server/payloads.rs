@@ -131,7 +131,7 @@ mod tests {
     use crate::clients::exchange::Function;
 
     fn park(state: &'static [u8]) -> Payload {
-        let kept = Some(Kept::Function(Rc::new(Function { name: "told".into(), state: state.into() })));
+        let kept = Some(Kept::Function(Rc::new(Function { name: "told".into(), state: state.into(), on_close: None })));
         Payload::Park { kept, query: Some(WorkRequest::End) }
     }
 

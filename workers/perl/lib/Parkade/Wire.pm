@@ -246,6 +246,7 @@ my %OUTCOMES = (
     refused     => [[$text, $status]],
     outcomes    => [[_or_nil(\&_count), $maybe]],
     said        => [[\&_boolean, $maybe]],
+    closed      => [[_between(1000, 4999)]],
     unparked    => [[]],
     rows        => [[$columns, $text, \&_count, $maybe]],
     failed      => [[$text, $maybe_text, $text, _one_of(qw(none completed unknown cancelled)), $status, $text, $text]],
@@ -255,7 +256,7 @@ my %OUTCOMES = (
     'no result' => [[\&_job_id, $text, $text]],
 );
 my %WHOLE = (%OUTCOMES, rows => [[$columns, $text, \&_count, $whole]]);
-delete @WHOLE{qw(outcomes said)};
+delete @WHOLE{qw(outcomes said closed)};
 
 sub _outcome_of {
     my ($table) = @_;

@@ -40,6 +40,8 @@ class Continuations:
         """See `Application` in `_link.answers`."""
         if isinstance(outcome, p.Said):
             return self._socket_messages.call(function, state, outcome)
+        if isinstance(outcome, p.Closed):
+            return self._socket_messages.end(function, state, outcome)
         raw = request = job = None
         scope = self._scopes.outermost
         results, failures = scope.results, scope.failures

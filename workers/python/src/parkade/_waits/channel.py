@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NoReturn, TypeVar, overload
 
@@ -102,7 +103,14 @@ class Channel:
         """
         return Wait(p.Stream(self.name, p.StreamOptions(since)))
 
-    def socket(self, on_message: Callable[..., object], *, since: str | None = None, **state: Any) -> Wait[NoReturn]:
+    def socket(
+        self,
+        on_message: Callable[..., object],
+        *,
+        on_close: Callable[..., object] | None = None,
+        since: str | None = None,
+        **state: Any,
+    ) -> Wait[NoReturn]:
         """A WebSocket without a coroutine: the server holds it, and sends it every message of the channel. Only to be
         returned, for a request that asks for a WebSocket (`@app.websocket`).
 
@@ -124,12 +132,21 @@ class Channel:
         sends nothing, and `Close` closes the WebSocket. It may return a wait whose outcome is one message, for
         instance a query. An `HTTPError` below 500 closes the WebSocket with 1008, every other exception with 1011.
 
+        `on_close` is a function of the same kind, called once when the WebSocket is over, however it ended: when no
+        `on_message` of this client runs any more. Its first parameter gets the code (1006 if the connection was lost),
+        and `state` is passed as to `on_message`. Nothing is done with what it returns.
+
         `since` is a cursor: messages after it come first. Raises `SignatureError` as `.then`.
         """
         function = describe(on_message, frozenset(state), hears=True)
         if function.outcome is None:
             raise SignatureError(f"{function.name} takes no message: give it a first parameter for it")
-        return Wait(p.Socket(self.name, p.StreamOptions(since)), None, function, state)
+        called = None
+        if on_close is not None:
+            closing = describe(on_close, frozenset(state), hears=True)
+            called = p.OnClose(closing.name, closing.kind)
+            function = replace(function, request=function.request or closing.request)
+        return Wait(p.Socket(self.name, p.SocketOptions(since, called)), None, function, state)
 
     def history(self, count: int | None = None) -> Wait[History]:
         """What the channel holds, at once: at most `count` messages, the newest.

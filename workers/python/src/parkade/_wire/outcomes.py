@@ -63,6 +63,12 @@ class Said(Array, frozen=True, tag="said"):
     body: Annotated[bytes, Meta(max_length=INLINE_MAX)] | None
 
 
+class Closed(Array, frozen=True, tag="closed"):
+    """A WebSocket is over: 1005 if its client gave no code, 1006 if the connection was lost."""
+
+    code: Annotated[int, Meta(ge=1_000, le=4_999)]
+
+
 class Unparked(Array, frozen=True, tag="unparked"):
     pass
 
@@ -80,6 +86,7 @@ Outcome: TypeAlias = (
     | Timeout
     | Outcomes
     | Said
+    | Closed
     | Unparked
     | Refused
     | Rows

@@ -35,6 +35,7 @@ from .jobs import Stored as Stored
 from .jobs import UntilResult as UntilResult
 from .jobs import UntilStored as UntilStored
 from .jobs import fault_of_job as fault_of_job
+from .outcomes import Closed as Closed
 from .outcomes import Elapsed as Elapsed
 from .outcomes import Held as Held
 from .outcomes import HeldMessage as HeldMessage
@@ -153,9 +154,21 @@ class Stream(Array, frozen=True, tag="stream"):
     options: StreamOptions
 
 
+class OnClose(Array, frozen=True):
+    """The function that is called when a WebSocket is over, with the state of the other one."""
+
+    function: Annotated[str, Meta(max_length=NAME_MAX)]
+    kind: Literal["sync", "async"]
+
+
+class SocketOptions(Map, frozen=True):
+    since: str | None = None
+    on_close: OnClose | None = None
+
+
 class Socket(Array, frozen=True, tag="socket"):
     channel: str
-    options: StreamOptions
+    options: SocketOptions
 
 
 class HistoryOptions(Map, frozen=True):

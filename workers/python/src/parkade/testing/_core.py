@@ -267,7 +267,7 @@ class Core:
         if isinstance(wait, p.UntilStored | p.UntilBranches | p.AllOf | p.FirstOf | p.File | p.Files | p.Access):
             raise WaitError("a request cannot wait for that in a test")
         if isinstance(wait, p.Socket):
-            raise WaitError("parkade.testing has no WebSockets: test the function of on_message by itself")
+            raise WaitError("parkade.testing has no WebSockets: test the functions of socket() by themselves")
         return self.waits.park_query(wait, *self.databases.ask(wait, response), over)
 
     def _begin_result(self, wait: p.UntilResult, over: Callable[[p.Outcome], None]) -> Parking:
