@@ -169,10 +169,11 @@ fn its_end_is_a_call_however_it_ends() {
 
 #[test]
 fn its_end_is_called_when_what_its_client_has_said_is_dealt_with() {
-    let two = "ready:1 ready:2 arrive:a park:a:closing:room:call said:a:b";
+    let two = "ready:1 arrive:a park:a:closing:room:call said:a:b";
     check_quietly(&format!("{two} left:a"), "recall:b:1:ClientLeft cancelled:b:ClientLeft");
     check_quietly(&format!("{two} left:a answer:b"), "call:a:1:closed@a");
-    check_quietly(&format!("{two} left:a exited:1"), "call:a:2:closed@a start:3");
+    check_quietly(&format!("{two} left:a exited:1"), "start:2");
+    check_quietly(&format!("{two} left:a exited:1 ready:2"), "call:a:2:closed@a");
 }
 
 #[test]
@@ -191,7 +192,7 @@ fn a_stop_waits_for_its_end_until_the_grace_is_over() {
     let close = "stop_accepting drain:1:30s close:a:Stopping call:a:1:closed@a";
     closing("drain:30s", close);
     closing("drain:30s answer:a", "cancelled:a:Stopping dismiss:1");
-    closing("drain:30s wait:30s", "recall:a:1:Stopping lost:a:Stopping cancelled:a:Stopping kill:1:GraceOver");
+    closing("drain:5s wait:5s", "lost:a:Stopping recall:a:1:Stopping cancelled:a:Stopping kill:1:GraceOver");
 }
 
 #[test]
