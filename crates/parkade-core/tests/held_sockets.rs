@@ -196,6 +196,14 @@ fn a_stop_waits_for_its_end_until_the_grace_is_over() {
 }
 
 #[test]
+fn one_that_is_open_when_the_grace_is_over_has_no_worker_for_its_end() {
+    let mut script = Script::run(quiet(), &format!("{CLOSING} said:a:b drain:5s"));
+    script.go_on("wait:5s");
+    assert!(script.told.join(" ").contains("lost:a:Stopping"), "{:?}", script.told);
+    assert_eq!(script.state("a"), Some(State::Cancelled));
+}
+
+#[test]
 fn nobody_hears_the_answer_to_its_end() {
     closing("left:a begin:a", "");
     closing("left:a begin:a end:a", "cancelled:a:ClientLeft");

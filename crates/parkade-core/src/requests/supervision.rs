@@ -92,6 +92,8 @@ fn end_by_force(requests: &mut Requests, with: &mut Components<'_>) {
     let mut last = with.fleet.stop_runs(with.cx);
     requests.cancel_each(with, std::mem::take(&mut last.runs), Reason::Stopping);
     let were_left = requests.cancel_all(with, Reason::Stopping);
+    // WebSockets that this has closed: no worker is left for the calls of their ends.
+    requests.cancel_all(with, Reason::Stopping);
     with.fleet.end_workers(with.cx, &last, were_left);
     with.waits.queries.bound_the_end(with.cx.now);
 }
