@@ -229,7 +229,7 @@ impl Model {
 
     /// Promise 1: nothing follows the end of a response, and nothing comes before its beginning.
     fn relay_piece(&mut self, id: RequestId) {
-        if self.is_run(id) {
+        if self.is_run(id) || self.request(id).close.is_some() {
             return;
         }
         let request = self.request(id);
