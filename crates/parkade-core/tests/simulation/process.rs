@@ -1,7 +1,9 @@
 //! A worker process as the world knows it.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use crate::after_response::Kept;
 use parkade_core::{AppId, Moment, QueueId, RequestId, Role, TableId, WorkerId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +79,9 @@ pub struct Stream {
     pub hangs: Option<Moment>,
     /// It is that of a WebSocket that was accepted.
     pub socket: bool,
+    pub kept: Kept,
+    /// How long its code may run.
+    pub patience: Option<Duration>,
 }
 
 impl Process {
@@ -145,7 +150,7 @@ impl Process {
         now: Moment,
         request: RequestId,
         queue: Option<QueueId>,
-        deadline_at: Option<Moment>,
+        (deadline_at, patience): (Option<Moment>, Option<Duration>),
         coroutine: bool,
         begins: bool,
     ) {
@@ -165,6 +170,8 @@ impl Process {
             since: now,
             hangs: None,
             socket: false,
+            kept: Kept::No,
+            patience,
         });
     }
 
