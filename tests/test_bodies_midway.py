@@ -230,12 +230,14 @@ def test_any_other_rest_closes_the_connection_after_the_response(serve: Serve, f
 
 
 @ask_for_it
-def test_over_http_2_a_client_that_waits_to_be_told_is_answered_before_it_sends_its_body(server: Server) -> None:
+def test_over_http_2_the_application_decides_whether_100_continue_is_sent(server: Server) -> None:
     fields = (("content-length", str(LENGTH)), ("expect", "100-continue"))
     with server.connect2() as client:
-        unread = client.answer(client.ask("POST", "/hola/you", *fields, end=False))
-        assert unread.text == "Hola you"
+        unread = client.ask("POST", "/hola/you", *fields, end=False)
+        assert client.answer(unread).text == "Hola you"
+        assert client.streams[unread].interim == []
         reading = client.ask("POST", "/count", *fields, end=False)
-        server.until_running(1)
+        assert client.interim(reading).status == 100
         client.send(reading, b"x" * LENGTH)
         assert client.answer(reading).text == str(LENGTH)
+        assert client.streams[reading].interim == [], "it is told once"

@@ -123,6 +123,14 @@ def test_fields_about_the_connection_are_those_of_the_core(server: Server, field
         assert client2.get(f"/fields?{field}").text == "fields"
 
 
+@pytest.mark.parametrize("field", ["Proxy-Connection=close", "TE=trailers"])
+def test_fields_that_http2_does_not_have_are_left_out_there(server: Server, field: str) -> None:
+    with server.connect2() as client:
+        answer = client.get(f"/fields?{field}&X-A=b")
+        assert (answer["x-a"], answer.text) == ("b", "fields")
+        assert field.partition("=")[0].lower() not in answer
+
+
 def test_a_server_field_and_a_date_of_the_application_stay(ask: Ask) -> None:
     answer = ask("/fields?Server=mine&Date=Thu,%2001%20Jan%201970%2000:00:00%20GMT")
     assert [value for name, value in answer.fields if name.lower() == "server"] == ["mine"]

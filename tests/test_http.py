@@ -144,6 +144,17 @@ def test_a_client_that_expects_100_continue_is_told_to_go_on(server: Server) -> 
     assert client.get("/hola/x").status == 200
 
 
+def test_a_client_of_http2_that_expects_100_continue_is_told_to_go_on(server: Server) -> None:
+    with server.connect2() as client:
+        stream = client.ask("POST", "/echo", ("content-length", "4"), ("expect", "100-continue"), end=False)
+        assert client.interim(stream).status == 100
+        client.send(stream, b"body")
+        assert client.answer(stream).json()["body"] == "body"
+        empty = client.ask("POST", "/echo", ("expect", "100-continue"))
+        assert client.answer(empty).status == 200
+        assert client.streams[empty].interim == [], "its body has come"
+
+
 def test_a_chunked_body_may_be_expected_too(server: Server) -> None:
     client = server.connect()
     client.send(request("POST", "/echo", "Transfer-Encoding: chunked", "Expect: 100-Continue"))

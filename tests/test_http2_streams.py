@@ -21,6 +21,7 @@ from .harness.frames import (
     PADDED,
     PING,
     PRIORITY,
+    RST_STREAM,
     SETTINGS,
     WINDOW_UPDATE,
     Frames,
@@ -236,6 +237,17 @@ def test_a_reset_while_the_application_reads_is_not_its_mistake(server: Server) 
         server.until_zero()
     assert client.get("/hola/you").text == "Hola you"
     assert server.log().count("ERROR") == before
+
+
+@pytest.mark.parametrize("code", [ErrorCodes.NO_ERROR, ErrorCodes.CANCEL])
+def test_the_beginning_of_a_body_is_not_taken_for_the_whole(server: Server, code: int) -> None:
+    """Whatever the reason with which its client breaks it off."""
+    before = server.status()["counts"]["accepted"]
+    reset = frame(RST_STREAM, 0, 1, struct.pack(">I", code))
+    with asking(server, frame(HEADERS, END_HEADERS, 1, post(b"/echo")), frame(DATA, 0, 1, b"bo"), reset) as client:
+        client.until_quiet()
+        assert client.status(1) is None
+    assert server.status()["counts"]["accepted"] == before
 
 
 # Windows

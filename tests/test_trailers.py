@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from .conftest import Serve
-from .harness.client import Broken, Client, Closed
+from .harness.client import Answer, Broken, Client, Closed
+from .harness.http2 import Http2
 from .harness.server import Server
 
+VERSIONS = ["1.1", "2"]
 HINTS = ["</a.css>; rel=preload; as=style", "</b.js>; rel=preload; as=script"]
 
 
@@ -81,6 +83,13 @@ def test_a_trailer_that_belongs_into_the_head_breaks_the_response_off(server: Se
     server.still_serves()
 
 
+def test_a_trailer_that_http2_does_not_have_is_left_out_there(server: Server) -> None:
+    with server.connect2() as client:
+        number = client.ask("GET", "/trailers/proxy-connection/x-a")
+        assert client.answer(number).body == b"body"
+        assert client.streams[number].trailers == [("x-a", "said")]
+
+
 @pytest.mark.parametrize(
     ("target", "why"),
     [
@@ -97,41 +106,96 @@ def test_trailers_out_of_place_break_the_response_off(server: Server, target: st
 # Early hints
 
 
-def hinted(client: Client) -> list[str]:
+class OneRequest:
+    """A request on a connection of its own."""
+
+    def __init__(self, server: Server, version: str, target: str) -> None:
+        self._http2 = server.connect2() if version == "2" else None
+        self._http1 = server.connect() if self._http2 is None else None
+        self._stream = self._http2.ask("GET", target) if self._http2 else 0
+        if self._http1:
+            self._http1.ask("GET", target)
+
+    def hint(self) -> Answer:
+        """The next response that is none."""
+        return self._http1.opening() if self._http1 else self._over_http2().interim(self._stream)
+
+    def answer(self) -> Answer:
+        """The response, after all hints."""
+        if self._http2:
+            return self._http2.answer(self._stream)
+        while (answer := self._over_http1().answer()).status == 103:
+            pass
+        return answer
+
+    def goes_on(self) -> bool:
+        """Whether the connection can be used for another request."""
+        return (self._http1 or self._over_http2()).get("/hola/you").text == "Hola you"
+
+    def _over_http1(self) -> Client:
+        assert self._http1 is not None
+        return self._http1
+
+    def _over_http2(self) -> Http2:
+        assert self._http2 is not None
+        return self._http2
+
+
+def hinted(request: OneRequest) -> list[str]:
     """The links of two early hints."""
     links = []
     for _ in HINTS:
-        hint = client.opening()
+        hint = request.hint()
         assert hint.status == 103
         assert [name for name, _ in hint.fields] == ["link"]
         links.append(hint["link"])
     return links
 
 
-def test_early_hints_come_before_the_response_is_made(server: Server) -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_early_hints_come_before_the_response_is_made(server: Server, version: str) -> None:
     gate = server.new_gate()
-    with server.connect().ask("GET", f"/hints?{gate}") as client:
-        assert hinted(client) == HINTS
-        server.open_gate(gate)
-        assert client.answer().text == "hinted"
-        assert client.get("/hola/you").text == "Hola you"
+    request = OneRequest(server, version, f"/hints?{gate}")
+    assert hinted(request) == HINTS
+    server.open_gate(gate)
+    assert request.answer().text == "hinted"
+    assert request.goes_on()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_client_that_does_not_read_piles_up_no_hints(server: Server, version: str) -> None:
+    gate = server.new_gate()
+    before = server.resident_bytes
+    request = OneRequest(server, version, f"/many-hints/4000?{gate}")
+    server.until_logged(f"all hints are sent: {gate}")
+    assert server.resident_bytes - before < 24 << 20, "64 MB were sent"
+    assert server.get("/hola/you").text == "Hola you"
+    server.open_gate(gate)
+    assert request.answer().text == "hinted"
+    assert request.goes_on()
 
 
 def test_each_of_several_requests_in_a_row_has_its_hints(server: Server) -> None:
     with server.connect() as client:
         client.send(b"GET /hints HTTP/1.1\r\nHost: a\r\n\r\n" * 3)
         for _ in range(3):
-            assert hinted(client) == HINTS
+            assert [client.opening()["link"] for _ in HINTS] == HINTS
             assert client.answer().text == "hinted"
 
 
-def test_nobody_else_gets_hints(server: Server) -> None:
-    """HTTP/1.0 has none, and the core sends none with HTTP/2: the response is the same."""
+def test_streams_of_a_connection_have_their_own_hints(server: Server) -> None:
+    with server.connect2() as client:
+        streams = [client.ask("GET", "/hints") for _ in range(20)]
+        for stream in reversed(streams):
+            assert client.answer(stream).text == "hinted"
+            assert [hint["link"] for hint in client.streams[stream].interim] == HINTS
+
+
+def test_http_1_0_has_no_hints(server: Server) -> None:
+    """The response is the same."""
     told = asked(server, "/hints", version="1.0")
     assert told.startswith(b"HTTP/1.1 200 OK\r\n")
     assert told.endswith(b"\r\n\r\nhinted")
-    with server.connect2() as client:
-        assert client.get("/hints").text == "hinted"
 
 
 def test_a_hint_after_the_start_is_a_mistake(server: Server) -> None:
@@ -164,4 +228,4 @@ def test_the_scope_names_the_extensions_that_work_over_http2(server: Server) -> 
     with server.connect2() as client:
         told = client.get("/scope").json()["extensions"]
     assert "'http.response.trailers'" in told
-    assert "early_hint" not in told
+    assert "'http.response.early_hint'" in told

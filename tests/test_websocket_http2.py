@@ -60,6 +60,14 @@ def test_a_connect_without_a_protocol_is_refused(server: Server) -> None:
     assert connection.get("/hola/you").text == "Hola you"
 
 
+def test_a_connect_with_a_body_is_refused(server: Server) -> None:
+    connection = server.connect2(strict=False)
+    head = [(":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "http"), (":path", "/echo")]
+    told = [*head, (":authority", "test"), ("sec-websocket-version", "13"), ("content-length", "4")]
+    assert connection.opening(_head(connection, *told)).status == 400
+    assert connection.get("/hola/you").text == "Hola you"
+
+
 @pytest.mark.parametrize("missing", [":path", ":scheme"])
 def test_a_head_that_is_incomplete_is_malformed(server: Server, missing: str) -> None:
     connection = server.connect2(strict=False)

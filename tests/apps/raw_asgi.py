@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import json
 import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
@@ -234,6 +235,13 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
                 await send({"type": "http.response.early_hint", "links": [link]})
             if gate := scope["query_string"].decode():
                 await hold_async(gate)
+            await answer(send, b"hinted")
+        case ["many-hints", count]:
+            for _ in range(int(count)):
+                await send({"type": "http.response.early_hint", "links": [b"x" * 16_000]})
+            gate = scope["query_string"].decode()
+            print("all hints are sent:", gate, file=sys.stderr)
+            await hold_async(gate)
             await answer(send, b"hinted")
         case ["impossible-hint"]:
             await send({"type": "http.response.early_hint", "links": [b"</a.css>\r\nx-more: 1"]})

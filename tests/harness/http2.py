@@ -20,6 +20,8 @@ from .until import Stopwatch
 
 @dataclass
 class _Stream:
+    interim: list[Answer] = field(default_factory=list)
+    """What came before the response: statuses below 200."""
     head: Answer | None = None
     pieces: list[bytes] = field(default_factory=list)
     trailers: list[tuple[str, str]] = field(default_factory=list)
@@ -134,6 +136,14 @@ class Http2:
             self._need(stream, watch)
         return Answer(head.version, head.status, head.fields, b"".join(stream.pieces))
 
+    def interim(self, number: int) -> Answer:
+        """The next response of a stream that another one follows."""
+        stream, watch = self.streams[number], Stopwatch()
+        while not stream.interim:
+            assert stream.head is None, "the response has come"
+            self._need(stream, watch)
+        return stream.interim.pop(0)
+
     def opening(self, number: int) -> Answer:
         """Status and fields of a stream's response."""
         stream, watch = self.streams[number], Stopwatch()
@@ -197,10 +207,10 @@ class Http2:
 
     def _take(self, event: h2.events.Event) -> None:
         match event:
+            case h2.events.InformationalResponseReceived(stream_id=number, headers=headers):
+                self.streams[number].interim.append(_head(headers))
             case h2.events.ResponseReceived(stream_id=number, headers=headers):
-                fields = [(name, value) for name, value in headers if not name.startswith(":")]
-                status = next(int(value) for name, value in headers if name == ":status")
-                self.streams[number].head = Answer("HTTP/2", status, fields, b"")
+                self.streams[number].head = _head(headers)
             case h2.events.DataReceived(stream_id=number, data=data, flow_controlled_length=length):
                 self.streams[number].pieces.append(data)
                 self.streams[number].unacknowledged += length
@@ -224,3 +234,9 @@ class Http2:
     def close(self) -> None:
         """Closes."""
         self.socket.close()
+
+
+def _head(headers: list[Any]) -> Answer:
+    fields = [(name, value) for name, value in headers if not name.startswith(":")]
+    status = next(int(value) for name, value in headers if name == ":status")
+    return Answer("HTTP/2", status, fields, b"")

@@ -55,7 +55,7 @@ def test_hints_and_trailers_are_only_for_a_core_that_knows_them(knows: bool) -> 
         ("1.1", "", {"early_hint"}),
         ("1.1", "gzip", {"early_hint"}),
         ("1.1", "gzip, Trailers", {"early_hint", "trailers"}),
-        ("2", "", {"trailers"}),
+        ("2", "", {"early_hint", "trailers"}),
     ],
 )
 def test_the_scope_names_what_the_client_can_be_sent(version: str, te: str, told: set[str]) -> None:

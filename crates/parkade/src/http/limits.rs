@@ -70,7 +70,7 @@ pub fn time_to_take(bytes: usize, stall: Duration) -> Duration {
 /// What an open request costs the core in addition to its bytes: its life, its entries in tables, its parameters. Counts in the budget.
 pub const REQUEST_OVERHEAD_BYTES: usize = 512;
 
-/// HTTP/2: what a stream costs until its request is answered or parked, measured with 25,000 of them: its task, and what hyper keeps. Counts in the
+/// HTTP/2: what a stream costs until its request is answered or parked, measured with 25,000 of them: its task, and what h2 keeps. Counts in the
 /// budget.
 pub const H2_STREAM_OVERHEAD_BYTES: usize = 3 * 1024;
 
@@ -130,7 +130,7 @@ pub const HEADER_SLOTS: usize = 256;
 /// Bytes of the name of a response field: HTTP/2 allows no longer ones, and both protocols have the same limit. Then: 500, the application's fault.
 pub const NAME_BYTES_MAX: usize = u16::MAX as usize - 1;
 
-/// Fields of a response: far more than any client accepts, and fewer than hyper can hold. Then: 500, the application's fault.
+/// Fields of a response: far more than any client accepts, and fewer than a `HeaderMap` can hold. Then: 500, the application's fault.
 pub const FIELD_COUNT_MAX: usize = 10_000;
 
 /// Fields that an application adds to all responses, and those that a worker adds to a response of the core: a response may have more fields by
@@ -163,15 +163,18 @@ pub const H2_PENDING_RESET_COUNT_MAX: usize = 32;
 /// ones (256 KiB) this bounds the memory of one connection: 16 MiB of complete responses, 100 MiB if all are streamed.
 pub const H2_SEND_BYTES_MAX: usize = 64 * 1024;
 
-/// HTTP/2: bytes of a request body that its client may send before they are read. All streams of a connection together
-/// may have 1 MiB (the default of Hyper): bodies that nobody reads hold up the others of their connection when there are four. Then: the client waits.
+/// HTTP/2: bytes of a request body that its client may send before they are read. Then: the client waits.
 pub const H2_RECEIVE_BYTES_MAX: u32 = 256 * 1024;
 
-/// HTTP/2: a response is sent in pieces of this size: that of a frame, unless the client allows larger ones.
+/// HTTP/2: the same for all streams of a connection together: bodies that nobody reads hold up the others of their connection when there are four.
+pub const H2_CONNECTION_RECEIVE_BYTES_MAX: u32 = 1024 * 1024;
+
+/// HTTP/2: bytes of a response that are given to h2 at a time, as its client has room for them: the payload of a frame, unless the client allows
+/// larger ones. More would let one stream claim what all of a connection have room for.
 pub const H2_CUT_BYTES_MAX: usize = 16 * 1024;
 
-/// HTTP/2: the last piece of a response. The stall timeout no longer covers it (see `h2/outgoing.rs`), only that of idle connections.
-pub const H2_LAST_BYTES_MAX: usize = 1024;
+/// HTTP/2: how long a client may take to answer a ping, which it gets when it has been silent for the idle time. Then: the connection ends.
+pub const H2_PING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection that has just been accepted when the server stops has this long to send its first request; it is served.
 pub const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);

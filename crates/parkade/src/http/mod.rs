@@ -438,13 +438,14 @@ impl Http {
         }
     }
 
-    /// Early hints, before a response. hyper does not send any with HTTP/2.
+    /// Early hints, before a response.
     pub fn early_hints<'a>(&mut self, request: RequestId, fields: impl Iterator<Item = HeaderField<'a>>) {
         match self.requests.client(request) {
             Some(Client::Http1(slot)) => {
                 self.lot.act(slot, |connection, context| connection.early_hints(fields, context));
             }
-            Some(Client::Http2(_)) | None => {}
+            Some(Client::Http2(exchange)) => exchange.early_hints(fields),
+            None => {}
         }
     }
 

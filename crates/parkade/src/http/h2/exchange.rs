@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::StreamKey;
+use super::orders::Orders;
 use super::piece_queue::{BodyPiece, PieceQueue};
 use super::stream_socket::{OpenSocket, StreamSocket};
 use super::tunnel::TunnelEnds;
@@ -47,34 +48,38 @@ pub struct StreamExchange {
     is_head: bool,
     /// Whether a body is sent: not for HEAD, nor with a status that has none.
     has_body: bool,
-    answer: Option<oneshot::Sender<StreamAnswer>>,
+    /// For the stream's task.
+    orders: Orders,
+    progress: AnswerProgress,
     queue: PieceQueue,
     /// Bytes of a streamed response that were announced and have not arrived.
     left: Option<u64>,
-    /// Ends the stream's task, with everything that waits in it.
-    cut: Option<oneshot::Sender<()>>,
     /// Asks for the next piece of the request's body.
     wanted: Option<mpsc::UnboundedSender<()>>,
     socket: StreamSocket,
 }
 
+/// How far the response has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AnswerProgress {
+    /// The client waits for `100 Continue` before it sends the body of its request.
+    Uninvited,
+    None,
+    Begun,
+}
+
 impl StreamExchange {
-    pub fn new(
-        key: StreamKey,
-        head: &Head,
-        answer: oneshot::Sender<StreamAnswer>,
-        cut: oneshot::Sender<()>,
-        wanted: Option<mpsc::UnboundedSender<()>>,
-    ) -> Self {
+    pub fn new(key: StreamKey, head: &Head, orders: Orders, wanted: Option<mpsc::UnboundedSender<()>>) -> Self {
         let is_head = head.method() == "HEAD";
+        let is_uninvited = wanted.is_some() && head.expects_continue;
         Self {
             key,
             is_head,
             has_body: !is_head,
-            answer: Some(answer),
+            orders,
+            progress: if is_uninvited { AnswerProgress::Uninvited } else { AnswerProgress::None },
             queue: PieceQueue::default(),
             left: None,
-            cut: Some(cut),
             wanted,
             socket: head.socket.clone().map_or(StreamSocket::None, StreamSocket::Offered),
         }
@@ -85,7 +90,11 @@ impl StreamExchange {
     }
 
     /// A piece of the request's body is wanted.
-    pub fn want_piece(&self) {
+    pub fn want_piece(&mut self) {
+        if self.progress == AnswerProgress::Uninvited {
+            self.progress = AnswerProgress::None;
+            self.orders.invite();
+        }
         if let Some(wanted) = &self.wanted {
             let _ = wanted.send(());
         }
@@ -93,7 +102,7 @@ impl StreamExchange {
 
     /// The rest of the request's body will not come: the client is told, unless its response has begun.
     pub fn fail(&mut self, fault: RequestFault, limits: &HttpLimits) {
-        if self.answer.is_none() || fault == RequestFault::BodyEndedEarly {
+        if self.progress == AnswerProgress::Begun || fault == RequestFault::BodyEndedEarly {
             return self.abort();
         }
         let problem = fault.problem(limits);
@@ -108,6 +117,13 @@ impl StreamExchange {
     /// Whether the client wants no body (`HEAD`).
     pub const fn is_head(&self) -> bool {
         self.is_head
+    }
+
+    /// Early hints, before the response.
+    pub fn early_hints<'a>(&self, fields: impl Iterator<Item = HeaderField<'a>>) {
+        if self.progress != AnswerProgress::Begun {
+            self.orders.early_hints(fields_of(fields.filter(|(name, _)| !answer::is_the_servers(name))));
+        }
     }
 
     /// Sends a complete response. Nothing is sent if it violates HTTP.
@@ -177,9 +193,9 @@ impl StreamExchange {
     }
 
     fn send_head(&mut self, answer: StreamAnswer) {
-        if let Some(sender) = self.answer.take() {
-            // The stream may just have been reset: then `Left` is on its way.
-            let _ = sender.send(answer);
+        if self.progress != AnswerProgress::Begun {
+            self.progress = AnswerProgress::Begun;
+            self.orders.answer(answer);
         }
     }
 
@@ -314,11 +330,9 @@ impl StreamExchange {
     /// Breaks the response off: what waits for the client is dropped, and the stream is reset at once.
     pub fn abort(&mut self) {
         // First, so that the end of the pieces is not taken for the end of the response.
-        if let Some(cut) = self.cut.take() {
-            let _ = cut.send(());
-        }
+        self.orders.cut();
         self.queue.close();
-        self.answer = None;
+        self.progress = AnswerProgress::Begun;
     }
 }
 
@@ -329,7 +343,7 @@ fn owned(body: &Bytes) -> Bytes {
 
 fn fields_of<'a>(fields: impl Iterator<Item = HeaderField<'a>>) -> HeaderMap {
     let mut map = HeaderMap::new();
-    for (name, value) in fields {
+    for (name, value) in fields.filter(|(name, _)| !is_of_http_1(name)) {
         let name = HeaderName::from_bytes(name).expect("the name of a checked field is a token");
         map.append(
             name,
@@ -339,7 +353,12 @@ fn fields_of<'a>(fields: impl Iterator<Item = HeaderField<'a>>) -> HeaderMap {
     map
 }
 
-/// The fields for hyper. They have passed [`answer::check`], which is at least as strict as hyper.
+/// Fields that a response of HTTP/2 must not have (RFC 9113, section 8.2.2), in addition to those that are the server's.
+fn is_of_http_1(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"te") || name.eq_ignore_ascii_case(b"proxy-connection")
+}
+
+/// The fields for h2. They have passed [`answer::check`], which is at least as strict as h2.
 fn header_map<'a>(fields: impl Iterator<Item = HeaderField<'a>>, own: OwnFields<'_>) -> HeaderMap {
     let mut map = fields_of(fields.filter(|(name, _)| !answer::is_the_servers(name)));
     if !map.contains_key(DATE) {

@@ -6,11 +6,16 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use hyper::header::{HeaderMap, HeaderValue, LINK};
+
+use super::connection::run;
+use super::exchange::{StreamAnswer, StreamBody};
 use super::piece_queue::BodyPiece;
 use super::tunnel::TunnelEnds;
 use super::*;
@@ -34,7 +39,7 @@ const STALL: Duration = Duration::from_secs(10);
 const STAY_MAX: Duration = Duration::from_secs(90);
 
 /// What the server holds for unanswered requests.
-type Held = HashMap<StreamKey, (usize, super::Reservation, oneshot::Sender<StreamAnswer>, oneshot::Sender<()>)>;
+type Held = HashMap<StreamKey, (usize, Reservation, Orders)>;
 
 /// The server's ends of WebSockets.
 type Sockets = HashMap<StreamKey, (mpsc::UnboundedSender<BodyPiece>, mpsc::UnboundedSender<()>)>;
@@ -176,9 +181,9 @@ fn shared(inbox: mpsc::UnboundedSender<FromStream>, draining: watch::Receiver<bo
     }
 }
 
-async fn serve_one(io: DuplexStream, mut shared: H2Context) {
+async fn serve_one(io: DuplexStream, shared: H2Context) {
     // How the connection ends depends on the client.
-    let _ = run(io, Endpoints::default(), &mut shared).await;
+    let _ = run(io, Endpoints::default(), &shared).await;
 }
 
 /// The first byte of the response head that another client gets.
@@ -205,10 +210,10 @@ async fn answer_all(mut heard: mpsc::UnboundedReceiver<FromStream>, budget: Budg
     let (mut held, mut sockets) = (Held::new(), Sockets::new());
     while let Some(said) = heard.recv().await {
         match said {
-            FromStream::Arrived { key, head, body, answer, cut, share, .. } => {
+            FromStream::Arrived { key, head, body, orders, share, .. } => {
                 keeps_the_rules(&head, &body);
                 let bytes = head.held_bytes() + body.len();
-                held.insert(key, (bytes, share, answer, cut));
+                held.insert(key, (bytes, share, orders));
                 let all: usize = held.values().map(|(bytes, ..)| bytes).sum();
                 assert!(all <= budget.held_bytes(), "{all} are held, {} counted", budget.held_bytes());
                 if head.socket.is_some() {
@@ -239,11 +244,11 @@ fn keeps_the_rules(head: &Head, body: &[u8]) {
 
 /// Accepts a WebSocket, sends something, and returns what its client sends until that ends, or is of a certain length.
 fn accept_one(key: StreamKey, held: &mut Held, sockets: &mut Sockets) {
-    let Some((_, _, answer, _)) = held.remove(&key) else { return };
+    let Some((_, _, orders)) = held.remove(&key) else { return };
     let ((frames, of_client), (asking, wished)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
     let _ = (frames.send(BodyPiece::Bytes(vec![b'x'; 40_000].into())), asking.send(()));
     let body = StreamBody::Socket(TunnelEnds { frames: of_client, wished });
-    let _ = answer.send(StreamAnswer { status: 200, fields: hyper::HeaderMap::new(), body });
+    orders.answer(StreamAnswer { status: 200, fields: HeaderMap::new(), body });
     sockets.insert(key, (frames, asking));
 }
 
@@ -251,7 +256,11 @@ fn answer_one(key: StreamKey, way: usize, held: &mut Held) {
     if way % 4 == 2 {
         return;
     }
-    let Some((_, _, answer, cut)) = held.remove(&key) else { return };
+    let Some((_, _, orders)) = held.remove(&key) else { return };
+    for _ in 1..way % 5 {
+        orders.invite();
+        orders.early_hints(HeaderMap::from_iter([(LINK, HeaderValue::from_static("</a.css>"))]));
+    }
     let body = match way % 4 {
         1 => StreamBody::Whole(Bytes::from_static(b"Hola")),
         3 => {
@@ -262,9 +271,9 @@ fn answer_one(key: StreamKey, way: usize, held: &mut Held) {
             StreamBody::Pieces(receiver, if way % 8 == 3 { StreamedContent::Body } else { StreamedContent::Events })
         }
         _ => {
-            let _ = cut.send(());
+            orders.cut();
             return;
         }
     };
-    let _ = answer.send(StreamAnswer { status: 200, fields: hyper::HeaderMap::new(), body });
+    orders.answer(StreamAnswer { status: 200, fields: HeaderMap::new(), body });
 }

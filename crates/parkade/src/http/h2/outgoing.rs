@@ -1,17 +1,23 @@
-//! The body of a response on its way to hyper, and the watch over its stream.
+//! A response on its way to the client of a stream, and the watch over that stream.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::{Frame, SizeHint};
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use hyper::header::DATE;
+use hyper::http::Response;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
+use super::orders::OrdersInbox;
 use super::piece_queue::BodyPiece;
-use super::{FromStream, StreamKey, write_timeout};
+use super::write_timeout::{Timer, WriteClock};
+use super::{FromStream, StreamKey};
 use crate::http::StreamedContent;
-use crate::http::limits::{H2_CUT_BYTES_MAX, H2_LAST_BYTES_MAX};
+use crate::http::limits::H2_CUT_BYTES_MAX;
 
 /// Reports to the server that the client has left, unless the stream has ended.
 pub struct Guard {
@@ -28,105 +34,149 @@ impl Drop for Guard {
     }
 }
 
-/// The body of a response on its way to hyper.
-pub enum Outgoing {
-    Whole(Bytes),
-    Pieces(Pieces),
+/// A stream that is over before its end. What is dropped of it then resets it, unless its client has.
+#[derive(Debug, thiserror::Error)]
+pub enum EarlyEnd {
+    #[error("the client has reset the stream, or its connection has ended")]
+    Left,
+    #[error("the stream was reset by the server")]
+    Cut,
+    #[error("the client does not read")]
+    Stalled,
+    #[error("the response cannot be sent: {0}")]
+    Unsendable(h2::Error),
 }
 
-/// A body that the server sends in pieces.
-pub struct Pieces {
-    /// The rest of the last one.
-    current: Bytes,
-    queue: mpsc::UnboundedReceiver<BodyPiece>,
-    purpose: StreamedContent,
-    guard: Guard,
+/// The way to the client of a stream, once the head of its response is sent. h2 is given no more than the client has
+/// room for, so nothing waits in it except for the socket, which has a timeout of its own.
+pub struct ToClient {
+    stream: SendStream<Bytes>,
+    /// What may reset it, if it is known to the server.
+    orders: Option<OrdersInbox>,
+    clock: WriteClock,
+    timer: Timer,
 }
 
-impl Pieces {
-    pub fn new(queue: mpsc::UnboundedReceiver<BodyPiece>, purpose: StreamedContent, guard: Guard) -> Self {
-        Self { current: Bytes::new(), queue, purpose, guard }
+/// Sends the head of a response. `is_all`: nothing follows.
+pub fn begin(
+    respond: &mut SendResponse<Bytes>,
+    mut head: Response<()>,
+    is_all: bool,
+) -> Result<SendStream<Bytes>, EarlyEnd> {
+    head.headers_mut().entry(DATE).or_insert_with(|| {
+        let date = httpdate::fmt_http_date(std::time::SystemTime::now());
+        date.try_into().expect("a date is text")
+    });
+    respond.send_response(head, is_all).map_err(|error| {
+        respond.send_reset(Reason::INTERNAL_ERROR);
+        EarlyEnd::Unsendable(error)
+    })
+}
+
+impl ToClient {
+    pub fn new(stream: SendStream<Bytes>, orders: Option<OrdersInbox>, stall: Duration) -> Self {
+        Self { stream, orders, clock: WriteClock::new(stall), timer: Timer::default() }
     }
 
-    /// The next piece for hyper; None at the end.
-    fn poll_cut(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
-        if self.current.is_empty() {
-            write_timeout::rest();
-            let piece = match ready!(self.queue.poll_recv(context)) {
-                Some(BodyPiece::Bytes(piece)) => piece,
+    /// What is sent from now on.
+    pub const fn carry(&mut self, purpose: StreamedContent) {
+        self.clock.carry(purpose);
+    }
+
+    /// Sends everything and ends the stream, if its client has room for it now. Otherwise it is returned.
+    pub fn send_at_once(&mut self, bytes: Bytes) -> Result<Option<Bytes>, EarlyEnd> {
+        if bytes.len() > H2_CUT_BYTES_MAX {
+            return Ok(Some(bytes));
+        }
+        self.stream.reserve_capacity(bytes.len());
+        if self.stream.capacity() < bytes.len() {
+            return Ok(Some(bytes));
+        }
+        self.stream.send_data(bytes, true).map_err(|_| EarlyEnd::Left)?;
+        Ok(None)
+    }
+
+    /// Sends all of it as its client makes room. `is_last`: nothing follows.
+    pub async fn send(&mut self, mut bytes: Bytes, is_last: bool) -> Result<(), EarlyEnd> {
+        while !bytes.is_empty() {
+            self.stream.reserve_capacity(bytes.len().min(H2_CUT_BYTES_MAX));
+            let room = poll_fn(|context| self.poll_room(context)).await?;
+            let piece = bytes.split_to(room.min(bytes.len()));
+            self.clock.took(piece.len(), Instant::now());
+            self.stream.send_data(piece, is_last && bytes.is_empty()).map_err(|_| EarlyEnd::Left)?;
+        }
+        self.clock.rest();
+        Ok(())
+    }
+
+    /// Nothing follows.
+    pub fn end(&mut self) -> Result<(), EarlyEnd> {
+        self.stream.send_data(Bytes::new(), true).map_err(|_| EarlyEnd::Left)
+    }
+
+    /// How much the client has room for: something.
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<Result<usize, EarlyEnd>> {
+        loop {
+            let room = self.stream.capacity();
+            if room > 0 {
+                return Poll::Ready(Ok(room));
+            }
+            match self.stream.poll_capacity(context) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Err(EarlyEnd::Left)),
+                Poll::Pending => break,
+            }
+        }
+        if let Poll::Ready(ended) = self.poll_early_end(context) {
+            return Poll::Ready(Err(ended));
+        }
+        let due = self.clock.wait(Instant::now());
+        self.timer.poll(Some(due), context).map(|()| Err(EarlyEnd::Stalled))
+    }
+
+    /// Ready when the stream has been reset, by whomever.
+    fn poll_early_end(&mut self, context: &mut Context<'_>) -> Poll<EarlyEnd> {
+        // First: what ends the pieces of a response without resetting it is its end.
+        if self.orders.as_ref().is_some_and(|orders| orders.is_cut(context)) {
+            return Poll::Ready(EarlyEnd::Cut);
+        }
+        self.stream.poll_reset(context).map(|_| EarlyEnd::Left)
+    }
+
+    /// The next piece for the client; None at the end.
+    pub async fn next(
+        &mut self,
+        pieces: &mut mpsc::UnboundedReceiver<BodyPiece>,
+    ) -> Result<Option<BodyPiece>, EarlyEnd> {
+        poll_fn(|context| match self.poll_early_end(context) {
+            Poll::Ready(ended) => Poll::Ready(Err(ended)),
+            Poll::Pending => pieces.poll_recv(context).map(Ok),
+        })
+        .await
+    }
+
+    /// Sends a body that the server sends in pieces, up to its end.
+    pub async fn pass(
+        &mut self,
+        mut pieces: mpsc::UnboundedReceiver<BodyPiece>,
+        mut guard: Guard,
+    ) -> Result<(), EarlyEnd> {
+        loop {
+            match self.next(&mut pieces).await? {
+                Some(BodyPiece::Bytes(piece)) => {
+                    let _ = guard.inbox.send(FromStream::Taken { key: guard.key, bytes: piece.len() });
+                    self.send(piece, false).await?;
+                }
                 Some(BodyPiece::Trailers(trailers)) => {
-                    self.guard.has_ended = true;
-                    return Poll::Ready(Some(Frame::trailers(*trailers)));
+                    guard.has_ended = true;
+                    self.stream.reserve_capacity(0);
+                    return self.stream.send_trailers(*trailers).map_err(EarlyEnd::Unsendable);
                 }
                 None => {
-                    self.guard.has_ended = true;
-                    return Poll::Ready(None);
+                    guard.has_ended = true;
+                    return self.end();
                 }
-            };
-            let _ = self.guard.inbox.send(FromStream::Taken { key: self.guard.key, bytes: piece.len() });
-            self.current = piece;
-        }
-        let purpose = self.purpose;
-        let next = cut(&mut self.current).inspect(|next| match purpose {
-            StreamedContent::Body => write_timeout::offer(next.len()),
-            StreamedContent::Events => write_timeout::offer_event(next.len()),
-        });
-        Poll::Ready(next.map(Frame::data))
-    }
-}
-
-impl hyper::body::Body for Outgoing {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = match self.get_mut() {
-            Self::Whole(bytes) => cut(bytes).inspect(|next| write_timeout::offer(next.len())).map(Frame::data),
-            Self::Pieces(pieces) => ready!(pieces.poll_cut(context)),
-        };
-        Poll::Ready(next.map(Ok))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(bytes) if bytes.is_empty())
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Pieces(_) => SizeHint::default(),
-        }
-    }
-}
-
-/// The next piece for hyper. hyper takes all of it as soon as the client accepts one byte, and waits for more window
-/// only before the next piece. The last piece is small, because the stream's task ends with it, and so does its
-/// timeout.
-fn cut(bytes: &mut Bytes) -> Option<Bytes> {
-    match bytes.len() {
-        0 => None,
-        length if length <= H2_LAST_BYTES_MAX => Some(std::mem::take(bytes)),
-        length => Some(bytes.split_to((length - H2_LAST_BYTES_MAX).min(H2_CUT_BYTES_MAX))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_of_a_body_is_small() {
-        for (length, cuts) in [
-            (0, &[][..]),
-            (1, &[1]),
-            (1_024, &[1_024]),
-            (1_025, &[1, 1_024]),
-            (17_408, &[16_384, 1_024]),
-            (40_000, &[16_384, 16_384, 6_208, 1_024]),
-        ] {
-            let mut bytes = Bytes::from(vec![0; length]);
-            let cut: Vec<_> = std::iter::from_fn(|| cut(&mut bytes)).map(|bytes| bytes.len()).collect();
-            assert_eq!(cut, cuts, "{length}");
+            }
         }
     }
 }

@@ -1,66 +1,70 @@
-//! An HTTP/2 request of hyper becomes a head and a complete body.
-
-use std::time::Duration;
+//! A request of h2 becomes a head and a complete body.
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::body::{Body as _, Incoming};
-use hyper::ext::Protocol;
-use hyper::header::{COOKIE, EXPECT, HeaderValue};
+use h2::RecvStream;
+use h2::ext::Protocol;
+use hyper::header::{CONTENT_LENGTH, COOKIE, EXPECT, HeaderMap, HeaderValue};
 use hyper::{Method, Request};
-use tokio::time::Instant;
 
+use super::incoming::{BodyPace, IncomingBody};
 use crate::http::body::make_room;
 use crate::http::budget::{Budget, RequestStage, Reservation};
 use crate::http::fault::RequestFault;
 use crate::http::head::{Head, HeadBuilder};
-use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, H2_STREAM_OVERHEAD_BYTES, STREAMED_PIECE_BYTES};
+use crate::http::limits::{H2_STREAM_OVERHEAD_BYTES, STREAMED_PIECE_BYTES};
 use crate::http::{Setup, StreamTerms};
 
 /// What has come of a body.
 #[derive(Debug)]
 pub struct ArrivedBody {
     pub body: Bytes,
-    /// The rest of it follows; how large all of it may be.
-    pub rest_of: Option<u64>,
+    /// The rest of it follows.
+    pub rest: Option<BodyPace>,
 }
 
 /// A request of which the head has been read. Its body may take long to come, so this is all that is kept of it.
-#[derive(Debug)]
 pub struct StreamRequest {
     pub head: Head,
-    pub body: Incoming,
+    /// Of a WebSocket, what its client sends.
+    pub body: IncomingBody,
+    /// The length of the body, if it was announced.
+    announced: Option<u64>,
 }
 
 impl StreamRequest {
     /// A fault comes with the head of its request, if that was read.
-    pub fn new(request: Request<Incoming>, setup: &Setup) -> Result<Self, (RequestFault, Option<Head>)> {
+    pub fn new(request: Request<RecvStream>, setup: &Setup) -> Result<Self, (RequestFault, Option<Head>)> {
         let (parts, body) = request.into_parts();
         let mut head = head(&parts, setup).map_err(|fault| (fault, None))?;
+        let (body, announced) = (IncomingBody::new(body), announced(&parts.headers));
         if parts.method == Method::CONNECT {
+            if announced.is_some_and(|length| length > 0) {
+                return Err((RequestFault::UpgradeWithBody, Some(head)));
+            }
             match setup.sockets.offer_on_stream(&head) {
                 Ok(offer) => head.socket = Some(offer),
                 Err(fault) => return Err((fault, Some(head))),
             }
         }
-        Ok(Self { head, body })
+        Ok(Self { head, body, announced })
     }
 
-    /// `heads`: the budget of this connection for heads that wait for their bodies.
+    /// `heads`: the budget of this connection for heads that wait for their bodies. `invite`: tells a client that waits
+    /// for it to send the body.
     pub async fn receive(
         &mut self,
         setup: &Setup,
         heads: &Budget,
         share: &mut Reservation,
+        invite: impl FnOnce(),
     ) -> Result<ArrivedBody, RequestFault> {
-        let (head, incoming) = (&self.head, &mut self.body);
-        let is_whole = incoming.is_end_stream();
-        let announced = incoming.size_hint().exact();
-        let terms = if is_whole { None } else { setup.streamed.terms(head, announced) };
+        let Self { head, body, announced } = self;
+        let is_whole = head.socket.is_some() || body.is_end();
+        let terms = if is_whole { None } else { setup.streamed.terms(head, *announced) };
         let bytes_max = terms.map_or(setup.limits.body_bytes_max as u64, |terms| terms.bytes_max);
-        let limit = BodyLimit { terms, bytes_max };
-        if incoming.size_hint().lower() > limit.bytes_max {
-            return Err(limit.fault());
+        let fault = if terms.is_some() { RequestFault::StreamTooLarge } else { RequestFault::BodyTooLarge };
+        if announced.is_some_and(|length| length > bytes_max) {
+            return Err(fault);
         }
         let stage = if is_whole { RequestStage::Whole } else { RequestStage::Coming };
         let bytes = head.held_bytes() + H2_STREAM_OVERHEAD_BYTES;
@@ -75,27 +79,43 @@ impl StreamRequest {
         if !has_room {
             return Err(RequestFault::RequestsFull);
         }
-        let waits_for_word = head.field("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
-        if terms.is_some() && announced.is_some() && waits_for_word {
-            // The application may answer without the body. If it does not, the client sends it some time later: hyper
-            // has no way to send an interim response.
-            return pass_on(Vec::new(), limit, share, bytes);
+        if is_whole {
+            return Ok(ArrivedBody { body: Bytes::new(), rest: None });
         }
-        collect(incoming, (setup, limit), share, bytes).await
+        let pace = BodyPace::new(setup.limits.body_stall, bytes_max, fault);
+        if head.expects_continue {
+            if terms.is_some() && announced.is_some() {
+                // The application may answer without the body. Its client is invited to send it when it is read.
+                return pass_on(Vec::new(), pace, share, bytes);
+            }
+            head.expects_continue = false;
+            invite();
+        }
+        collect(body, (pace, terms), share, bytes).await
     }
 }
 
 /// The request is passed on before the rest of its body has arrived.
 fn pass_on(
     body: Vec<u8>,
-    limit: BodyLimit,
+    pace: BodyPace,
     share: &mut Reservation,
     head_bytes: usize,
 ) -> Result<ArrivedBody, RequestFault> {
     if !share.hold(head_bytes + body.capacity() + STREAMED_PIECE_BYTES, RequestStage::Coming) {
         return Err(RequestFault::RequestsFull);
     }
-    Ok(ArrivedBody { body: body.into(), rest_of: Some(limit.bytes_max) })
+    Ok(ArrivedBody { body: body.into(), rest: Some(pace) })
+}
+
+/// The length of the body. h2 has checked the first field, and makes sure that as much comes.
+fn announced(fields: &HeaderMap) -> Option<u64> {
+    let mut lengths = fields.get_all(CONTENT_LENGTH).iter().map(HeaderValue::as_bytes);
+    let first = lengths.next()?;
+    if lengths.any(|length| length != first) {
+        return None;
+    }
+    std::str::from_utf8(first).ok()?.parse().ok()
 }
 
 fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, RequestFault> {
@@ -109,7 +129,8 @@ fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, Requ
     if parts.headers.len() > setup.limits.header_count_max {
         return Err(RequestFault::TooManyHeaders);
     }
-    if parts.headers.get_all(EXPECT).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
+    let mut expectations = parts.headers.get_all(EXPECT).iter();
+    if expectations.any(|value| !value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
         return Err(RequestFault::UnknownExpectation);
     }
     // HTTP/2 may send a cookie field in crumbs (RFC 9113, section 8.2.3).
@@ -125,7 +146,9 @@ fn head(parts: &hyper::http::request::Parts, setup: &Setup) -> Result<Head, Requ
     if !crumbs.is_empty() {
         builder.field(COOKIE.as_str(), &cookie);
     }
-    Ok(builder.finish())
+    let mut head = builder.finish();
+    head.expects_continue = parts.headers.contains_key(EXPECT);
+    Ok(head)
 }
 
 /// A stream that is to become a WebSocket is a request with GET, as in HTTP/1.1 (RFC 8441, section 5).
@@ -137,52 +160,28 @@ fn method<'a>(parts: &'a hyper::http::request::Parts, setup: &Setup) -> Result<&
     }
 }
 
-/// How large the body may be.
-#[derive(Clone, Copy)]
-struct BodyLimit {
-    /// Its application reads it while it arrives.
-    terms: Option<StreamTerms>,
-    bytes_max: u64,
-}
-
-impl BodyLimit {
-    const fn fault(self) -> RequestFault {
-        if self.terms.is_some() { RequestFault::StreamTooLarge } else { RequestFault::BodyTooLarge }
-    }
-}
-
-/// The complete body, or a part of one that its application reads while it arrives. It must arrive at a minimum rate and fit into the budget of all requests. `head_bytes`: what counts already.
+/// The complete body, or a part of one that its application reads while it arrives (`terms`). It must fit into the budget of all requests.
+/// `head_bytes`: what counts already.
 async fn collect(
-    incoming: &mut Incoming,
-    (setup, limit): (&Setup, BodyLimit),
+    incoming: &mut IncomingBody,
+    (mut pace, terms): (BodyPace, Option<StreamTerms>),
     share: &mut Reservation,
     head_bytes: usize,
 ) -> Result<ArrivedBody, RequestFault> {
-    let (began, stall) = (Instant::now(), setup.limits.body_stall);
     let mut body = Vec::new();
-    loop {
-        let earned = Duration::from_secs(body.len() as u64 / BODY_BYTES_PER_SECOND_MIN);
-        let until = (Instant::now() + stall).min(began + stall + earned);
-        let data = match tokio::time::timeout_at(until, incoming.frame()).await {
-            Err(_) => return Err(RequestFault::BodyTooSlow),
-            Ok(None) => return Ok(ArrivedBody { body: body.into(), rest_of: None }),
-            Ok(Some(Err(_))) => return Err(RequestFault::BodyEndedEarly),
-            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
-        };
-        if (body.len() + data.len()) as u64 > limit.bytes_max {
-            return Err(limit.fault());
-        }
-        make_room(&mut body, data.len());
-        let stage = if incoming.is_end_stream() { RequestStage::Whole } else { RequestStage::Coming };
+    while let Some(bytes) = incoming.next_in_time(&mut pace).await? {
+        make_room(&mut body, bytes.len());
+        let stage = if incoming.is_end() { RequestStage::Whole } else { RequestStage::Coming };
         if !share.hold(head_bytes + body.capacity(), stage) {
             return Err(RequestFault::RequestsFull);
         }
-        body.extend_from_slice(&data);
+        body.extend_from_slice(&bytes);
         let is_ripe = |terms: StreamTerms| body.len() as u64 >= terms.collected_max;
-        if stage == RequestStage::Coming && limit.terms.is_some_and(is_ripe) {
-            return pass_on(body, limit, share, head_bytes);
+        if stage == RequestStage::Coming && terms.is_some_and(is_ripe) {
+            return pass_on(body, pace, share, head_bytes);
         }
     }
+    Ok(ArrivedBody { body: body.into(), rest: None })
 }
 
 /// The `Host` field, which a client may send in addition to `:authority`, once, if it is the same (RFC 9113, section 8.3.1).

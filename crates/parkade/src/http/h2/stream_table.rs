@@ -81,9 +81,9 @@ impl StreamTable {
         events: &mut Vec<HttpEvent>,
     ) {
         match said {
-            FromStream::Arrived { key, head, body, pieces, origin, answer, cut, share } => {
+            FromStream::Arrived { key, head, body, pieces, origin, orders, share } => {
                 let rest = if pieces.is_some() { BodyRest::Follows } else { BodyRest::Nothing };
-                let exchange = StreamExchange::new(key, &head, answer, cut, pieces);
+                let exchange = StreamExchange::new(key, &head, orders, pieces);
                 let request = requests.insert_http2(exchange);
                 self.requests.insert(key, request);
                 events.push(HttpEvent::Arrived { request, head, body, rest, origin, share });

@@ -1,17 +1,15 @@
-//! The streams of one connection: each runs in its own task, under its timeout, and is counted.
+//! The streams of one connection: each runs in its own task, and is counted.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{H2Context, write_timeout};
+use super::H2Context;
 
-/// Runs the streams of one connection.
-#[derive(Debug, Clone)]
+/// Counts the streams of one connection.
+#[derive(Debug)]
 pub struct Streams {
-    stall: Duration,
     open: Arc<Mutex<OpenStreams>>,
     /// The streams of all connections.
     all: Arc<AtomicUsize>,
@@ -26,40 +24,31 @@ struct OpenStreams {
     since: Instant,
 }
 
-impl Default for OpenStreams {
-    fn default() -> Self {
-        Self { count: 0, since: Instant::now() }
-    }
-}
-
 impl Streams {
     pub fn new(shared: &H2Context) -> Self {
         Self {
-            stall: shared.setup.limits.write_stall,
-            open: Arc::new(Mutex::new(OpenStreams::default())),
+            open: Arc::new(Mutex::new(OpenStreams { count: 0, since: Instant::now() })),
             all: Arc::clone(&shared.stream_count),
             panics: Arc::clone(&shared.panic_count),
         }
     }
 
-    /// How long the connection may be left as it is, if it may be without streams for this long.
-    pub fn idle_until(&self, idle_time: Duration) -> Instant {
+    /// Since when the connection has had no stream, if it has none.
+    pub fn idle_since(&self) -> Option<Instant> {
         let open = lock(&self.open);
-        let since = if open.count == 0 { open.since } else { Instant::now() };
-        since + idle_time
+        (open.count == 0).then_some(open.since)
     }
-}
 
-impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams {
-    fn execute(&self, stream: F) {
+    /// Runs one to its end.
+    pub fn run(&self, stream: impl Future<Output = ()> + Send + 'static) {
         lock(&self.open).count += 1;
         self.all.fetch_add(1, Ordering::Relaxed);
         let (of_connection, of_all) = (Arc::clone(&self.open), Arc::clone(&self.all));
         let opened = Opened { of_connection, of_all, panics: Arc::clone(&self.panics) };
         // On the heap once: each future that wraps another by value would reserve room for it again, and a stream may wait for long.
-        let watched = write_timeout::inherit().watch(Box::pin(stream), self.stall);
+        let stream = Box::pin(stream);
         tokio::spawn(async move {
-            watched.await;
+            stream.await;
             drop(opened);
         });
     }

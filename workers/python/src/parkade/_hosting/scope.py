@@ -54,9 +54,9 @@ def socket_scope_of(head: p.RequestHead, root_path: RootPath) -> dict[str, Any]:
 
 
 def _extensions(version: str, fields: list[tuple[bytes, bytes]]) -> dict[str, dict[str, Any]]:
-    """Those that work: there are no early hints with HTTP/2 here, and with HTTP/1.1 no trailers for a client that does
-    not ask for them. They are new for each request, as applications may change their scope; a literal takes no longer
-    than a copy.
+    """Those that work: with HTTP/1.1 there are no trailers for a client that does not ask for them, and with HTTP/1.0
+    no early hints either. They are new for each request, as applications may change their scope; a literal takes no
+    longer than a copy.
     """
     if version == "1.1":
         for name, value in fields:
@@ -64,5 +64,5 @@ def _extensions(version: str, fields: list[tuple[bytes, bytes]]) -> dict[str, di
                 return {"http.response.pathsend": {}, "http.response.early_hint": {}, "http.response.trailers": {}}
         return {"http.response.pathsend": {}, "http.response.early_hint": {}}
     if version == "2":
-        return {"http.response.pathsend": {}, "http.response.trailers": {}}
+        return {"http.response.pathsend": {}, "http.response.early_hint": {}, "http.response.trailers": {}}
     return {"http.response.pathsend": {}}
