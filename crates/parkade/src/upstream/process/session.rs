@@ -193,7 +193,7 @@ impl Session {
     pub fn hear(&mut self, read: &mut BytesMut, audience: &mut Audience) -> Result<(), Broken> {
         while !self.conversation.is_over() {
             let head = Head::of(read);
-            let next = self.decoder.next(read).map_err(|violation| self.broken(&head, &violation))?;
+            let next = self.decoder.next(read).map_err(|violation| head.undecodable(&violation, self.has_greeted()))?;
             let Some(frame) = next else { return Ok(()) };
             self.hear_frame(frame, &head, audience)?;
         }
@@ -208,7 +208,8 @@ impl Session {
         }
         let mut head = Head::of(&header.0);
         head.extend(&payload);
-        match self.decoder.typed(&header.with(payload)).map_err(|violation| self.broken(&head, &violation))? {
+        let next = self.decoder.typed(&header.with(payload));
+        match next.map_err(|violation| head.undecodable(&violation, self.has_greeted()))? {
             Some(frame) => self.hear_frame(frame, &head, audience),
             None => Ok(()),
         }
@@ -219,20 +220,6 @@ impl Session {
             return Err(head.with_versions(&violation, &frame));
         }
         self.take(frame, audience).map_err(|violation| head.broken(&violation))
-    }
-
-    fn broken(&self, head: &Head, violation: &Violation) -> Broken {
-        let broken = head.broken(violation);
-        match head.printed().filter(|_| !self.has_greeted()) {
-            Some(text) => Broken {
-                why: format!(
-                    "it printed {text:?} before it took over its standard output, which is its link to the core: code that prints that early \
-                     (sitecustomize, PERL5OPT, a wrapper for the interpreter) must print to standard error"
-                ),
-                ..broken
-            },
-            None => broken,
-        }
     }
 
     /// Opens a stream with a request. A body that does not fit into its frame is sent by [`Session::pump`];
@@ -818,6 +805,21 @@ impl Head {
             let _ = write!(evidence, "{byte:02x}");
         }
         Broken { code: violation.code(), why: violation.to_string(), evidence }
+    }
+
+    /// The same for bytes that are no frame. Before its `HELLO` a worker may have printed them.
+    fn undecodable(&self, violation: &Violation, has_greeted: bool) -> Broken {
+        let broken = self.broken(violation);
+        match self.printed().filter(|_| !has_greeted) {
+            Some(text) => Broken {
+                why: format!(
+                    "it printed {text:?} before it took over its standard output, which is its link to the core: code that prints that early \
+                     (sitecustomize, PERL5OPT, a wrapper for the interpreter) must print to standard error"
+                ),
+                ..broken
+            },
+            None => broken,
+        }
     }
 
     fn with_versions(&self, violation: &Violation, frame: &FromWorker) -> Broken {
