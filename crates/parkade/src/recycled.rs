@@ -12,12 +12,14 @@ pub struct RecycledBuffers {
     size: usize,
     /// The last pieces, the latest at the end.
     pieces: Vec<Bytes>,
+    /// Whether there was a piece since the last rest.
+    is_in_use: bool,
 }
 
 impl RecycledBuffers {
     /// Buffers of this size.
     pub const fn of(size: usize) -> Self {
-        Self { size, pieces: Vec::new() }
+        Self { size, pieces: Vec::new(), is_in_use: false }
     }
 
     /// Memory for a piece of this many bytes. A longer piece than a buffer, or a short one, has memory of its own size.
@@ -25,6 +27,7 @@ impl RecycledBuffers {
         if self.is_short(bytes) || bytes > self.size {
             return vec![0; bytes];
         }
+        self.is_in_use = true;
         let free = self.pieces.iter().rposition(Bytes::is_unique).map(|at| self.pieces.remove(at));
         let mut buffer = free.and_then(|piece| piece.try_into_mut().ok()).map_or_else(Vec::new, Vec::from);
         buffer.reserve_exact(self.size.saturating_sub(buffer.len()));
@@ -50,6 +53,14 @@ impl RecycledBuffers {
         }
         self.pieces.push(kept);
         piece
+    }
+
+    /// To be called from time to time: buffers that are not used are freed. They may lie above memory that has become
+    /// free, which the allocator can only give back when they are gone.
+    pub fn rest(&mut self) {
+        if !std::mem::take(&mut self.is_in_use) {
+            self.pieces = Vec::new();
+        }
     }
 
     const fn is_short(&self, bytes: usize) -> bool {
@@ -107,6 +118,17 @@ mod tests {
         assert!(buffers.piece(first, 0).is_empty());
         let second = buffers.take(SIZE);
         assert_eq!(second.as_ptr(), place);
+    }
+
+    #[test]
+    fn buffers_that_are_not_used_are_freed() {
+        let mut buffers = RecycledBuffers::of(SIZE);
+        let held = piece_of(&mut buffers, SIZE, SIZE);
+        buffers.rest();
+        assert_eq!(buffers.pieces.len(), 1, "it has just been used");
+        buffers.rest();
+        assert_eq!(buffers.pieces.capacity(), 0);
+        assert_eq!(held, vec![7; SIZE]);
     }
 
     #[test]

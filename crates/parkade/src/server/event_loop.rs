@@ -221,6 +221,7 @@ impl EventLoop {
             }
             Woken::Sweep => {
                 self.server.clients.http.sweep();
+                self.server.upstream.rest();
                 if self.burst.is_over(self.server.clients.http.request_bytes()) {
                     self.give_memory_back();
                 }

@@ -52,6 +52,11 @@ impl Upstream {
         self.processes.flush();
     }
 
+    /// To be called from time to time: frees buffers that are not used.
+    pub fn rest(&mut self) {
+        self.processes.inflow.rest();
+    }
+
     /// Frees room that is unused: a burst is over.
     pub fn give_room_back(&mut self) {
         self.processes.give_room_back();

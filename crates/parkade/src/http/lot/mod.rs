@@ -340,6 +340,7 @@ impl Lot {
     pub fn sweep(&mut self) {
         self.sweeping = self.sweeping.or(Some(0));
         self.acceptor.resume();
+        self.slots.context.buffers.rest();
         self.descriptors.set_connections(self.slots.count() + self.http2_count.load(Ordering::Relaxed));
     }
 

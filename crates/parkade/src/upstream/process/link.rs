@@ -60,6 +60,11 @@ impl Inflow {
     pub fn new() -> Self {
         Self { piece: vec![0; limits::READ_BYTES].into(), buffers: RecycledBuffers::of(DATA_BYTES_MAX) }
     }
+
+    /// Frees what is not used.
+    pub fn rest(&mut self) {
+        self.buffers.rest();
+    }
 }
 
 /// A frame whose payload is read into memory of its own: otherwise it would be copied from the shared piece, and hold

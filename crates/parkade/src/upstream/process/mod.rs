@@ -72,7 +72,7 @@ pub struct Processes {
     unstarted: Vec<(WorkerId, String)>,
     /// Workers whose exit has been reported; they can still be queried until the next turn.
     gone: Vec<WorkerId>,
-    inflow: Inflow,
+    pub inflow: Inflow,
     /// Requests of whose bodies the next piece is wanted, until the server asks.
     wanting: Vec<RequestId>,
     named: NamedFiles,
