@@ -19,7 +19,7 @@ from .harness.until import BUSY, Stopwatch, until
 
 pytestmark = pytest.mark.also_in_perl
 
-UNREAD = 300_000
+UNREAD = 250_000
 """More than a socket accepts if its client does not read, less than the core takes from a worker in addition (256 KiB).
 """
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 
 import pytest
 
@@ -147,7 +146,7 @@ def test_it_is_not_called_for_one_that_is_refused(server: Server) -> None:
 
 def test_it_comes_after_what_its_client_has_said(server: Server, opened: Opener, mark: str) -> None:
     client = opened(server, f"/rooms/m/sleeper{mark}").send("sleep 0.7")
-    time.sleep(0.2)
+    server.until(lambda status: status["lives"]["running"] == 1)
     client.client.close()
     until_left(server, f"sleeper{mark}", 1006)
     log = server.log()

@@ -37,10 +37,12 @@ pub async fn pass(
     tokio::select! {
         biased;
         sent = &mut sending => {
-            sent?;
-            // If its client is still sending, a reset could destroy what it has not read.
-            let _ = timeout(LINGER_TIME, receiving).await;
-            Ok(())
+            // If its client is still sending, a reset could destroy what it has not read. What a client has said before
+            // it left is heard, too.
+            if matches!(sent, Ok(()) | Err(EarlyEnd::Left)) {
+                let _ = timeout(LINGER_TIME, receiving).await;
+            }
+            sent
         }
         () = &mut receiving => sending.await,
     }
