@@ -282,7 +282,7 @@ fn what_arrives_of_a_long_message_counts_in_the_budget() {
 
 #[test]
 fn what_a_worker_has_no_room_for_counts_until_it_has() {
-    let budget = Budget::new(1_000_000);
+    let budget = Budget::new(2_000_000);
     let mut socket = opened();
     let message = frame(0x82, &vec![7; 800_000]);
     assert_eq!(texts(&sent_within(&budget, &mut socket, &message, &LIMITS, at(0))), [800_000]);
@@ -302,7 +302,7 @@ fn what_a_worker_has_no_room_for_counts_until_it_has() {
 
 #[test]
 fn what_a_function_is_called_for_counts_until_it_has_answered() {
-    let budget = Budget::new(1_000_000);
+    let budget = Budget::new(2_000_000);
     let mut socket = WebSocket::held(None, at(0));
     assert_eq!(texts(&sent_within(&budget, &mut socket, &frame(0x82, &vec![7; 800_000]), &LIMITS, at(0))), [800_000]);
     assert_eq!(budget.held_bytes(), 800_000);
@@ -315,7 +315,7 @@ fn a_few_bytes_that_become_a_long_message_count_as_that() {
     let terms = Compression::new(false, false);
     let bomb = frame(0xc2, Deflater::new(false).deflate(&vec![0; 900_000]));
     assert!(bomb.len() < 20_000, "{}", bomb.len());
-    let budget = Budget::new(1_000_000);
+    let budget = Budget::new(2_000_000);
     let mut sockets = [(); 3].map(|()| WebSocket::new(Some(terms), at(0)));
     let [first, second, third] = &mut sockets;
     assert_eq!(texts(&sent_within(&budget, first, &bomb, &LIMITS, at(0))), [900_000]);
