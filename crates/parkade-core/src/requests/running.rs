@@ -249,7 +249,12 @@ fn abandon(step: &mut Step<'_>, life: &mut Running, reason: Reason) {
     let request = step.request;
     step.waits.sockets.leave_stream(request);
     step.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker: life.worker, reason }));
-    let queue = step.jobs.keep_place(request);
+    leave(step, life, reason);
+}
+
+/// The request ends, and its worker still holds the stream.
+fn leave(step: &mut Step<'_>, life: &mut Running, reason: Reason) {
+    let queue = step.jobs.keep_place(step.request);
     let (alarm, patience) = (life.journey.take_alarm(), life.journey.patience().duration());
     step.fleet.workers.abandon(step.cx, life.worker, life.place, &Abandonment { reason, alarm, patience, queue });
 }
@@ -261,12 +266,9 @@ fn finish(step: &mut Step<'_>, life: Running) -> Life {
 }
 
 /// The closing frame has come: the worker no longer holds the stream, unless it keeps it.
-fn close(step: &mut Step<'_>, life: Running) -> Journey {
+fn close(step: &mut Step<'_>, mut life: Running) -> Journey {
     if step.fleet.workers.is_kept(life.worker, life.place) {
-        let queue = step.jobs.keep_place(step.request);
-        // The response may be held until a write is durable, for as long as the deadline allows: that alarm stays with it.
-        let (reason, alarm, patience) = (Reason::ClientLeft, None, life.journey.patience().duration());
-        step.fleet.workers.abandon(step.cx, life.worker, life.place, &Abandonment { reason, alarm, patience, queue });
+        leave(step, &mut life, Reason::ClientLeft);
     } else {
         step.release(life.worker, life.place);
     }

@@ -45,7 +45,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use parkade_core::Core;
 use world::World;
 
-const SEEDS: u64 = 640;
+const SEEDS: u64 = 560;
 /// In the worlds after these, workers work on after responses.
 const SEEDS_WITHOUT_WORK_AFTER_RESPONSES: u64 = 480;
 /// In the worlds after these, bodies arrive while code reads them, and more responses come in pieces.

@@ -374,8 +374,7 @@ impl Model {
                 let end = sockets::replaced_end(self.now, *within);
                 let process = self.process(*worker);
                 process.replaced |= !drains;
-                // One that was being replaced before the server stops has no more time by that.
-                process.drained_at = Some(process.drained_at.map_or(until, |before| before.min(until)));
+                process.drained_at = Some(until);
                 process.sockets_end = (!drains).then_some(end).or(process.sockets_end);
             }
             WorkerEffect::DismissWorker { worker } => self.dismiss(*worker),
