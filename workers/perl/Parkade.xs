@@ -620,8 +620,8 @@ static int add_response(Buffer *buffer, U32 stream, SV *response) {
 /* The loop */
 
 typedef struct {
-    /* A reference to the link, and the code of the application. */
-    SV *link, *code;
+    /* References to the link and to Parkade::PSGI, and the code of the application. */
+    SV *link, *application, *code;
     /* Members of the link and of its session that both sides read and write. */
     SV *rest, *highest, *running, *leaving, *kept, *collecting;
     HV *streams, *cancelled, *waits;
@@ -696,7 +696,7 @@ static int read_request(const U8 *at, STRLEN size, Request *request) {
     return request->body.size <= INLINE_MAX;
 }
 
-/* Calls a method of the link; an exception goes on. */
+/* Calls a method of the link or of the application; an exception goes on. */
 static void call_perl(pTHX_ SV *object, const char *method, SV *first, SV *second, SV *third, SV *fourth) {
     SV *arguments[] = {first, second, third, fourth};
     dSP;
@@ -841,11 +841,10 @@ static int has_more_to_do(pTHX_ my_cxt_t *cxt, HV *env) {
     return handlers == NULL || AvFILLp(handlers) >= 0;
 }
 
-/* Answers with a plain response; 0, without having done anything, if it is not plain, if there is more to do than to answer,
-   or no plain answer is due. */
+/* Answers with a plain response; 0, without having done anything, if it is not plain, or no plain answer is due. */
 static int answer(pTHX_ my_cxt_t *cxt, Loop *loop, U32 stream, HV *env, SV *response) {
     if (HvUSEDKEYS(loop->waits) > 0 || HvUSEDKEYS(loop->cancelled) > 0 || SvROK(element(loop->ticket, 1)) ||
-        loop->pid != PerlProc_getpid() || has_more_to_do(aTHX_ cxt, env) || !add_response(&loop->out, stream, response))
+        loop->pid != PerlProc_getpid() || !add_response(&loop->out, stream, response))
         return 0;
     forget(aTHX_ loop, stream);
     SSize_t written = PerlLIO_write(loop->writer, loop->out.bytes, loop->out.size);
@@ -858,6 +857,8 @@ static int answer(pTHX_ my_cxt_t *cxt, Loop *loop, U32 stream, HV *env, SV *resp
         Safefree(loop->out.bytes);
         Zero(&loop->out, 1, Buffer);
     }
+    if (has_more_to_do(aTHX_ cxt, env))
+        call_perl(aTHX_ loop->application, "after", loop->link, sv_2mortal(newRV_inc((SV *)env)), NULL, NULL);
     return 1;
 }
 
@@ -1028,6 +1029,7 @@ _loop(class, told)
     link = (HV *)sv_2mortal(referred(aTHX_ members, "link", SVt_PVHV));
     session = (HV *)sv_2mortal(referred(aTHX_ link, "session", SVt_PVHV));
     loop->link = newSVsv(*hv_fetchs(members, "link", 0));
+    loop->application = newSVsv(sv_2mortal(member(aTHX_ members, "application")));
     loop->code = newSVsv(sv_2mortal(member(aTHX_ members, "code")));
     loop->make_ticket = newSVsv(sv_2mortal(member(aTHX_ members, "make_ticket")));
     loop->root = newSVsv(sv_2mortal(member(aTHX_ members, "root")));
@@ -1084,6 +1086,7 @@ DESTROY(self)
   CODE:
     loop = INT2PTR(Loop *, SvIV(SvRV(self)));
     SvREFCNT_dec(loop->link);
+    SvREFCNT_dec(loop->application);
     SvREFCNT_dec(loop->code);
     SvREFCNT_dec(loop->rest);
     SvREFCNT_dec(loop->highest);

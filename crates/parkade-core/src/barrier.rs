@@ -22,8 +22,6 @@ pub enum Output {
     AboutWait,
     /// It has failed.
     Error,
-    /// The work after its response is over.
-    Release,
 }
 
 /// Most requests write nothing, and are not here.
@@ -60,7 +58,7 @@ impl Output {
     fn relies_on_writes(self) -> bool {
         match self {
             Self::Head | Self::End | Self::Wait => true,
-            Self::Piece | Self::AboutWait | Self::Error | Self::Release => false,
+            Self::Piece | Self::AboutWait | Self::Error => false,
         }
     }
 
@@ -69,7 +67,7 @@ impl Output {
     pub fn closes_stream(self) -> bool {
         match self {
             Self::Head | Self::Piece | Self::AboutWait => false,
-            Self::End | Self::Wait | Self::Error | Self::Release => true,
+            Self::End | Self::Wait | Self::Error => true,
         }
     }
 }
@@ -105,11 +103,11 @@ impl Barrier {
         self.of(request).is_some_and(holds)
     }
 
-    /// Output waits from now on. `closes`: the worker has given its stream back with it.
-    pub fn hold(&mut self, worker: WorkerId, request: RequestId, closes: bool) {
+    /// It waits from now on.
+    pub fn hold(&mut self, worker: WorkerId, request: RequestId, output: Output) {
         if let Some(writes) = self.requests.get_mut(&request) {
             let has_closed = writes.held.is_some_and(|held| held.worker == worker && held.closes);
-            writes.held = Some(HeldOutput { worker, closes: has_closed || closes });
+            writes.held = Some(HeldOutput { worker, closes: has_closed || output.closes_stream() });
         }
     }
 

@@ -314,10 +314,6 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
                 requests.begin_code(with.cx, request);
             }
         }
-        Event::Kept { worker, request } => {
-            with.fleet.workers.keep(with.cx, worker, (request, requests.place_in(worker, request)));
-        }
-        Event::Released { worker, request } => requests.release_kept(with, worker, request),
         Event::Pong { worker, token } => with.fleet.workers.pong(with.cx, worker, token),
         // `Core::handle` has these.
         Event::Pressure(_) | Event::BodyProgressed { .. } => {}

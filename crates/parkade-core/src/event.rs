@@ -46,10 +46,6 @@ pub enum Event {
     Credit { worker: WorkerId, delta: i64 },
     /// `BEGAN`: its code begins now.
     Began { worker: WorkerId, request: RequestId },
-    /// `KEEP`: when the response is complete, the worker stays busy with the stream.
-    Kept { worker: WorkerId, request: RequestId },
-    /// `RELEASE`: that is over.
-    Released { worker: WorkerId, request: RequestId },
     /// `PONG`.
     Pong { worker: WorkerId, token: u64 },
     /// What slows it down, or no longer does.

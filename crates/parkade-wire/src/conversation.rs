@@ -20,9 +20,6 @@ pub const HINTS_AND_TRAILERS: u64 = 1 << 3;
 /// The feature `long_messages`.
 pub const LONG_MESSAGES: u64 = 1 << 4;
 
-/// The feature `after_response`.
-pub const AFTER_RESPONSE: u64 = 1 << 5;
-
 /// What the core said in its `HELLO`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
@@ -160,7 +157,6 @@ const fn needed_by(frame: &FromWorker) -> u64 {
         FromWorker::Message { more: true, .. } => MESSAGES | LONG_MESSAGES,
         FromWorker::Message { .. } | FromWorker::Close { .. } => MESSAGES,
         FromWorker::EarlyHints { .. } | FromWorker::Trailers { .. } => HINTS_AND_TRAILERS,
-        FromWorker::Keep { .. } | FromWorker::Release { .. } => AFTER_RESPONSE,
         _ => 0,
     }
 }
@@ -186,8 +182,6 @@ impl Serving {
             | FromWorker::Began { .. }
             | FromWorker::EarlyHints { .. }
             | FromWorker::Trailers { .. }
-            | FromWorker::Keep { .. }
-            | FromWorker::Release { .. }
             | FromWorker::Park { .. }
             | FromWorker::Unpark { .. }
             | FromWorker::Publish { .. }

@@ -27,8 +27,6 @@ pub enum FromWorker {
     Began { stream: u32 },
     EarlyHints { stream: u32, headers: Headers },
     Trailers { stream: u32, headers: Headers },
-    Keep { stream: u32 },
-    Release { stream: u32 },
     Park { stream: u32, wait: WaitRequest, then: ThenRequest },
     Unpark { stream: u32 },
     Publish { stream: u32, message: Published },
@@ -57,8 +55,6 @@ impl FromWorker {
             FromWorker::Began { .. } => Kind::Began,
             FromWorker::EarlyHints { .. } => Kind::EarlyHints,
             FromWorker::Trailers { .. } => Kind::Trailers,
-            FromWorker::Keep { .. } => Kind::Keep,
-            FromWorker::Release { .. } => Kind::Release,
             FromWorker::Park { .. } => Kind::Park,
             FromWorker::Unpark { .. } => Kind::Unpark,
             FromWorker::Publish { .. } => Kind::Publish,
@@ -84,8 +80,6 @@ impl FromWorker {
             | FromWorker::Began { stream }
             | FromWorker::EarlyHints { stream, .. }
             | FromWorker::Trailers { stream, .. }
-            | FromWorker::Keep { stream }
-            | FromWorker::Release { stream }
             | FromWorker::Park { stream, .. }
             | FromWorker::Unpark { stream }
             | FromWorker::Publish { stream, .. }

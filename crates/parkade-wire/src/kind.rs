@@ -56,8 +56,6 @@ kinds! {
     Began      = 0x15, "BEGAN",       Request;
     EarlyHints = 0x16, "EARLY_HINTS", Request;
     Trailers   = 0x17, "TRAILERS",    Request;
-    Keep       = 0x18, "KEEP",        Request;
-    Release    = 0x19, "RELEASE",     Request;
     Park       = 0x20, "PARK",        Request;
     Resume     = 0x21, "RESUME",      Link;
     Publish    = 0x22, "PUBLISH",     Either;

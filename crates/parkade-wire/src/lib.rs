@@ -27,7 +27,7 @@ pub use application::{
 };
 pub use branches::Branches;
 pub use codec::{Decoder, Receive, encode};
-pub use conversation::{AFTER_RESPONSE, Agreed, Conversation, HINTS_AND_TRAILERS, LONG_MESSAGES, MESSAGES, Offer};
+pub use conversation::{Agreed, Conversation, HINTS_AND_TRAILERS, LONG_MESSAGES, MESSAGES, Offer};
 pub use error::{ProtocolRule, Violation};
 pub use exchange::{Added, Headers, RequestFrame, RequestHead, Response};
 pub use frame::{CancelReason, CoreInfo, ErrorReason, FromCore, FromWorker, Published, WorkerInfo};

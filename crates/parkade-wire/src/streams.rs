@@ -10,8 +10,6 @@
 //!   ├──RESPONSE 101──▶ Socket ──CLOSE, ERROR──▶ Closed
 //!   ├──PARK await──▶ Parked
 //!   └──RESPONSE, RESULT, ERROR, any other PARK──▶ Closed
-//!
-//!  Held, Replying ──KEEP──▶ the same; then RESPONSE, the last DATA, TRAILERS or ERROR ──▶ Kept ──RELEASE──▶ Closed
 //! ```
 //!
 //! A request ends with `RESPONSE`, a job with `RESULT`: its [`Opener`] determines which of the two a stream may have.
@@ -32,8 +30,6 @@ pub enum StreamProgress {
     Held,
     /// It waits for `RESUME`.
     Parked,
-    /// Its response is complete, and the worker still works on it.
-    Kept,
     /// Over: forget it, and pass further frames of it to [`absent`].
     Closed,
 }
@@ -58,8 +54,6 @@ pub struct Stream {
     opener: Opener,
     phase: StreamState,
     cancelled: bool,
-    /// The worker has written `KEEP`.
-    keeps: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -76,20 +70,19 @@ enum StreamState {
         window: MessageWindow,
     },
     Parked,
-    Kept,
 }
 
 impl Stream {
     /// A stream that has just been opened: the worker holds it.
     #[must_use]
     pub const fn open(number: u32, opener: Opener) -> Self {
-        Stream { number, opener, phase: StreamState::Given, cancelled: false, keeps: false }
+        Stream { number, opener, phase: StreamState::Given, cancelled: false }
     }
 
     /// A branch, which the worker has opened: it waits for its `RESUME`, and is closed with that.
     #[must_use]
     pub const fn branch(number: u32) -> Self {
-        Stream { number, opener: Opener::Call, phase: StreamState::Parked, cancelled: false, keeps: false }
+        Stream { number, opener: Opener::Call, phase: StreamState::Parked, cancelled: false }
     }
 
     /// The stream was cancelled: further frames of the worker are checked, and then dropped.
@@ -112,42 +105,11 @@ impl Stream {
                 StreamProgress::Held
             }
             StreamState::Parked => StreamProgress::Parked,
-            StreamState::Kept => StreamProgress::Kept,
         }
-    }
-
-    /// Whether its response is complete, and the worker still works on it.
-    #[must_use]
-    pub const fn is_kept(&self) -> bool {
-        matches!(self.phase, StreamState::Kept)
     }
 
     /// Checks a frame of this stream. Frames that do not concern streams change nothing.
     pub fn hear(&mut self, frame: &FromWorker) -> Result<StreamProgress, Violation> {
-        match frame {
-            FromWorker::Keep { .. } => return self.keep(),
-            FromWorker::Release { .. } => return self.release(),
-            _ if self.is_kept() => {
-                // Nothing but what may come on a closed stream.
-                return absent(frame, self.number).map(|()| StreamProgress::Kept);
-            }
-            _ => {}
-        }
-        let progress = self.hear_of_its_response(frame)?;
-        if progress != StreamProgress::Closed || !self.keeps {
-            return Ok(progress);
-        }
-        if !ends_response(frame) {
-            return Err(Violation {
-                why: "a stream that is kept ends with its response",
-                ..self.refused(ProtocolRule::Stream, frame.kind())
-            });
-        }
-        self.phase = StreamState::Kept;
-        Ok(StreamProgress::Kept)
-    }
-
-    fn hear_of_its_response(&mut self, frame: &FromWorker) -> Result<StreamProgress, Violation> {
         match frame {
             FromWorker::Response { more, response, .. } if response.status == SWITCHING_PROTOCOLS => self.accept(*more),
             FromWorker::Response { more, .. } => self.response(*more),
@@ -163,8 +125,6 @@ impl Stream {
             FromWorker::Park { then, .. } => self.park(then),
             // The code that resumes the stream knows whether it is still parked, or its `RESUME` is on its way.
             FromWorker::Unpark { .. }
-            | FromWorker::Keep { .. }
-            | FromWorker::Release { .. }
             | FromWorker::Hello { .. }
             | FromWorker::Ready { .. }
             | FromWorker::Failed { .. }
@@ -185,7 +145,6 @@ impl Stream {
                 StreamProgress::Held
             }
             StreamState::Parked => StreamProgress::Closed,
-            StreamState::Kept => StreamProgress::Kept,
         }
     }
 
@@ -204,7 +163,7 @@ impl Stream {
         match &mut self.phase {
             StreamState::Replying { window } => *window = window.saturating_add(bytes),
             StreamState::Socket { window } => window.granted(bytes),
-            StreamState::Given | StreamState::Held | StreamState::Parked | StreamState::Kept => {}
+            StreamState::Given | StreamState::Held | StreamState::Parked => {}
         }
     }
 
@@ -216,40 +175,9 @@ impl Stream {
             StreamState::Held | StreamState::Replying { .. } | StreamState::Socket { .. } => {
                 return Err(self.refused(ProtocolRule::Second, Kind::Began));
             }
-            StreamState::Parked | StreamState::Kept => return Err(self.refused(ProtocolRule::Closed, Kind::Began)),
+            StreamState::Parked => return Err(self.refused(ProtocolRule::Closed, Kind::Began)),
         }
         Ok(StreamProgress::Held)
-    }
-
-    /// `KEEP`: the worker goes on with the stream after its response.
-    fn keep(&mut self) -> Result<StreamProgress, Violation> {
-        self.of_a_request(Kind::Keep)?;
-        match self.phase {
-            _ if self.keeps => Err(self.refused(ProtocolRule::Second, Kind::Keep)),
-            StreamState::Given | StreamState::Held | StreamState::Replying { .. } => {
-                self.keeps = true;
-                Ok(StreamProgress::Held)
-            }
-            StreamState::Socket { .. } => {
-                Err(Violation { why: "not on a WebSocket", ..self.refused(ProtocolRule::Stream, Kind::Keep) })
-            }
-            StreamState::Parked | StreamState::Kept => Err(self.refused(ProtocolRule::Closed, Kind::Keep)),
-        }
-    }
-
-    /// `RELEASE`: that is over.
-    fn release(&self) -> Result<StreamProgress, Violation> {
-        match self.phase {
-            StreamState::Kept => Ok(StreamProgress::Closed),
-            StreamState::Given
-            | StreamState::Held
-            | StreamState::Replying { .. }
-            | StreamState::Socket { .. }
-            | StreamState::Parked => Err(Violation {
-                why: "only after KEEP and the response",
-                ..self.refused(ProtocolRule::Stream, Kind::Release)
-            }),
-        }
     }
 
     fn response(&mut self, more: bool) -> Result<StreamProgress, Violation> {
@@ -263,7 +191,7 @@ impl Stream {
             StreamState::Replying { .. } | StreamState::Socket { .. } => {
                 Err(self.refused(ProtocolRule::Response, Kind::Response))
             }
-            StreamState::Parked | StreamState::Kept => Err(self.refused(ProtocolRule::Closed, Kind::Response)),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Response)),
         }
     }
 
@@ -290,7 +218,7 @@ impl Stream {
                     Err(refused(ProtocolRule::Window))
                 }
             }
-            StreamState::Parked | StreamState::Kept => Err(refused(ProtocolRule::Closed)),
+            StreamState::Parked => Err(refused(ProtocolRule::Closed)),
             StreamState::Given | StreamState::Held | StreamState::Replying { .. } => {
                 Err(Violation { why: "only on a WebSocket", ..refused(ProtocolRule::Stream) })
             }
@@ -302,7 +230,7 @@ impl Stream {
             StreamState::Socket { .. } => Ok(StreamProgress::Closed),
             // The client of a WebSocket may have said what the function was called for.
             StreamState::Given | StreamState::Held if self.opener == Opener::Call => Ok(StreamProgress::Closed),
-            StreamState::Parked | StreamState::Kept => Err(self.refused(ProtocolRule::Closed, Kind::Close)),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Close)),
             StreamState::Given | StreamState::Held | StreamState::Replying { .. } => {
                 Err(Violation { why: "only on a WebSocket", ..self.refused(ProtocolRule::Stream, Kind::Close) })
             }
@@ -316,7 +244,7 @@ impl Stream {
             StreamState::Replying { .. } | StreamState::Socket { .. } => {
                 Err(self.refused(ProtocolRule::Response, Kind::Result))
             }
-            StreamState::Parked | StreamState::Kept => Err(self.refused(ProtocolRule::Closed, Kind::Result)),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Result)),
         }
     }
 
@@ -349,7 +277,7 @@ impl Stream {
                 self.phase = StreamState::Replying { window };
                 Ok(if more { StreamProgress::Held } else { StreamProgress::Closed })
             }
-            StreamState::Parked | StreamState::Kept => Err(self.refused(ProtocolRule::Closed, Kind::Data)),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Data)),
         }
     }
 
@@ -360,7 +288,7 @@ impl Stream {
             StreamState::Replying { .. } | StreamState::Socket { .. } => {
                 Err(self.refused(ProtocolRule::Response, Kind::EarlyHints))
             }
-            StreamState::Parked | StreamState::Kept => Err(self.refused(ProtocolRule::Closed, Kind::EarlyHints)),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::EarlyHints)),
         }
     }
 
@@ -370,7 +298,7 @@ impl Stream {
                 Err(self.refused(ProtocolRule::More, Kind::Trailers))
             }
             StreamState::Replying { .. } => Ok(StreamProgress::Closed),
-            StreamState::Parked | StreamState::Kept => Err(self.refused(ProtocolRule::Closed, Kind::Trailers)),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Trailers)),
         }
     }
 
@@ -379,7 +307,7 @@ impl Stream {
             StreamState::Given | StreamState::Held | StreamState::Replying { .. } | StreamState::Socket { .. } => {
                 Ok(StreamProgress::Closed)
             }
-            StreamState::Parked | StreamState::Kept => Err(self.refused(ProtocolRule::Closed, Kind::Error)),
+            StreamState::Parked => Err(self.refused(ProtocolRule::Closed, Kind::Error)),
         }
     }
 
@@ -397,21 +325,13 @@ impl Stream {
             (StreamState::Replying { .. } | StreamState::Socket { .. }, _) => {
                 Err(self.refused(ProtocolRule::Response, Kind::Park))
             }
-            (StreamState::Parked | StreamState::Kept, _) => Err(self.refused(ProtocolRule::Closed, Kind::Park)),
+            (StreamState::Parked, _) => Err(self.refused(ProtocolRule::Closed, Kind::Park)),
         }
     }
 
     const fn refused(&self, rule: ProtocolRule, kind: Kind) -> Violation {
         Violation::new(rule, kind, self.number)
     }
-}
-
-/// Whether a closing frame is one that may come after `KEEP`.
-const fn ends_response(frame: &FromWorker) -> bool {
-    matches!(
-        frame,
-        FromWorker::Response { .. } | FromWorker::Data { .. } | FromWorker::Trailers { .. } | FromWorker::Error { .. }
-    )
 }
 
 /// Checks a frame on a stream that is not open. `opened` is the highest number so far: the core numbers streams upwards.

@@ -117,8 +117,6 @@ sub played {
         my $of_message = $told->[0] - MESSAGE_OVERHEAD;
         return $session->is_socket($stream) ? same($session->taken($stream, $of_message), $frame) : ($session->read_body($stream))[1];
     }
-    return same($session->keep($stream), $frame) if $kind == F_KEEP;
-    return same($session->release($stream), $frame) if $kind == F_RELEASE;
     return same($session->enqueue($stream, $payload), $frame) if $kind == F_ENQUEUE;
     return same($session->progress($stream, $payload), $frame) if $kind == F_PROGRESS;
     return if !$session->held($stream);

@@ -108,10 +108,6 @@ def play(session: Session, data: bytes) -> None:
                 session.data(stream, payload)
                 if not flags & f.MORE:
                     session.finish(stream)
-            case f.KEEP:
-                assert session.after_response.keep(stream) == f.frame(kind, stream, payload)
-            case f.RELEASE:
-                assert session.after_response.release(stream) == f.frame(kind, stream, payload)
             case f.EARLY_HINTS:
                 session.early_hints(stream, msgspec.msgpack.decode(payload)[0])
             case f.TRAILERS if session.held(stream):

@@ -16,8 +16,6 @@ pub struct Abandoned {
     pub overdue: Option<Moment>,
     /// It was in doubt then whether its code ran. If the worker still holds it after a while, the log shows the worker's stack.
     pub is_unshown: bool,
-    /// How long its code may run, if anything bounds that.
-    pub patience: Option<Duration>,
 }
 
 /// What a cancelled request leaves with its worker.

@@ -42,8 +42,6 @@ pub struct HeldStream {
     pub begun: Option<Moment>,
     pub abandoned: Option<Abandoned>,
     pub socket: SocketStage,
-    /// The worker goes on with it after its response.
-    pub kept: bool,
 }
 
 /// Whether a stream is that of a WebSocket. One that was accepted takes no credit: it may last for days.
@@ -142,20 +140,9 @@ impl HeldStreams {
         self.awaiting.is_empty() && self.streams.iter().all(|(_, stream)| stream.begun.is_none())
     }
 
-    /// Whether all of them are abandoned, and none is kept for work that goes on.
+    /// Whether all of them are abandoned.
     pub fn are_all_abandoned(&self) -> bool {
-        let is_abandoned = |stream: HeldStream| stream.abandoned.is_some() && !stream.kept;
-        self.awaiting.is_empty() && self.streams.values().all(is_abandoned)
-    }
-
-    /// `KEEP`.
-    pub fn keep(&mut self, place: Place) {
-        self.streams.value_mut(place).kept = true;
-    }
-
-    /// Whether work after a response goes on.
-    pub fn has_kept(&self) -> bool {
-        self.abandoned_count > 0 && self.streams.values().any(|stream| stream.kept && stream.abandoned.is_some())
+        self.awaiting.is_empty() && self.streams.iter().all(|(_, stream)| stream.abandoned.is_some())
     }
 
     pub fn hold(&mut self, now: Moment, request: RequestId, work: &Work, role: Role) -> Place {
@@ -171,14 +158,7 @@ impl HeldStreams {
         let is_told = occupies || role == Role::Jobs && !goes_on;
         let is_next = !self.is_concurrent() && self.streams.count() < self.turns();
         let begun = (is_next || self.is_concurrent() && !is_told).then_some(now);
-        self.streams.push_back(HeldStream {
-            request,
-            occupies,
-            begun,
-            abandoned: None,
-            socket: SocketStage::None,
-            kept: false,
-        })
+        self.streams.push_back(HeldStream { request, occupies, begun, abandoned: None, socket: SocketStage::None })
     }
 
     /// The closing frame has come.

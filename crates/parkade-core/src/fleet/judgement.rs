@@ -30,8 +30,6 @@ pub fn abandoned_max(cx: &Context) -> Duration {
 /// The request is over, and the worker has been told.
 pub fn abandon(worker: &mut Worker, cx: &mut Context, place: Place, left: &Abandonment) {
     let due = match left.alarm {
-        // What follows a response has the time that the request had.
-        _ if worker.streams.at(place).kept => left.patience.map(|patience| cx.now + patience),
         Some(alarm) => Some(cx.timers.due(alarm)),
         None if left.reason == Reason::Deadline || worker.streams.at(place).begun.is_some() => None,
         // A run that has not begun has no alarm yet.
@@ -41,26 +39,11 @@ pub fn abandon(worker: &mut Worker, cx: &mut Context, place: Place, left: &Aband
         cx.timers.clear(alarm);
     }
     let alarm = due.map(|due| cx.timers.set(due, Bell::Abandoned(worker.id, place)));
-    let patience = left.patience;
-    let mut abandoned = Abandoned { alarm, queue: left.queue, overdue: None, is_unshown: false, patience };
-    if left.reason == Reason::Deadline && !worker.streams.at(place).kept {
+    let mut abandoned = Abandoned { alarm, queue: left.queue, overdue: None, is_unshown: false };
+    if left.reason == Reason::Deadline {
         abandoned = grow_overdue(worker, cx, place, abandoned);
     }
     worker.streams.abandon(place, abandoned);
-}
-
-/// `KEEP`. If nobody wanted the response any more, the time of what follows it begins now; unless the worker is late already.
-pub fn keep(worker: &mut Worker, cx: &mut Context, place: Place) {
-    worker.streams.keep(place);
-    let Some(abandoned) = worker.streams.at(place).abandoned.filter(|abandoned| abandoned.overdue.is_none()) else {
-        return;
-    };
-    if let Some(alarm) = abandoned.alarm {
-        cx.timers.clear(alarm);
-    }
-    let due = abandoned.patience.map(|patience| cx.now + patience);
-    let alarm = due.map(|due| cx.timers.set(due, Bell::Abandoned(worker.id, place)));
-    worker.streams.abandon(place, Abandoned { alarm, ..abandoned });
 }
 
 /// Its alarm rang.

@@ -176,21 +176,6 @@ impl WorkerPool {
         }
     }
 
-    /// `KEEP`. `place`: where the request stands, unless it is over.
-    pub fn keep(&mut self, cx: &mut Context, worker: WorkerId, (request, place): (RequestId, Option<Place>)) {
-        let keeper = self.find_mut(worker);
-        let kept = keeper.and_then(|keeper| Some((place.or_else(|| keeper.streams.abandoned(request))?, keeper)));
-        match kept {
-            Some((place, keeper)) => judgement::keep(keeper, cx, place),
-            None => cx.counts.refused_events.add(Refused::NotHeld),
-        }
-    }
-
-    /// Whether the worker goes on with the stream after its response.
-    pub fn is_kept(&self, worker: WorkerId, place: Place) -> bool {
-        self.find(worker).is_some_and(|worker| worker.streams.at(place).kept)
-    }
-
     /// Where the worker holds a request that is over.
     pub fn abandoned(&self, worker: WorkerId, request: RequestId) -> Option<Place> {
         self.find(worker)?.streams.abandoned(request)

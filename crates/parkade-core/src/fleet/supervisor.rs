@@ -335,8 +335,6 @@ impl Supervisor {
     /// Everything has been cancelled: all workers end. `were_left`: requests had not ended by themselves.
     pub fn end_workers(&mut self, cx: &mut Context, workers: &mut WorkerPool, last: &LastMoment, were_left: bool) {
         let has_failed = self.service.has_failed();
-        // What follows a response is of no request.
-        let were_left = were_left || workers.iter().any(|worker| worker.streams.has_kept());
         let why = if has_failed { KillReason::NotNeeded } else { KillReason::GraceOver };
         for worker in workers.iter_mut().filter(|worker| !last.stopping.contains(&worker.id)) {
             let is_leaving = matches!(worker.stage, WorkerStage::Leaving { .. });

@@ -182,15 +182,6 @@ impl Requests {
         }
     }
 
-    /// The work of the worker after a response is over.
-    pub fn release_kept(&mut self, with: &mut Components<'_>, worker: WorkerId, request: RequestId) {
-        let place = with.fleet.workers.abandoned(worker, request);
-        match place.filter(|place| with.fleet.workers.is_kept(worker, *place)) {
-            Some(place) => self.release(with.cx, with.jobs, with.fleet, worker, place),
-            None => with.cx.counts.refused_events.add(Refused::NotHeld),
-        }
-    }
-
     /// More of its body has arrived, as its code reads it. How slowly its client sends is not the code's fault, and has a
     /// limit of its own; code that does not read gets no more, so its deadline passes.
     pub fn feed(&mut self, cx: &mut Context, request: RequestId) {
@@ -222,10 +213,8 @@ impl Requests {
 
     /// What the worker says of the request is not heard before its writes are durable.
     pub fn hold_output(&self, with: &mut Components<'_>, worker: WorkerId, request: RequestId, output: Output) {
-        if let Some(place) = self.place_in(worker, request) {
-            let ends = output.closes_stream();
-            let closes = ends && (output == Output::Release || !with.fleet.workers.is_kept(worker, place));
-            with.waits.barrier.hold(worker, request, closes);
+        if self.place_in(worker, request).is_some() {
+            with.waits.barrier.hold(worker, request, output);
         }
     }
 
@@ -320,7 +309,7 @@ impl Requests {
             return with.cx.counts.refused_events.add(Refused::NotHeld);
         };
         with.cx.counts.late_frames += 1;
-        if closes && !with.fleet.workers.is_kept(worker, place) {
+        if closes {
             self.release(with.cx, with.jobs, with.fleet, worker, place);
             with.waits.end_stream(request);
         }

@@ -249,12 +249,7 @@ fn abandon(step: &mut Step<'_>, life: &mut Running, reason: Reason) {
     let request = step.request;
     step.waits.sockets.leave_stream(request);
     step.cx.effects.push(Effect::Worker(WorkerEffect::Cancel { request, worker: life.worker, reason }));
-    leave(step, life, reason);
-}
-
-/// The request ends, and its worker still holds the stream.
-fn leave(step: &mut Step<'_>, life: &mut Running, reason: Reason) {
-    let queue = step.jobs.keep_place(step.request);
+    let queue = step.jobs.keep_place(request);
     let (alarm, patience) = (life.journey.take_alarm(), life.journey.patience().duration());
     step.fleet.workers.abandon(step.cx, life.worker, life.place, &Abandonment { reason, alarm, patience, queue });
 }
@@ -265,13 +260,9 @@ fn finish(step: &mut Step<'_>, life: Running) -> Life {
     step.done(journey)
 }
 
-/// The closing frame has come: the worker no longer holds the stream, unless it keeps it.
-fn close(step: &mut Step<'_>, mut life: Running) -> Journey {
-    if step.fleet.workers.is_kept(life.worker, life.place) {
-        leave(step, &mut life, Reason::ClientLeft);
-    } else {
-        step.release(life.worker, life.place);
-    }
+/// The closing frame has come: the worker no longer holds the stream.
+fn close(step: &mut Step<'_>, life: Running) -> Journey {
+    step.release(life.worker, life.place);
     life.work.release(step.waits);
     step.ran(life.journey)
 }

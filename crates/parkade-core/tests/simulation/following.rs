@@ -250,17 +250,13 @@ impl Model {
         }
         let (deadline_at, queue) = (request.deadline_at(), request.run.as_ref().map(|run| run.queue));
         let says_so = role == Role::Jobs || !coroutine;
-        let deadline = (deadline_at, request.deadline);
-        self.process(worker).hold(now, id, queue, deadline, coroutine, !says_so);
+        self.process(worker).hold(now, id, queue, deadline_at, coroutine, !says_so);
         self.begin_what_may(worker);
     }
 
-    /// Its closing frame is written, and the next begins, unless its worker keeps it.
+    /// Its closing frame is written, and the next begins.
     pub(crate) fn close(&mut self, now: Moment, worker: WorkerId, id: RequestId) {
         self.now = now;
-        if self.goes_on_after(now, worker, id) {
-            return;
-        }
         self.group_results.remove(&id);
         self.process(worker).close(now, id);
         self.begin_what_may(worker);
@@ -342,10 +338,9 @@ impl Model {
         request.called = Some(outcome);
         request.unrouted = false; // a coroutine like any other
         let (deadline_at, queue) = (request.deadline_at(), request.run.as_ref().map(|run| run.queue));
-        let deadline = (deadline_at, request.deadline);
         let process = self.process(worker);
         process.awaiting.retain(|awaiting| *awaiting != id);
-        process.hold(now, id, queue, deadline, true, true);
+        process.hold(now, id, queue, deadline_at, true, true);
     }
 
     /// The deadline of an application with routes of its own is for the beginning of its response, in a worker with an event loop.
@@ -396,12 +391,10 @@ impl Model {
         assert!(process.awaiting.is_empty(), "dismissed with coroutines");
         assert!(process.streams.iter().all(|stream| stream.ghost), "dismissed with requests");
         process.phase = Phase::Dismissed;
-        self.check_end(worker, None);
     }
 
     pub(crate) fn kill(&mut self, worker: WorkerId, why: KillReason) {
         self.note_kill(worker, why);
-        self.check_end(worker, Some(why));
         let process = self.process(worker);
         assert!(!matches!(process.phase, Phase::Killed), "killed twice");
         if why == KillReason::NotNeeded {

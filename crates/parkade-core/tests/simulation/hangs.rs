@@ -23,9 +23,8 @@ impl Process {
 
 impl Stream {
     /// When it is to be killed, if it still runs then: the deadline and the time since it began are both to be over by the grace.
-    fn kill_due(&self, world: &World, process: &Process) -> Option<Moment> {
-        // A worker without a loop may have put it aside meanwhile.
-        let began = self.hangs?.max(if process.concurrent { Moment::default() } else { process.front_since });
+    fn kill_due(&self, world: &World) -> Option<Moment> {
+        let began = self.hangs?;
         Some(self.deadline_at?.max(began) + world.core.config().kill_grace)
     }
 }
@@ -34,11 +33,7 @@ impl Model {
     /// What is seen when a worker is killed for a deadline.
     pub(crate) fn note_kill(&mut self, worker: WorkerId, why: KillReason) {
         let process = &self.processes[&worker];
-        if why != KillReason::Deadline
-            || !process.concurrent
-            || !process.hangs()
-            || process.ping.is_some()
-            || process.temper == Temper::Stuck
+        if why != KillReason::Deadline || !process.hangs() || process.ping.is_some() || process.temper == Temper::Stuck
         {
             return;
         }
@@ -61,7 +56,7 @@ fn what_hangs_beside_a_loop_is_killed_in_time(world: &World, process: &Process) 
     if process.phase != Phase::Ready {
         return;
     }
-    let due = process.streams.iter().filter_map(|stream| stream.kill_due(world, process)).min();
+    let due = process.streams.iter().filter_map(|stream| stream.kill_due(world)).min();
     assert!(due.is_none_or(|due| world.now < due), "it hangs, and lives: {process:?}");
 }
 

@@ -2,7 +2,6 @@
 
 use parkade_core::{Event, Extent, Output, RequestId, WorkerId};
 
-use crate::after_response::Kept;
 use crate::model::Model;
 use crate::process::{Process, Stream};
 use crate::world::World;
@@ -12,18 +11,10 @@ use crate::world::World;
 pub struct HeldOutput {
     pub worker: WorkerId,
     pub frames: Vec<Output>,
-    /// The worker goes on with the stream after its response.
-    pub keeps: bool,
 }
 
 impl HeldOutput {
     pub fn closes(&self) -> bool {
-        let frees = |output: &Output| if self.keeps { *output == Output::Release } else { output.closes_stream() };
-        self.frames.iter().any(frees)
-    }
-
-    /// The response is complete, or the request waits.
-    pub fn ends(&self) -> bool {
         self.frames.iter().any(|output| output.closes_stream())
     }
 }
@@ -45,7 +36,6 @@ impl Model {
             && self.processes.get_mut(&worker).is_some_and(|process| process.stream(id).is_some());
         if held.closes() && lives {
             self.seen.insert("given back by what was held");
-            self.process(worker).stream(id).expect("it is there").kept = Kept::No;
             self.close(now, worker, id);
         }
     }
@@ -55,20 +45,11 @@ impl World {
     /// The shell asks before it holds it.
     pub(crate) fn says(&mut self, process: &Process, stream: Stream, output: Output) {
         let (worker, request) = (process.id, stream.request);
-        if matches!(output, Output::End | Output::Error) {
-            self.may_keep(worker, request);
-        }
         assert!(self.core.holds_output(worker, request, output), "heard though a write of it is not durable");
-        let held =
-            self.model.jobs.outputs.entry(request).or_insert(HeldOutput { worker, frames: Vec::new(), keeps: false });
+        let held = self.model.jobs.outputs.entry(request).or_insert(HeldOutput { worker, frames: Vec::new() });
         if held.worker != worker {
             // The request has gone to another worker: nobody waits for what the first one said.
-            (held.worker, held.frames, held.keeps) = (worker, Vec::new(), false);
-        }
-        let keeps = self.model.processes.get(&worker).is_some_and(|process| process.keeps(request));
-        held.keeps |= keeps;
-        if keeps {
-            self.model.seen.insert("kept, and its end held");
+            (held.worker, held.frames) = (worker, Vec::new());
         }
         held.frames.push(output);
         self.model.seen.insert("output held");
@@ -82,13 +63,7 @@ impl World {
             self.model.seen.insert("given up while the wait was held");
             return self.says(process, stream, Output::AboutWait);
         }
-        let held = &self.model.jobs.outputs[&stream.request];
-        let may_release = held.ends() && held.keeps && !held.closes();
-        if may_release && self.random.below(2) == 0 {
-            self.model.seen.insert("released while its response was held");
-            return self.says(process, stream, Output::Release);
-        }
-        if self.model.jobs.outputs[&stream.request].ends() {
+        if self.model.jobs.outputs[&stream.request].closes() {
             return self.time_passes();
         }
         let output = *self.one_of(&[Output::Piece, Output::End, Output::Error]);
@@ -112,15 +87,10 @@ impl World {
                     self.tell(Event::Answered { worker, request, payload: self.payload(), extent: Extent::Begun });
                 }
                 Output::Piece | Output::AboutWait => {}
-                Output::Release => {
-                    let now = self.now;
-                    self.model.close(now, worker, request);
-                    self.tell(Event::Released { worker, request });
-                }
-                Output::End => self.closes_now(&process, Event::AnswerEnded { worker, request, trailers: None }),
+                Output::End => self.closes(&process, Event::AnswerEnded { worker, request, trailers: None }),
                 Output::Error => {
                     let error = parkade_core::WorkerError::Application;
-                    self.closes_now(&process, Event::Errored { worker, request, error });
+                    self.closes(&process, Event::Errored { worker, request, error });
                 }
                 Output::Wait => self.parks(&process, stream),
             }

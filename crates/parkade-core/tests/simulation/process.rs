@@ -1,9 +1,7 @@
 //! A worker process as the world knows it.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use crate::after_response::Kept;
 use parkade_core::{AppId, Moment, QueueId, RequestId, Role, TableId, WorkerId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,9 +77,6 @@ pub struct Stream {
     pub hangs: Option<Moment>,
     /// It is that of a WebSocket that was accepted.
     pub socket: bool,
-    pub kept: Kept,
-    /// How long its code may run.
-    pub patience: Option<Duration>,
 }
 
 impl Process {
@@ -150,7 +145,7 @@ impl Process {
         now: Moment,
         request: RequestId,
         queue: Option<QueueId>,
-        (deadline_at, patience): (Option<Moment>, Option<Duration>),
+        deadline_at: Option<Moment>,
         coroutine: bool,
         begins: bool,
     ) {
@@ -170,8 +165,6 @@ impl Process {
             since: now,
             hangs: None,
             socket: false,
-            kept: Kept::No,
-            patience,
         });
     }
 

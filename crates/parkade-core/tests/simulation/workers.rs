@@ -6,7 +6,6 @@ use parkade_core::{
     CloseCall, Event, Extent, Manner, Output, PressureEvent, Publisher, RequestId, Then, Wait, WorkerError, WorkerId,
 };
 
-use crate::after_response::Kept;
 use crate::model::{Place, Waiting};
 use crate::process::{Phase, Process, Stream, Temper};
 use crate::settings::routes;
@@ -113,7 +112,6 @@ impl World {
                 self.model.begin_what_may(worker);
                 self.tell(Event::Credit { worker, delta });
             }
-            8 if self.has_work_after_responses => self.releases_what_it_does_not_keep(process),
             8..14 => self.speaks_for_another(process),
             14..16 => {
                 let resident_bytes = self.random.below(2000);
@@ -198,9 +196,6 @@ impl World {
         let stream = open.filter(|_| self.random.below(4) > 0).unwrap_or(any);
         if !stream.told {
             return self.begins(process, stream);
-        }
-        if stream.kept == Kept::AfterItsResponse {
-            return self.works_after_its_response(process, stream);
         }
         if stream.hangs.is_some() {
             return self.time_passes();
@@ -326,12 +321,13 @@ impl World {
     }
 
     pub(crate) fn closes(&mut self, process: &Process, event: Event) {
-        self.may_keep(process.id, closed_by(&event));
-        self.closes_now(process, event);
-    }
-
-    pub(crate) fn closes_now(&mut self, process: &Process, event: Event) {
-        let request = closed_by(&event);
+        let (Event::Answered { request, .. }
+        | Event::AnswerEnded { request, .. }
+        | Event::JobReturned { request, .. }
+        | Event::Errored { request, .. }) = event
+        else {
+            panic!("no closing frame")
+        };
         let now = self.now;
         if matches!(event, Event::AnswerEnded { .. }) {
             self.model.close_by_worker(process.id, request);
@@ -429,18 +425,6 @@ impl World {
             _ => Wait::Stream { channel: self.channel(), since: self.cursor() },
         }
     }
-}
-
-/// The request whose closing frame this is.
-fn closed_by(event: &Event) -> RequestId {
-    let (Event::Answered { request, .. }
-    | Event::AnswerEnded { request, .. }
-    | Event::JobReturned { request, .. }
-    | Event::Errored { request, .. }) = event
-    else {
-        panic!("no closing frame")
-    };
-    *request
 }
 
 /// So that early hints and trailers take nothing from the rest: one of three requests has them, and they need no random number.

@@ -14,9 +14,7 @@ use crate::promises;
 use crate::settings::{config, declared};
 use crate::sockets;
 use crate::tables::Tables;
-use crate::{
-    SEEDS_WITHOUT_BODIES, SEEDS_WITHOUT_BRANCHES, SEEDS_WITHOUT_HELD_SOCKETS, SEEDS_WITHOUT_WORK_AFTER_RESPONSES,
-};
+use crate::{SEEDS_WITHOUT_BODIES, SEEDS_WITHOUT_BRANCHES, SEEDS_WITHOUT_HELD_SOCKETS};
 
 #[expect(clippy::struct_excessive_bools, reason = "what differs from world to world has nothing to do with each other")]
 pub struct World {
@@ -47,8 +45,6 @@ pub struct World {
     pub(crate) has_held_sockets: bool,
     /// Bodies arrive while code reads them.
     pub(crate) has_bodies: bool,
-    /// Workers go on after responses.
-    pub(crate) has_work_after_responses: bool,
     /// What a worker that loads the code now says of its jobs.
     pub(crate) declared: DeclaredJobs,
     /// The application whose workers for jobs all end before they are ready.
@@ -97,8 +93,7 @@ impl World {
             has_files: matches!(seed % 8, 2..=5 | 7),
             has_sockets: matches!(seed % 8, 1 | 6),
             has_held_sockets: seed > SEEDS_WITHOUT_HELD_SOCKETS,
-            has_bodies: (SEEDS_WITHOUT_BODIES + 1..=SEEDS_WITHOUT_WORK_AFTER_RESPONSES).contains(&seed),
-            has_work_after_responses: seed > SEEDS_WITHOUT_WORK_AFTER_RESPONSES,
+            has_bodies: seed > SEEDS_WITHOUT_BODIES,
             declared,
             broken: None,
             slots: Vec::new(),

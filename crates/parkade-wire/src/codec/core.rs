@@ -38,8 +38,6 @@ impl Receive for FromCore {
             | Kind::Began
             | Kind::EarlyHints
             | Kind::Trailers
-            | Kind::Keep
-            | Kind::Release
             | Kind::Park
             | Kind::Unpark
             | Kind::Publish

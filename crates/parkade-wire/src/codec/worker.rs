@@ -35,8 +35,6 @@ impl Receive for FromWorker {
             Kind::Began => payload(bytes, 0, |_| Ok(FromWorker::Began { stream })),
             Kind::EarlyHints => payload(bytes, 1, headers).map(|headers| FromWorker::EarlyHints { stream, headers }),
             Kind::Trailers => payload(bytes, 1, headers).map(|headers| FromWorker::Trailers { stream, headers }),
-            Kind::Keep => payload(bytes, 0, |_| Ok(FromWorker::Keep { stream })),
-            Kind::Release => payload(bytes, 0, |_| Ok(FromWorker::Release { stream })),
             Kind::Park => payload(bytes, 2, |reader| park(stream, reader)),
             Kind::Unpark => payload(bytes, 0, |_| Ok(FromWorker::Unpark { stream })),
             Kind::Publish => publish(bytes).map(|message| FromWorker::Publish { stream, message }),

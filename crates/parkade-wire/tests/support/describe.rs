@@ -40,9 +40,7 @@ pub fn worker(heard: &FromWorker) -> Value {
         FromWorker::Window { bytes, .. } => json!([bytes]),
         FromWorker::Error { reason, text, .. } => error(*reason, text),
         FromWorker::Park { wait, then, .. } => json!([self::wait(wait), self::then(then)]),
-        FromWorker::Unpark { .. } | FromWorker::Began { .. } | FromWorker::Keep { .. } | FromWorker::Release { .. } => {
-            json!([])
-        }
+        FromWorker::Unpark { .. } | FromWorker::Began { .. } => json!([]),
         FromWorker::EarlyHints { headers, .. } | FromWorker::Trailers { headers, .. } => {
             json!([self::headers(headers)])
         }

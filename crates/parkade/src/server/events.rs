@@ -291,8 +291,6 @@ impl Server {
                 self.clients.http.close_socket(request, code, text);
                 self.tell(Event::AnswerEnded { worker, request, trailers: None });
             }
-            AnswerEvent::Kept => self.tell(Event::Kept { worker, request }),
-            AnswerEvent::Released => self.tell(Event::Released { worker, request }),
             AnswerEvent::Window { bytes } => self.clients.http.grant_socket(request, bytes),
         }
     }

@@ -32,9 +32,6 @@ pub fn output(event: &WorkerEvent) -> Option<(WorkerId, RequestId, Output)> {
         | WorkerEvent::Branched { worker, request, .. }
         | WorkerEvent::BranchUnparked { worker, request, .. } => Some((*worker, *request, Output::AboutWait)),
         WorkerEvent::Errored { worker, request, .. } => Some((*worker, *request, Output::Error)),
-        WorkerEvent::Answer { worker, request, event: AnswerEvent::Released } => {
-            Some((*worker, *request, Output::Release))
-        }
         WorkerEvent::Ready { .. }
         | WorkerEvent::Failed { .. }
         | WorkerEvent::Left { .. }
@@ -44,8 +41,7 @@ pub fn output(event: &WorkerEvent) -> Option<(WorkerId, RequestId, Output)> {
         | WorkerEvent::Logged { .. }
         | WorkerEvent::Response { more: false, .. }
         | WorkerEvent::Answer {
-            event:
-                AnswerEvent::Hints(_) | AnswerEvent::Kept | AnswerEvent::Window { .. } | AnswerEvent::ClosedByCall { .. },
+            event: AnswerEvent::Hints(_) | AnswerEvent::Window { .. } | AnswerEvent::ClosedByCall { .. },
             ..
         }
         | WorkerEvent::Began { .. }

@@ -78,10 +78,6 @@ pub enum AnswerEvent {
     Closed { code: u16, text: String },
     /// A function has closed the WebSocket of which a client has said something. No worker holds that.
     ClosedByCall { code: u16, text: String },
-    /// `KEEP`: the worker goes on with the stream after the response.
-    Kept,
-    /// `RELEASE`: that is over.
-    Released,
     /// `WINDOW`: there is room for so many bytes more of the client.
     Window { bytes: u32 },
 }

@@ -149,7 +149,6 @@ sub fail {
 sub park {
     my ($self, $wait, $then) = @_;
     return if $self->{closed};
-    $self->_work(delete $self->{after}) if $self->{after};    # the core goes on with the request, somewhere else perhaps
     $self->_close($self->{link}->session->park($self->{stream}, _told($wait, $then)));
     return;
 }
@@ -231,17 +230,10 @@ sub on_cancel {
     return;
 }
 
-# What is done after the response: $work, for which the worker counts as busy if $is_due says so.
-sub after {
-    my ($self, $is_due, $work) = @_;
-    $self->{after} = [$is_due, $work];
-    return;
-}
-
-sub _work {
-    my ($self, $after) = @_;
-    my $fault = Parkade::Call::fault($after->[1]);
-    Parkade::Log::failed('after a response', $fault) if defined $fault;
+# Called when the stream is closed.
+sub on_close {
+    my ($self, $code) = @_;
+    push @{ $self->{on_close} }, $code;
     return;
 }
 
@@ -261,15 +253,15 @@ sub take_up {
 sub _close {
     my ($self, $frame) = @_;
     $self->{closed} = 1;
-    my ($link, $after) = ($self->{link}, delete $self->{after});
-    $self->_end_source if $self->{source} || $self->{at_end};
-    my $keep = length $frame && $after && $after->[0]->() ? $link->session->keep($self->{stream}) : '';
-    $link->write($keep . $frame) if length $frame;
+    my $link = $self->{link};
+    $link->write($frame) if length $frame;
     $self->take_up;
     delete $link->{exchanges}{ $self->{stream} };
     delete @$self{qw(arriving then)};
-    $self->_work($after) if $after;
-    $link->write($link->session->release($self->{stream})) if length $keep;
+    $self->_end_source if $self->{source} || $self->{at_end};
+    for my $told (@{ delete $self->{on_close} || [] }) {
+        eval { $told->($self); 1 } or Parkade::Log::failed('after a response', $@);
+    }
     return;
 }
 
@@ -343,7 +335,7 @@ up. C<when_held> calls the code at once, or, if the stream is parked, when it is
 Calls the code with the handle and the length of the request's body, a L<Parkade::PSGI::Input>, when it is there. Others are
 answered until then.
 
-=head2 on_cancel($code), after($is_due, $work)
+=head2 on_cancel($code), on_close($code)
 
 Calls the code with the reason when the client leaves before the answer has ended; calls it with the exchange when
 that is closed.

@@ -55,6 +55,7 @@ sub compiled {
     my $application = $self->{application};
     return Parkade::Compiled->loop(
         $link, %members,
+        application => $self,
         code        => ref $application eq 'CODE' ? $application : sub { $application->(@_) },
         make_ticket => \&_ticket,
         same        => [%SAME],
@@ -120,9 +121,11 @@ sub _name {
 
 sub answered {
     my ($self, $exchange, $env, $response) = @_;
+    my $link = $exchange->{link};
     if (ref $response eq 'ARRAY') {
-        $self->_after($exchange, $env);
         Parkade::PSGI::Response::send_to($exchange, $response);
+        $self->after($link, $env) if $exchange->{closed};
+        $exchange->on_close(sub { $self->after($link, $env) }) if !$exchange->{closed};
         return;
     }
     if (ref $response eq 'CODE') {
@@ -159,26 +162,22 @@ sub _below {
     return;
 }
 
-# What the server does after the response. It is not what keeps the exchange: see DESTROY.
-sub _after {
-    my ($self, $exchange, $env) = @_;
-    my $link = $exchange->{link};
-    return $exchange->after(
-        sub { scalar @{ $env->{'psgix.cleanup.handlers'} || [] } },
-        sub {
-            $link->leave_soon if $env->{'psgix.harakiri.commit'};
-            for my $handler (@{ $env->{'psgix.cleanup.handlers'} || [] }) {
-                my $fault = Parkade::Call::fault($handler, $env);
-                Parkade::Log::failed('in a cleanup handler', $fault) if defined $fault;
-            }
-        },
-    );
+# What the server does after the response.
+sub after {
+    my ($self, $link, $env) = @_;
+    $link->leave_soon if $env->{'psgix.harakiri.commit'};
+    for my $handler (@{ $env->{'psgix.cleanup.handlers'} || [] }) {
+        my $fault = Parkade::Call::fault($handler, $env);
+        Parkade::Log::failed('in a cleanup handler', $fault) if defined $fault;
+    }
+    return;
 }
 
 sub _delay {
     my ($self, $exchange, $env, $code) = @_;
     my $is_used;
-    $self->_after($exchange, $env);
+    my $link = $exchange->{link};
+    $exchange->on_close(sub { $self->after($link, $env) });    # not what keeps it: see DESTROY
     $code->(
         sub {
             my ($response) = @_;
@@ -279,8 +278,9 @@ The prefix is C<SCRIPT_NAME>, whether or not it is in the paths of requests.
 
 What L<Parkade::Link> calls.
 
-=head2 compiled($link, %members), taken_over($link, $ticket, $env), answered($exchange, $env, $response)
+=head2 compiled($link, %members), taken_over($link, $ticket, $env), answered($exchange, $env, $response), after($link, $env)
 
-The same in C (L<Parkade::Compiled>), and what that leaves to Perl: its exchange, and the response of the application.
+The same in C (L<Parkade::Compiled>), and what that leaves to Perl: its exchange, the response of the application, and what
+is to be done after it.
 
 =cut

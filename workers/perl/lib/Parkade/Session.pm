@@ -6,7 +6,7 @@ use warnings;
 use Parkade::Wire qw(:all);
 use Scalar::Util  qw(blessed);
 
-use constant { VERSION_SPOKEN => 1, INCREMENTAL_BODIES => 1, MESSAGES => 2, HINTS_AND_TRAILERS => 8, AFTER_RESPONSE => 32 };
+use constant { VERSION_SPOKEN => 1, INCREMENTAL_BODIES => 1, MESSAGES => 2, HINTS_AND_TRAILERS => 8 };
 
 # The phases of a link.
 use constant { NEW => 0, GREETED => 1, READY => 2, OVER => 3 };
@@ -30,7 +30,6 @@ sub new {
         bodies     => {},    # of requests, as far as they have arrived and were not read
         tells      => 0,     # whether the core is told that a body is read
         has_hints  => 0,     # whether the core takes hints and trailers
-        has_after  => 0,     # whether the core counts work after responses
         cancelled  => {},    # held streams whose answer is no longer wanted
         collecting => [],    # streams whose rows are arriving, in the order of arrival
         behind     => [],    # what must not begin before those
@@ -116,13 +115,12 @@ sub _hello {
     my ($least, $most, $features, $info) = @$hello;
     Parkade::Violation->throw('a second HELLO') if $self->{phase} != NEW;
     my $told = Parkade::MessagePack::ordered(language => 'perl', runtime => substr(sprintf('%vd', $^V), 0), pid => $$ + 0);
-    my $offered = INCREMENTAL_BODIES | MESSAGES | HINTS_AND_TRAILERS | AFTER_RESPONSE;
+    my $offered = INCREMENTAL_BODIES | MESSAGES | HINTS_AND_TRAILERS;
     push @$events, [reply => frame(F_HELLO, 0, payload(VERSION_SPOKEN, VERSION_SPOKEN, $offered, $told))];
     if ($least <= VERSION_SPOKEN && VERSION_SPOKEN <= $most) {
         $self->{phase} = GREETED;
         $self->{tells} = $features & INCREMENTAL_BODIES;
         $self->{has_hints} = $features & HINTS_AND_TRAILERS;
-        $self->{has_after} = $features & AFTER_RESPONSE;
         push @$events, [greeted => $info];
         return;
     }
@@ -484,17 +482,6 @@ sub finish {
     return frame(F_DATA, $stream, '');
 }
 
-# Written before a closing frame: the worker goes on with the stream, until it releases that. Nothing of it is remembered.
-sub keep {
-    my ($self, $stream) = @_;
-    return $self->{has_after} ? frame(F_KEEP, $stream, $NOTHING) : '';
-}
-
-sub release {
-    my ($self, $stream) = @_;
-    return frame(F_RELEASE, $stream, $NOTHING);
-}
-
 # From now on the stream is a WebSocket.
 sub accept {
     my ($self, $stream, $head) = @_;
@@ -689,11 +676,6 @@ A closing frame with an encoded payload. On a cancelled stream it becomes C<ERRO
 A response whose body follows: its head, encoded with nil for the body; pieces, of which what exceeds the window is held
 back; and its end, when nothing is held back. C<finish> may be given trailers, C<[NAME, VALUE, ...]>: cores that take none
 get the end alone.
-
-=head2 keep($stream), release($stream)
-
-Work after the response: C<keep> is written before the closing frame, C<release> when the work is over. C<keep> is empty if the
-core does not count such work.
 
 =head2 early_hints($stream, \@fields)
 

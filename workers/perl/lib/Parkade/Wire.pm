@@ -33,7 +33,7 @@ BEGIN {
         WINDOWED => 0x13, ERROR   => 0x14, BEGAN  => 0x15, PARK    => 0x20, RESUME   => 0x21, PUBLISH => 0x22,
         CANCEL   => 0x23, UNPARK  => 0x24, CREDIT => 0x30, DRAIN   => 0x31, PING     => 0x32, PONG    => 0x33,
         GOODBYE  => 0x34, ENQUEUE => 0x38, RUN    => 0x39, RESULT  => 0x3a, PROGRESS => 0x3b, MESSAGE => 0x40,
-        CLOSE    => 0x41, EARLY_HINTS => 0x16, TRAILERS => 0x17, KEEP => 0x18, RELEASE => 0x19,
+        CLOSE    => 0x41, EARLY_HINTS => 0x16, TRAILERS => 0x17,
     );
 }
 use constant { map { ("F_$_" => $KINDS{$_}) } keys %KINDS };

@@ -12,9 +12,9 @@ use parkade_model::{IdMap, Reason, RequestId, WorkerId};
 use parkade_wire::encode::{self, RequestParts, RunParts};
 use parkade_wire::limits::{BRANCH_STREAM_MIN, DATA_BYTES_MAX, INLINE_BODY_BYTES_MAX};
 use parkade_wire::{
-    AFTER_RESPONSE, Branches, CancelReason, Conversation, Decoder, FrameHeader, FromWorker, HINTS_AND_TRAILERS,
-    LONG_MESSAGES, MESSAGES, Offer, Opener, ProtocolRule, RequestBody, SendWindow, Stream, StreamProgress, ThenRequest,
-    Violation, WaitOutcome, WaitRequest, absent,
+    Branches, CancelReason, Conversation, Decoder, FrameHeader, FromWorker, HINTS_AND_TRAILERS, LONG_MESSAGES,
+    MESSAGES, Offer, Opener, ProtocolRule, RequestBody, SendWindow, Stream, StreamProgress, ThenRequest, Violation,
+    WaitOutcome, WaitRequest, absent,
 };
 
 use super::inbox::{ClientFrame, Inbox};
@@ -25,7 +25,7 @@ use crate::upstream::{AnswerEvent, WorkerEvent};
 
 /// Versions of the protocol that this core speaks.
 const VERSIONS: RangeInclusive<u32> = 1..=1;
-const FEATURES: u64 = INCREMENTAL_BODIES | MESSAGES | PARTS | HINTS_AND_TRAILERS | LONG_MESSAGES | AFTER_RESPONSE;
+const FEATURES: u64 = INCREMENTAL_BODIES | MESSAGES | PARTS | HINTS_AND_TRAILERS | LONG_MESSAGES;
 const INCREMENTAL_BODIES: u64 = 1 << 0;
 const PARTS: u64 = 1 << 2;
 
@@ -505,8 +505,8 @@ impl Session {
 
     /// The link has ended: its requests are no longer on any stream.
     pub fn end(&mut self, places: &mut Places) {
-        for request in self.streams.drain().filter_map(|(_, open)| wanted(Some(&open))) {
-            places.remove(&request);
+        for open in self.streams.drain().map(|(_, open)| open).filter(|open| !open.stream.is_cancelled()) {
+            places.remove(&open.request);
         }
         self.sending.clear();
     }
@@ -582,8 +582,6 @@ impl Session {
             | FromWorker::Began { .. }
             | FromWorker::EarlyHints { .. }
             | FromWorker::Trailers { .. }
-            | FromWorker::Keep { .. }
-            | FromWorker::Release { .. }
             | FromWorker::Park { .. }
             | FromWorker::Unpark { .. }
             | FromWorker::Message { .. }
@@ -601,35 +599,21 @@ impl Session {
         let is_socket = open.stream.is_socket();
         let progress = open.stream.hear(&frame)?;
         let (request, cancelled) = (open.request, open.stream.is_cancelled());
-        if matches!(progress, StreamProgress::Closed | StreamProgress::Kept) {
-            self.branches.check_closed(&frame)?;
-            (open.body, open.inbox) = (None, None);
-        }
         if progress == StreamProgress::Closed {
+            self.branches.check_closed(&frame)?;
             entry.remove();
         }
         match (cancelled, progress) {
-            // Whether or not the response was wanted.
-            _ if matches!(frame, FromWorker::Keep { .. }) => {
-                audience.events.push(WorkerEvent::Answer { worker: self.worker, request, event: AnswerEvent::Kept });
-            }
-            _ if matches!(frame, FromWorker::Release { .. }) => {
-                audience.events.push(WorkerEvent::Answer {
-                    worker: self.worker,
-                    request,
-                    event: AnswerEvent::Released,
-                });
-            }
             (true, StreamProgress::Closed) => {
                 self.dropped += 1;
                 audience.events.push(WorkerEvent::Closed { worker: self.worker, request });
             }
-            (true, StreamProgress::Held) if matches!(frame, FromWorker::Began { .. }) => {
+            (true, StreamProgress::Held | StreamProgress::Parked) if matches!(frame, FromWorker::Began { .. }) => {
                 audience.events.push(WorkerEvent::Began { worker: self.worker, request });
             }
-            (true, StreamProgress::Held | StreamProgress::Parked | StreamProgress::Kept) => self.dropped += 1,
+            (true, StreamProgress::Held | StreamProgress::Parked) => self.dropped += 1,
             (false, progress) => {
-                if matches!(progress, StreamProgress::Closed | StreamProgress::Kept) {
+                if progress == StreamProgress::Closed {
                     audience.places.remove(&request);
                 }
                 let named = names_file(&frame).then(|| audience.named.named(self.worker, frame.stream()));
@@ -675,7 +659,7 @@ impl Session {
     /// request.
     fn enqueued(&self, frame: FromWorker, audience: &mut Audience) -> Result<(), Violation> {
         self.branches.check_writes(&frame)?;
-        let open = self.streams.get(&frame.stream()).filter(|open| !open.stream.is_kept());
+        let open = self.streams.get(&frame.stream());
         if frame.stream() != 0 && open.is_none() {
             return absent(&frame, self.opened);
         }
@@ -717,7 +701,7 @@ impl Session {
 
 /// The request of that stream, if its response is still needed.
 fn wanted(open: Option<&Open>) -> Option<RequestId> {
-    open.filter(|open| !open.stream.is_cancelled() && !open.stream.is_kept()).map(|open| open.request)
+    open.filter(|open| !open.stream.is_cancelled()).map(|open| open.request)
 }
 
 /// The event of a frame about a request, which has named a file, or is a WebSocket that the worker holds.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
-from .._link.answers import FAULTS, Answer, ClientLeft, Finished, Handed, Parked, Run, Sent
+from .._link.answers import FAULTS, Answer, ClientLeft, Handed, Parked, Run, Sent
 from .._link.blocking import Blocking
 from .._link.concurrent import Concurrent
 from .._link.port import port
@@ -63,31 +62,31 @@ class Wsgi:
         assert isinstance(link, Blocking | Concurrent)
         stream = link.plain_exchange() if isinstance(link, Concurrent) else link
         sending = Sending(stream)
-        body: object = None
-        answer: Answer
         try:
             environ = environ_of(raw, head, stream, self._root_path, self.concurrent)
-            body = response = self._application(environ, sending.start_response)
-            if parked and isinstance(response, ParkedResponse):  # returned, rather than called
-                body = response = sending.started(response)
-            answer = sending.answer(response)
-            if sending.wait is not None:
-                answer = Parked(self._parking.park_of(sending.wait, *sending.head, raw))
+            body = self._application(environ, sending.start_response)
+            if parked and isinstance(body, ParkedResponse):  # returned, rather than called
+                body = sending.started(body)
+            try:
+                answer = sending.answer(body)
+                if sending.wait is None:
+                    return answer
+                return Parked(self._parking.park_of(sending.wait, *sending.head, raw))
+            finally:
+                if (close := getattr(body, "close", None)) is not None:
+                    _close(close, head)
         except ClientLeft:
-            answer = Handed() if sending.is_handed else Sent()
+            return Handed() if sending.is_handed else Sent()
         except FAULTS as error:
             log_failure(error, head)
             if sending.is_handed:
-                answer = Handed()
-            elif sending.has_begun:
-                answer = Sent(is_whole=False)
-            else:
-                answer = encode(failure_response(error, Request(raw), self._dev))
+                return Handed()
+            if sending.has_begun:
+                return Sent(is_whole=False)
+            return encode(failure_response(error, Request(raw), self._dev))
         finally:
             if parked:
                 parked.pop(stream.stream(), None)
-        close = None if type(body) is list else getattr(body, "close", None)
-        return answer if close is None else Finished(answer, partial(_close, close, head))
 
     def failed(self, error: BaseException) -> str:
         """Logs an exception from the middle of a streamed answer."""

@@ -63,15 +63,6 @@ class Handed(Struct, frozen=True, gc=False):
     """The code of the request has closed the stream itself: the core sends a file."""
 
 
-class Finished(Struct, frozen=True):
-    """An answer, and work that comes after it: while that lasts, the core counts the worker as busy. It comes before an
-    answer that is neither bytes nor `Sent`, and for cores that do not count.
-    """
-
-    answer: Answer
-    work: Callable[[], None]
-
-
 class ClientLeft(Exception):
     """Nobody wants the rest of an answer."""
 
@@ -80,7 +71,7 @@ class BodyCutOff(ClientLeft, IncompleteBody):
     """The rest of a request's body will not come, and nobody wants an answer."""
 
 
-Answer: TypeAlias = bytes | Streamed | Parked | Attempted | Sent | Handed | Finished
+Answer: TypeAlias = bytes | Streamed | Parked | Attempted | Sent | Handed
 """Bytes are a complete RESPONSE."""
 
 Coming: TypeAlias = Coroutine[Any, Any, Answer]

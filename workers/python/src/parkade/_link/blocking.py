@@ -34,7 +34,6 @@ from .answers import (
     BodyCutOff,
     Chunks,
     ClientLeft,
-    Finished,
     Handed,
     Parked,
     Plain,
@@ -291,8 +290,6 @@ class Blocking:
             self.write(session.respond(stream, answer))
             return
         match answer:
-            case Finished(answer=response, work=work):
-                self._finish(stream, response, work)
             case Handed():
                 pass
             case Sent(is_whole=True):
@@ -306,23 +303,6 @@ class Blocking:
             case Streamed(head=head, chunks=chunks):
                 self.write(session.begin(stream, head))
                 self._go_on(stream, cast(Chunks, chunks))
-
-    def _finish(self, stream: int, response: Answer, work: Callable[[], None]) -> None:
-        after = self._session.after_response
-        keep = after.keep(stream) if type(response) is bytes or type(response) is Sent else b""
-        if not keep:
-            work()
-            self._answer(stream, response)
-            return
-        if type(response) is bytes:
-            self.write(keep + self._session.respond(stream, response))
-        else:
-            self.write(keep)
-            self._answer(stream, response)
-        try:
-            work()
-        finally:
-            self.write(after.release(stream))
 
     def _go_on(self, stream: int, chunks: Chunks) -> None:
         """Writes an answer to its end, or until the client has to read first; then others are served."""

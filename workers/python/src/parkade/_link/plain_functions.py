@@ -18,7 +18,7 @@ from msgspec import Struct
 from .._limits import SUSPENDED_MAX
 from .._session.session import Session
 from . import port
-from .answers import FAULTS, Answer, Application, Attempted, Chunks, Finished, Parked, Sent, Streamed
+from .answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Sent, Streamed
 from .outlet import Outlet
 from .plain_exchange import PlainExchange, Wakers
 from .threads import Threads
@@ -133,26 +133,8 @@ class PlainFunctions:
             self._close(stream, session.finish)
         elif type(answer) is Sent:
             self._close(stream, session.error, "application")
-        elif type(answer) is Finished:
-            self._finish(stream, answer)
         else:
             self._stream(stream, cast(Streamed, answer))
-
-    def _finish(self, stream: int, finished: Finished) -> None:
-        after = self.session.after_response
-        keep = after.keep(stream) if type(finished.answer) is bytes or type(finished.answer) is Sent else b""
-        if not keep:
-            finished.work()
-            return self.answer(stream, finished.answer)
-        with self.outlet.lock:
-            self.outlet.put(keep)
-        self.answer(stream, finished.answer)
-        self.outlet.send()  # the client need not wait
-        try:
-            finished.work()
-        finally:
-            with self.outlet.lock:
-                self.outlet.put(after.release(stream))
 
     def fail(self, stream: int, error: BaseException) -> None:
         """A BaseException that is not an Exception, from a foreign library for instance, ends only the request."""

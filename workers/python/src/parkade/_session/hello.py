@@ -23,8 +23,6 @@ HINTS_AND_TRAILERS = 1 << 3
 """Feature: the core takes EARLY_HINTS and TRAILERS."""
 LONG_MESSAGES = 1 << 4
 """Feature: a message of a WebSocket may have several frames."""
-AFTER_RESPONSE = 1 << 5
-"""Feature: the core counts work after responses."""
 
 
 class Phase(enum.Enum):
@@ -39,8 +37,7 @@ class Phase(enum.Enum):
 def answer_to(hello: p.Hello) -> tuple[list[Event], bool]:
     """The events that follow the core's HELLO, and whether there is a version that both speak."""
     info = {"language": "python", "runtime": platform.python_version(), "pid": os.getpid()}
-    known = MESSAGES | PARTS | HINTS_AND_TRAILERS | LONG_MESSAGES | AFTER_RESPONSE
-    features = INCREMENTAL_BODIES | hello.features & known
+    features = INCREMENTAL_BODIES | hello.features & (MESSAGES | PARTS | HINTS_AND_TRAILERS | LONG_MESSAGES)
     reply = Reply(frame(f.HELLO, 0, encode_payload(p.Hello(VERSION, VERSION, features, info))))
     if hello.version_min <= VERSION <= hello.version_max:
         return [reply, Greeted(hello.info)], True

@@ -17,7 +17,6 @@ from .._wire.frames import Parts, frame
 from .._wire.ready import Application, Ready
 from .._wire.values import end_of
 from ..errors import Violation
-from .after_response import AfterResponse
 from .arrivals import Arrivals
 from .bodies import Bodies
 from .branches import Branches, park_of
@@ -38,7 +37,7 @@ from .events import (
     SocketClosed,
     Writable,
 )
-from .hello import AFTER_RESPONSE, HINTS_AND_TRAILERS, LONG_MESSAGES, PARTS, Phase, answer_to
+from .hello import HINTS_AND_TRAILERS, LONG_MESSAGES, PARTS, Phase, answer_to
 from .kept import KeptJobs
 from .naming import Naming
 from .openings import plain_openings
@@ -74,7 +73,7 @@ class Session:
         self._arrivals = Arrivals()
         self.has_trailers = False  # whether the core takes EARLY_HINTS and TRAILERS
         self.bodies = Bodies()  # of requests that were opened early
-        self.sockets, self.naming, self.after_response = Sockets(), Naming(), AfterResponse()
+        self.sockets, self.naming = Sockets(), Naming()
         self._kept = KeptJobs()
         self._branches = Branches()
         self.watch: list[str] = []  # where the code was loaded from, for READY and FAILED
@@ -176,7 +175,6 @@ class Session:
         self._phase = Phase.GREETED if agrees else Phase.OVER
         self.has_trailers = bool(hello.features & HINTS_AND_TRAILERS)
         self.sockets.has_long_messages = bool(hello.features & LONG_MESSAGES)
-        self.after_response.is_offered = bool(hello.features & AFTER_RESPONSE)
         events += told
 
     def _request(self, flags: int, stream: int, request: p.Request, events: list[Event]) -> None:

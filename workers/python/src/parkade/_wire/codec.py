@@ -103,8 +103,6 @@ FROM_WORKER: dict[int, Rule] = _BOTH | {
     f.TRAILERS: Rule(STREAM, _typed(Fields)),
     f.PARK: Rule(STREAM, _typed(r.Park), r.check_branch),
     f.UNPARK: Rule(STREAM, _typed(p.Nothing)),
-    f.KEEP: Rule(STREAM, _typed(p.Nothing)),
-    f.RELEASE: Rule(STREAM, _typed(p.Nothing)),
     f.PUBLISH: Rule(EITHER, _typed(p.Publish)),
     f.ENQUEUE: Rule(EITHER, _typed(p.Enqueue)),
     f.RESULT: Rule(STREAM, _typed(p.Result)),
