@@ -14,7 +14,7 @@ use serde_json::Value;
 use support::{bytes_of, text, vectors};
 
 /// The parts that frames show, in the order of the table in `PROTOCOL.md`. The others are about the process.
-const OF_FRAMES: [&str; 19] = [
+const OF_FRAMES: [&str; 18] = [
     "data",
     "incremental_bodies",
     "messages",
