@@ -6,9 +6,9 @@ use tokio::sync::mpsc;
 
 use super::StreamKey;
 use super::orders::Orders;
-use super::piece_queue::{BodyPiece, PieceQueue};
+use super::piece_queue::PieceQueue;
+use super::stream_answer::{SocketEnds, StreamAnswer, StreamBody};
 use super::stream_socket::{OpenSocket, StreamSocket};
-use super::tunnel::TunnelEnds;
 use crate::http::answer::{self, BadAnswer, HeaderField, OwnFields, Prepared, REQUEST_ID};
 use crate::http::fault::RequestFault;
 use crate::http::handshake::is_of_the_handshake;
@@ -18,23 +18,6 @@ use crate::http::problem::Representation;
 use crate::http::tick::Tick;
 use crate::http::web_socket::{OutgoingMessage, SocketContext, close_frame};
 use crate::http::{SocketMaker, SocketMessage, StreamedContent};
-
-#[derive(Debug)]
-pub struct StreamAnswer {
-    pub status: u16,
-    pub fields: HeaderMap,
-    pub body: StreamBody,
-}
-
-#[derive(Debug)]
-pub enum StreamBody {
-    Whole(Bytes),
-    /// For `HEAD`: the length that a body would have.
-    Announced(u64),
-    Pieces(mpsc::UnboundedReceiver<BodyPiece>, StreamedContent),
-    /// Nothing, but the stream is a WebSocket from now on.
-    Socket(TunnelEnds),
-}
 
 /// The status that accepts a WebSocket (RFC 8441, section 5).
 const ACCEPTED: u16 = 200;
@@ -223,7 +206,7 @@ impl StreamExchange {
         }
         let (asking, wished) = mpsc::unbounded_channel();
         self.socket = StreamSocket::Open(OpenSocket::new(make(compression, now), asking));
-        let body = StreamBody::Socket(TunnelEnds { frames: self.queue.open(), wished });
+        let body = StreamBody::Socket(SocketEnds { frames: self.queue.open(), wished });
         self.send_head(StreamAnswer { status: ACCEPTED, fields, body });
         Ok(true)
     }

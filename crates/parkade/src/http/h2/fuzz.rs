@@ -15,9 +15,8 @@ use tokio::time::Instant;
 use hyper::header::{HeaderMap, HeaderValue, LINK};
 
 use super::connection::run;
-use super::exchange::{StreamAnswer, StreamBody};
 use super::piece_queue::BodyPiece;
-use super::tunnel::TunnelEnds;
+use super::stream_answer::{SocketEnds, StreamAnswer, StreamBody};
 use super::*;
 use crate::http::StreamedContent;
 use crate::http::forwarded::{ForwardedFields, TrustedProxies};
@@ -247,7 +246,7 @@ fn accept_one(key: StreamKey, held: &mut Held, sockets: &mut Sockets) {
     let Some((_, _, orders)) = held.remove(&key) else { return };
     let ((frames, of_client), (asking, wished)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
     let _ = (frames.send(BodyPiece::Bytes(vec![b'x'; 40_000].into())), asking.send(()));
-    let body = StreamBody::Socket(TunnelEnds { frames: of_client, wished });
+    let body = StreamBody::Socket(SocketEnds { frames: of_client, wished });
     orders.answer(StreamAnswer { status: 200, fields: HeaderMap::new(), body });
     sockets.insert(key, (frames, asking));
 }

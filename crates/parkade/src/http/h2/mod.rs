@@ -8,7 +8,7 @@
 //! | a request; its body, and the rest of one that is read as it arrives | `request`, `incoming` |
 //! | a response on its way to the client; how long it may take | `outgoing`, `write_timeout` |
 //! | a stream that has become a WebSocket: its bytes; its messages | `tunnel`, `stream_socket` |
-//! | what the server does with a stream, and hears of it | `exchange`, `orders`, `stream_table` |
+//! | what the server does with a stream, and hears of it | `exchange`, `orders`, `stream_answer`, `stream_table` |
 //! | what waits for the client of a stream | `piece_queue` |
 //! | flow control: only what is wanted is read, and only what the client has room for is given to h2 | `incoming`, `outgoing` |
 //! | how many streams there are | `streams` |
@@ -25,6 +25,7 @@ mod outgoing;
 mod piece_queue;
 mod request;
 mod stream;
+mod stream_answer;
 mod stream_socket;
 mod stream_table;
 mod streams;

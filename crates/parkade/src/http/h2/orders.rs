@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use hyper::header::HeaderMap;
 
-use super::exchange::StreamAnswer;
+use super::stream_answer::StreamAnswer;
 
 /// What is to be sent next.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ mod tests {
     use hyper::header::{HeaderValue, LINK};
 
     use super::*;
-    use crate::http::h2::exchange::StreamBody;
+    use crate::http::h2::stream_answer::StreamBody;
 
     fn hints(link: &'static str) -> HeaderMap {
         HeaderMap::from_iter([(LINK, HeaderValue::from_static(link))])

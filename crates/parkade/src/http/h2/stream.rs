@@ -14,13 +14,13 @@ use hyper::{Request, StatusCode};
 use tokio::sync::mpsc;
 
 use super::client_io::SocketState;
-use super::exchange::{StreamAnswer, StreamBody};
 use super::incoming::{IncomingBody, IncomingRest};
 use super::orders::{Order, OrdersInbox, orders};
 use super::outgoing::{EarlyEnd, Guard, ToClient, begin};
 use super::piece_queue::BodyPiece;
 use super::request::{ArrivedBody, StreamRequest};
-use super::tunnel::{self, TunnelEnds};
+use super::stream_answer::{SocketEnds, StreamAnswer, StreamBody};
+use super::tunnel;
 use super::{FromStream, H2Context, StreamKey};
 use crate::http::RefusedRequest;
 use crate::http::answer;
@@ -75,7 +75,7 @@ enum BegunAnswer {
     Complete,
     Whole(Box<ToClient>, Bytes),
     Pieces(Box<ToClient>, mpsc::UnboundedReceiver<BodyPiece>, Guard),
-    Socket(Box<ToClient>, IncomingBody, TunnelEnds, Guard),
+    Socket(Box<ToClient>, IncomingBody, SocketEnds, Guard),
 }
 
 /// A request of which the server knows.

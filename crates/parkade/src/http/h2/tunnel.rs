@@ -13,23 +13,15 @@ use super::FromStream;
 use super::incoming::IncomingBody;
 use super::outgoing::{EarlyEnd, Guard, ToClient};
 use super::piece_queue::BodyPiece;
+use super::stream_answer::SocketEnds;
 use crate::body_rest::BodyRest;
 use crate::http::limits::{LINGER_BYTES_MAX, LINGER_TIME};
-
-/// What the server's end of the stream sends into it.
-#[derive(Debug)]
-pub struct TunnelEnds {
-    /// For the client; their end is that of the stream.
-    pub frames: mpsc::UnboundedReceiver<BodyPiece>,
-    /// Each for a piece of what the client sends.
-    pub wished: mpsc::UnboundedReceiver<()>,
-}
 
 /// Until either end has closed, or the stream was reset. `guard`: tells the server when it is over.
 pub async fn pass(
     to_client: &mut ToClient,
     mut from_client: IncomingBody,
-    ends: TunnelEnds,
+    ends: SocketEnds,
     guard: Guard,
 ) -> Result<(), EarlyEnd> {
     let mut sending = pin!(send(to_client, ends.frames, &guard));
