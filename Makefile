@@ -27,7 +27,7 @@ $(VENV)/.tools: $(BIN)/python tests/requirements.txt requirements-dev.txt tests/
 	touch $@
 
 # The binary and the package, where `pip install` would put them; the package is linked, so that it is always the one of this checkout.
-$(VENV)/.parkade: $(BIN)/python $(RUST_SOURCES) $(ACCELERATOR)/accelerator.c $(ACCELERATOR)/build.sh pyproject.toml
+$(VENV)/.parkade: $(BIN)/python $(RUST_SOURCES) $(wildcard $(ACCELERATOR)/*.[ch]) $(ACCELERATOR)/build.sh pyproject.toml
 	@command -v cargo > /dev/null || { echo "A stable Rust toolchain is needed: see https://rustup.rs"; exit 1; }
 	$(BIN)/python -m pip install --quiet 'maturin>=1.9,<2' 'msgspec>=0.19' 'uvloop>=0.20'
 	cargo build --release --locked

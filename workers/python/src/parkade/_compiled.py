@@ -1,7 +1,7 @@
 """The compiled accelerator, if there is one: functions that do the same as Python code here, faster.
 
 Each returns None for input that is not ordinary, and then the Python code does it. Without the accelerator, or with
-`PARKADE_ACCELERATOR=0`, each always returns None.
+`PARKADE_ACCELERATOR=0`, each always returns None, and there is no `AsgiSender`.
 """
 
 from __future__ import annotations
@@ -12,20 +12,24 @@ from typing import Any, Protocol, cast
 
 from msgspec import Raw
 
-BOUNDARY = 1
+BOUNDARY = 2
 """Which functions there are, with which arguments. An extension of another number is not used."""
 
 VARIABLE = "PARKADE_ACCELERATOR"
-NAMES = ("wsgi_fields", "asgi_fields", "wsgi_head", "asgi_head")
+NAMES = ("wsgi_environ", "asgi_scope", "wsgi_head", "asgi_head", "response")
 
 
 class _Accelerator(Protocol):
     BOUNDARY: int
 
-    def wsgi_fields(self, headers: Raw) -> dict[str, str] | None: ...
-    def asgi_fields(self, headers: Raw) -> list[tuple[bytes, bytes]] | None: ...
+    def wsgi_environ(self, head: Raw, constants: dict[str, Any]) -> dict[str, Any] | None: ...
+    def asgi_scope(self, head: Raw, constants: dict[str, Any], has_trailers: bool) -> dict[str, Any] | None: ...
     def wsgi_head(self, status: object, headers: object) -> tuple[int, list[Any]] | None: ...
     def asgi_head(self, message: object) -> tuple[int, list[Any]] | None: ...
+    def response(self, head: tuple[int, list[Any]], body: bytes) -> bytes | None: ...
+
+    AsgiSender: Any
+    """The base of `AsgiResponse`: see `_hosting.asgi_sender`."""
 
 
 class _Without:
@@ -33,10 +37,10 @@ class _Without:
 
     BOUNDARY = BOUNDARY
 
-    def wsgi_fields(self, headers: Raw) -> None:
+    def wsgi_environ(self, head: Raw, constants: dict[str, Any]) -> None:
         return None
 
-    def asgi_fields(self, headers: Raw) -> None:
+    def asgi_scope(self, head: Raw, constants: dict[str, Any], has_trailers: bool) -> None:
         return None
 
     def wsgi_head(self, status: object, headers: object) -> None:
@@ -44,6 +48,11 @@ class _Without:
 
     def asgi_head(self, message: object) -> None:
         return None
+
+    def response(self, head: tuple[int, list[Any]], body: bytes) -> None:
+        return None
+
+    AsgiSender: Any = None
 
 
 def _found() -> tuple[_Accelerator, str]:

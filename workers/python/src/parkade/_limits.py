@@ -50,6 +50,8 @@ SUSPENDED_MAX = 1_024  # then: the next one is broken off as overloaded
 RECEIVE_SIZE = 65_536
 # Bytes of an answer that are written at once, not with the rest of a turn: the core and the code work at the same time.
 WRITE_SIZE_MIN = 32_768
+# Answers that are written together, for the same reason: a batch of all would leave the core without work meanwhile.
+FLUSH_COUNT = 8
 
 RESULT_WAIT_SECONDS = 20  # for which a script's request waits for the result of a job; then: the next request
 # For a response to a script, in addition to the time that the script asked the server to wait. Then: ConnectError.

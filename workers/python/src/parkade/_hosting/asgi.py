@@ -19,7 +19,7 @@ from .._responses.error_pages import failure_response
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
 from ..errors import InvalidResult
-from .asgi_request import LEFT, AsgiRequest
+from .asgi_request import LEFT, AsgiRequest, due_of
 from .asgi_response import AsgiResponse, Disconnected
 from .asgi_socket import AsgiSocket
 from .coroutines import within
@@ -30,7 +30,7 @@ from .own_part import own_part, ready
 from .park import parked
 from .parking import Parking, log_failure
 from .root_path import RootPath
-from .scope import scope_of, socket_scope_of
+from .scope import scope_of
 from .shutdown import Shutdown
 
 _SENT = Sent()
@@ -84,22 +84,22 @@ class Asgi:
         await asyncio.get_running_loop().shutdown_asyncgens()
 
     async def _run(self, raw: p.Request) -> Sent:
-        head = p.read_head(raw.head)
         exchange = cast(Exchange, port.exchange.get())
-        if head.scheme in ("ws", "wss"):
-            return await self._run_socket(raw, head, exchange)
-        request = AsgiRequest(self._link, exchange, raw, self._cancels)
-        response = AsgiResponse(self._link, exchange, request, self._parking)
+        scope = scope_of(raw.head, self._root_path, self._link.has_trailers)
+        scope["state"] = self._lifespan.state.copy()
+        scope["parkade.shutdown"] = self._shutdown
+        if scope["type"] == "websocket":
+            return await self._run_socket(raw, scope, exchange)
+        request = AsgiRequest(self._link, exchange, raw, due_of(raw), self._cancels)
+        response = AsgiResponse(self._link, exchange, request, self._parking, parked)
         exchange.listener = request
-        scope = scope_of(head, self._root_path, self._link.has_trailers)
-        self._add(scope)
         scope["parkade.on_disconnect"] = request.on_disconnect
         try:
             await self._application(scope, request.receive, response.send)
             if not response.is_over:
-                await self._unfinished(raw, head, request, response)
+                await self._unfinished(raw, request, response)
         except FAULTS as error:
-            await self._failed(error, raw, head, request, response)
+            await self._failed(error, raw, request, response)
         except asyncio.CancelledError:
             if request.end is LEFT and not response.is_over:
                 response.break_off()
@@ -111,12 +111,11 @@ class Asgi:
                 parked.pop(exchange.stream, None)
         return _SENT
 
-    async def _run_socket(self, raw: p.Request, head: p.RequestHead, exchange: Exchange) -> Sent:
+    async def _run_socket(self, raw: p.Request, scope: dict[str, Any], exchange: Exchange) -> Sent:
         client = self._link.client_sockets.asked(exchange, self._cancels, raw.deadline)
-        denial = AsgiResponse(self._link, exchange, AsgiRequest(self._link, exchange, raw), self._parking)
+        request = AsgiRequest(self._link, exchange, raw, due_of(raw))
+        denial = AsgiResponse(self._link, exchange, request, self._parking, parked)
         socket = AsgiSocket(self._link, exchange, client, denial)
-        scope = socket_scope_of(head, self._root_path)
-        self._add(scope)
         scope["parkade.on_disconnect"] = socket.on_disconnect
         failure: BaseException | None = None
         try:
@@ -128,31 +127,24 @@ class Asgi:
             raise
         finally:
             client.forget()
+        head = p.read_head(raw.head)
         await socket.finish(failure, head, lambda error: failure_response(error, Request(raw), self._dev))
         return _SENT
-
-    def _add(self, scope: dict[str, Any]) -> None:
-        scope["state"] = self._lifespan.state.copy()
-        scope["parkade.shutdown"] = self._shutdown
 
     def _cancel_all(self) -> None:
         if count := self._link.cancel_all("stopping"):
             log_warning(f"the worker stops: {count} requests that were still running were cancelled")
 
-    async def _unfinished(
-        self, raw: p.Request, head: p.RequestHead, request: AsgiRequest, response: AsgiResponse
-    ) -> None:
+    async def _unfinished(self, raw: p.Request, request: AsgiRequest, response: AsgiResponse) -> None:
         if request.end is LEFT:
             response.break_off()
         elif (missing := response.missing()) is not None:
-            await self._failed(InvalidResult(missing), raw, head, request, response)
+            await self._failed(InvalidResult(missing), raw, request, response)
 
-    async def _failed(
-        self, error: BaseException, raw: p.Request, head: p.RequestHead, request: AsgiRequest, response: AsgiResponse
-    ) -> None:
+    async def _failed(self, error: BaseException, raw: p.Request, request: AsgiRequest, response: AsgiResponse) -> None:
         """Also after the response: frameworks raise again what they have answered with 500."""
         if not (request.end is LEFT and isinstance(error, Disconnected)):
-            log_failure(error, head)
+            log_failure(error, p.read_head(raw.head))
         if response.is_over:
             return
         if request.end is LEFT or response.has_begun:

@@ -8,6 +8,8 @@ import enum
 import time
 from typing import Any
 
+from msgspec import Struct
+
 from .._link.answers import BodyCutOff
 from .._link.concurrent import Concurrent
 from .._link.exchange import Exchange
@@ -28,26 +30,28 @@ LEFT: End = End.LEFT
 COMPLETE: End = End.COMPLETE
 
 
-class AsgiRequest:
-    """One request. Its application goes on when the client leaves, or is cancelled (`cancels`), until it asks for the
-    other.
+def due_of(raw: p.Request) -> float | None:
+    """When its deadline passes, for one that has just come (`time.monotonic`)."""
+    return None if raw.deadline is None else time.monotonic() + raw.deadline
 
-    It is the listener of its exchange (`_link.exchange.Listener`).
+
+class AsgiRequest(Struct, eq=False):
+    """One request, which is `_due` then. Its application goes on when the client leaves, or is cancelled (`_cancels`),
+    until it asks for the other.
+
+    It is the listener of its exchange (`_link.exchange.Listener`). A `Struct`, since every request makes one.
     """
 
-    __slots__ = ("_body", "_cancels", "_due", "_exchange", "_link", "_timer", "_waiting", "end", "raw")
-
-    def __init__(self, link: Concurrent, exchange: Exchange, raw: p.Request, cancels: bool = False) -> None:
-        self._link = link
-        self._exchange = exchange
-        self.raw = raw
-        self._body: RequestBody | None = None  # until it is asked for
-        self.end: End | None = None
-        """Read by the response with every message, therefore no property."""
-        self._waiting: list[asyncio.Future[None]] | None = None
-        self._cancels = cancels
-        self._due = None if raw.deadline is None else time.monotonic() + raw.deadline
-        self._timer: asyncio.TimerHandle | None = None
+    _link: Concurrent
+    _exchange: Exchange
+    raw: p.Request
+    _due: float | None
+    _cancels: bool = False
+    end: End | None = None
+    """Read by the response with every message, therefore no property."""
+    _body: RequestBody | None = None  # until it is asked for
+    _waiting: list[asyncio.Future[None]] | None = None
+    _timer: asyncio.TimerHandle | None = None
 
     async def receive(self) -> dict[str, Any]:
         """See the specification: the body, then `http.disconnect` when the client has left or has its response."""

@@ -25,53 +25,76 @@ class BodySource(Protocol):
         """The next piece of the body; nothing after its end. Raises `BodyCutOff` if the rest will not come."""
 
 
-def environ_of(
-    raw: p.Request, head: p.RequestHead, source: BodySource, root_path: RootPath, threads: bool = False
-) -> dict[str, Any]:
-    """The environment of one request. Text of the client is its bytes as ISO-8859-1, as PEP 3333 has it. `threads` says
-    whether another request may be answered at the same time.
-
-    A body that follows is read from `source`: as it comes if its length is known, at once otherwise, because many
-    applications read nothing without `CONTENT_LENGTH`. Raises `BodyCutOff` then.
+class Environs:
+    """Makes the environments of an application's requests. `threads` says whether another request may be answered at
+    the same time.
     """
-    body = raw.body
-    fields = accelerator.wsgi_fields(head.headers)
-    if fields is None:
+
+    def __init__(self, root_path: RootPath, threads: bool = False) -> None:
+        self._root_path = root_path
+        # Keys without a value are to be filled in: a dictionary that has its keys is made faster than one that gets
+        # them.
+        self._constants: dict[str, Any] = {
+            "REQUEST_METHOD": "",
+            "SCRIPT_NAME": root_path.native,
+            **dict.fromkeys(("PATH_INFO", "QUERY_STRING", "REQUEST_URI", "REMOTE_ADDR"), ""),
+            **dict.fromkeys(("SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL"), ""),
+            "SERVER_SOFTWARE": "parkade",
+            "wsgi.version": (1, 0),
+            **dict.fromkeys(("wsgi.url_scheme", "wsgi.input", "wsgi.errors"), ""),
+            "wsgi.input_terminated": True,
+            "wsgi.multithread": threads,
+            "wsgi.multiprocess": True,
+            "wsgi.run_once": False,
+            "wsgi.file_wrapper": FileWrapper,
+            "parkade.request_id": "",
+        }
+
+    def make(self, raw: p.Request, source: BodySource) -> dict[str, Any]:
+        """The environment of one request.
+
+        A body that follows is read from `source`: as it comes if its length is known, at once otherwise, because many
+        applications read nothing without `CONTENT_LENGTH`. Raises `BodyCutOff` then.
+        """
+        environ = accelerator.wsgi_environ(raw.head, self._constants)
+        if environ is None:
+            environ = self._of_head(p.read_head(raw.head))
+        if self._root_path:
+            environ["PATH_INFO"] = self._root_path.below(environ["PATH_INFO"])
+        body = raw.body
+        if body is None and "CONTENT_LENGTH" not in environ:
+            body = b"".join(iter(source.read_body, b""))
+        if body or (body is not None and "CONTENT_LENGTH" in environ):
+            environ["CONTENT_LENGTH"] = str(len(body))
+        environ["wsgi.input"] = file_of(source.read_body) if body is None else io.BytesIO(body)
+        environ["wsgi.errors"] = sys.stderr  # of now: applications replace it
+        return environ
+
+    def _of_head(self, head: p.RequestHead) -> dict[str, Any]:
+        """What it says of the head of its request. Text of the client is its bytes as ISO-8859-1, as PEP 3333 has
+        it.
+        """
         fields = _fields(p.read_headers(head.headers))
-    if head.server_port:
-        name, port = head.server, str(head.server_port)
-    else:  # a Unix socket
-        name, port = server_of(fields.get("HTTP_HOST", ""), head.scheme)
-    if head.client_port:
-        fields["REMOTE_PORT"] = str(head.client_port)
-    path = percent_decode(head.path.encode()).decode("latin-1")
-    if body is None and "CONTENT_LENGTH" not in fields:
-        body = b"".join(iter(source.read_body, b""))
-    if body or (body is not None and "CONTENT_LENGTH" in fields):
-        fields["CONTENT_LENGTH"] = str(len(body))
-    return {
-        "REQUEST_METHOD": head.method,
-        "SCRIPT_NAME": root_path.native,
-        "PATH_INFO": root_path.below(path) if root_path else path,
-        "QUERY_STRING": _native(head.query),
-        "REQUEST_URI": _native(f"{head.path}?{head.query}" if head.query else head.path),
-        "REMOTE_ADDR": head.client,
-        "SERVER_NAME": name,
-        "SERVER_PORT": port,
-        "SERVER_PROTOCOL": "HTTP/2.0" if head.version == "2" else f"HTTP/{head.version}",
-        "SERVER_SOFTWARE": "parkade",
-        "wsgi.version": (1, 0),
-        "wsgi.url_scheme": head.scheme,
-        "wsgi.input": file_of(source.read_body) if body is None else io.BytesIO(body),
-        "wsgi.input_terminated": True,
-        "wsgi.errors": sys.stderr,
-        "wsgi.multithread": threads,
-        "wsgi.multiprocess": True,
-        "wsgi.run_once": False,
-        "wsgi.file_wrapper": FileWrapper,
-        "parkade.request_id": head.id,
-        **fields,
-    }
+        if head.server_port:
+            name, port = head.server, str(head.server_port)
+        else:  # a Unix socket
+            name, port = server_of(fields.get("HTTP_HOST", ""), head.scheme)
+        if head.client_port:
+            fields["REMOTE_PORT"] = str(head.client_port)
+        return {
+            **self._constants,
+            "REQUEST_METHOD": head.method,
+            "PATH_INFO": percent_decode(head.path.encode()).decode("latin-1"),
+            "QUERY_STRING": _native(head.query),
+            "REQUEST_URI": _native(f"{head.path}?{head.query}" if head.query else head.path),
+            "REMOTE_ADDR": head.client,
+            "SERVER_NAME": name,
+            "SERVER_PORT": port,
+            "SERVER_PROTOCOL": "HTTP/2.0" if head.version == "2" else f"HTTP/{head.version}",
+            "wsgi.url_scheme": head.scheme,
+            "parkade.request_id": head.id,
+            **fields,
+        }
 
 
 def _fields(headers: list[Any]) -> dict[str, str]:

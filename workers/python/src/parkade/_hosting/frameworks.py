@@ -13,7 +13,7 @@ from .._responses.response import Response
 from .._waits.message import Message
 from .._waits.wait import Wait
 from .._wire import payloads as p
-from .environ import environ_of
+from .environ import Environs
 from .foreign_response import own_result
 from .root_path import RootPath
 
@@ -44,7 +44,7 @@ class _Flask(Framework):
 
     def __init__(self, application: Any, root_path: RootPath) -> None:
         self._application = application
-        self._root_path = root_path
+        self._environs = Environs(root_path)
 
     def context(self) -> AbstractContextManager[object]:
         return self._application.app_context()  # type: ignore[no-any-return]
@@ -66,7 +66,7 @@ class _Flask(Framework):
     def _around(self, raw: p.Request | None) -> AbstractContextManager[object]:
         if raw is None:
             return nullcontext()
-        environ = environ_of(raw, p.read_head(raw.head), _NoBody(), self._root_path)
+        environ = self._environs.make(raw, _NoBody())
         environ["wsgi.input"] = BytesIO()
         return self._application.request_context(environ)  # type: ignore[no-any-return]
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Raw
+
+from .._compiled import accelerator
 from .._requests.percent import percent_decode
 from .._websocket import offered_in
 from .._wire import payloads as p
@@ -14,18 +17,39 @@ ASGI = {"version": "3.0", "spec_version": "2.3"}
 generator wait for an event that nobody reads.
 """
 
+_CONSTANTS: dict[str, Any] = {
+    "type": "http",
+    "asgi": ASGI,
+    **dict.fromkeys(("http_version", "method", "scheme", "path", "raw_path", "query_string")),
+    "root_path": "",
+    **dict.fromkeys(("headers", "client", "server", "extensions", "state")),
+    **dict.fromkeys(("parkade.request_id", "parkade.shutdown", "parkade.on_disconnect")),
+}
+"""A scope with what is to be filled in: a dictionary that has its keys is made faster than one that gets them."""
 
-def scope_of(head: p.RequestHead, root_path: RootPath, has_trailers: bool = True) -> dict[str, Any]:
-    """The scope of one request, without `state`. `has_trailers`: the core takes them, and early hints."""
+
+def scope_of(head: Raw, root_path: RootPath, has_trailers: bool = True) -> dict[str, Any]:
+    """The scope of one request or WebSocket, without `state`. `has_trailers`: the core takes them, and early hints."""
+    scope = accelerator.asgi_scope(head, _CONSTANTS, has_trailers)
+    if scope is None:
+        told = p.read_head(head)
+        scope = _request_scope(told, has_trailers)
+        if told.scheme in ("ws", "wss"):
+            _make_socket_scope(scope)
+    if root_path:
+        scope["root_path"] = root_path.text
+        scope["path"], scope["raw_path"] = root_path.whole(scope["path"], scope["raw_path"])
+    return scope
+
+
+def _request_scope(head: p.RequestHead, has_trailers: bool) -> dict[str, Any]:
     path = head.path
     raw_path = path.encode()
     if b"%" in raw_path:
         path = percent_decode(raw_path).decode(errors="replace")
-    if root_path:
-        path, raw_path = root_path.whole(path, raw_path)
     fields = p.read_fields(head.headers)
     return {
-        "type": "http",
+        **_CONSTANTS,
         "asgi": ASGI.copy(),
         "http_version": head.version,
         "method": head.method,
@@ -33,7 +57,6 @@ def scope_of(head: p.RequestHead, root_path: RootPath, has_trailers: bool = True
         "path": path,
         "raw_path": raw_path,
         "query_string": head.query.encode(),
-        "root_path": root_path.text,
         "headers": fields,
         "client": (head.client, head.client_port) if head.client else None,
         "server": (head.server, head.server_port or None) if head.server else None,
@@ -42,15 +65,12 @@ def scope_of(head: p.RequestHead, root_path: RootPath, has_trailers: bool = True
     }
 
 
-def socket_scope_of(head: p.RequestHead, root_path: RootPath) -> dict[str, Any]:
-    """The scope of one WebSocket, without `state`."""
-    scope = scope_of(head, root_path)
+def _make_socket_scope(scope: dict[str, Any]) -> None:
     del scope["method"]
     scope["type"] = "websocket"
     fields = (value.decode("latin-1") for name, value in scope["headers"] if name == b"sec-websocket-protocol")
     scope["subprotocols"] = offered_in(fields)
     scope["extensions"] = {"websocket.http.response": {}}
-    return scope
 
 
 def _extensions(version: str, fields: list[tuple[bytes, bytes]]) -> dict[str, dict[str, Any]]:

@@ -98,7 +98,7 @@ class Sending:
                 head = self._begun()
                 if self.wait is not None and piece:
                     raise refused(len(piece))
-                return encode_payload((*head, piece))
+                return accelerator.response(head, piece) or encode_payload((*head, piece))
         if type(body) is FileWrapper and not self.has_begun and self._hand_over(body):
             return Handed()
         for piece in body:

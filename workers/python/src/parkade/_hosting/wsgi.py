@@ -15,7 +15,7 @@ from .._responses.error_pages import failure_response
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
 from .coroutines import blocking, within
-from .environ import environ_of
+from .environ import Environs
 from .frameworks import framework_of
 from .interfaces import WsgiCallable
 from .own_part import own_part, ready
@@ -39,9 +39,10 @@ class Wsgi:
     def __init__(self, application: WsgiCallable, dev: bool = False, root_path: str = "", threads: int = 1) -> None:
         self._application = application
         self.concurrent = threads > 1
-        self._root_path = RootPath(root_path)
         self._dev = dev
-        framework = framework_of(application, self._root_path)
+        where = RootPath(root_path)
+        self._environs = Environs(where, self.concurrent)
+        framework = framework_of(application, where)
         self._parking = Parking(framework, dev)
         self._own = own = own_part(dev, framework)
         if self.concurrent:
@@ -57,13 +58,12 @@ class Wsgi:
         return ready(self._own, "wsgi", self.concurrent, kind="sync")
 
     def _run(self, raw: p.Request) -> Answer:
-        head = p.read_head(raw.head)
         link = port()
         assert isinstance(link, Blocking | Concurrent)
         stream = link.plain_exchange() if isinstance(link, Concurrent) else link
         sending = Sending(stream)
         try:
-            environ = environ_of(raw, head, stream, self._root_path, self.concurrent)
+            environ = self._environs.make(raw, stream)
             body = self._application(environ, sending.start_response)
             if parked and isinstance(body, ParkedResponse):  # returned, rather than called
                 body = sending.started(body)
@@ -74,11 +74,11 @@ class Wsgi:
                 return Parked(self._parking.park_of(sending.wait, *sending.head, raw))
             finally:
                 if (close := getattr(body, "close", None)) is not None:
-                    _close(close, head)
+                    _close(close, raw)
         except ClientLeft:
             return Handed() if sending.is_handed else Sent()
         except FAULTS as error:
-            log_failure(error, head)
+            log_failure(error, p.read_head(raw.head))
             if sending.is_handed:
                 return Handed()
             if sending.has_begun:
@@ -106,11 +106,11 @@ class Wsgi:
         """There are no shut-down hooks."""
 
 
-def _close(close: Callable[[], object], head: p.RequestHead) -> None:
+def _close(close: Callable[[], object], raw: p.Request) -> None:
     """A failure comes too late to be told to the client, whose response is made."""
     try:
         close()
     except ClientLeft:
         pass
     except FAULTS as error:
-        log_failure(error, head)
+        log_failure(error, p.read_head(raw.head))

@@ -244,6 +244,10 @@ class Concurrent(asyncio.Protocol):
         self._flush_is_due = False
         self._outlet.flush()
 
+    def flush_on(self) -> None:
+        """The same in the middle of a turn that ends with a flush."""
+        self._outlet.flush()
+
     async def close(self) -> None:
         """Writes what is left and closes this end."""
         await self._outlet.close()

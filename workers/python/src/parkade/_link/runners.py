@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
 from typing import Any, Protocol
 
+from .._limits import FLUSH_COUNT
 from .._session.session import Session
 from . import port
 from .answers import Answer, Attempted, Coming, Sent
@@ -37,6 +38,9 @@ class Link(ExchangeLink, Protocol):
 
     def flush(self) -> None:
         """Writes now what this turn has produced so far."""
+
+    def flush_on(self) -> None:
+        """The same in the middle of a turn that ends with a flush."""
 
 
 class Runners:
@@ -90,7 +94,12 @@ class Runners:
         self._settle()
         task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]
         queue, session, link, put = self._queue, self._session, self._link, self._link.put
+        ended = 0  # since the latest flush
         while queue:
+            if ended == FLUSH_COUNT:
+                link.flush_on()
+                ended = 0
+            ended += 1
             stream, coming, occupies = queue.popleft()
             if stream in session.cancelled:
                 coming.close()

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Raw
 
-from .._compiled import accelerator
 from .._limits import (
     BRANCH_FIRST,
     BRANCHES_MAX,
@@ -408,8 +407,6 @@ def read_fields(raw: Raw) -> list[tuple[bytes, bytes]]:
     """The same as pairs of bytes, for code that runs for every request: it trusts the core, as slices and `zip` take
     twice as long.
     """
-    if (fields := accelerator.asgi_fields(raw)) is not None:
-        return fields
     each = iter(_decode_headers(raw))
     return [(name.encode(), next(each)) for name in each]
 
