@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::event::Manner;
 use crate::fleet::abandoned::Abandoned;
 use crate::fleet::response_time::ResponseTime;
+use crate::fleet::turns::Turns;
 use crate::limits::CREDIT_MAX;
 use crate::moment::Moment;
 use crate::requests::Work;
@@ -14,6 +15,8 @@ use parkade_model::{RequestId, Role};
 #[derive(Debug)]
 pub struct HeldStreams {
     streams: Chain<HeldStream>,
+    /// Of a worker that is not concurrent.
+    turns: Turns,
     /// Requests whose coroutines wait in the worker.
     awaiting: Chain<RequestId>,
     manner: Manner,
@@ -40,6 +43,8 @@ pub struct HeldStream {
     /// When its code began, as far as that is known (protocol, section 3): the worker reports it, or runs streams in their order. The coroutine of
     /// a request may begin as soon as the worker has it.
     pub begun: Option<Moment>,
+    /// Known to [`Turns`].
+    pub is_before_next: bool,
     pub abandoned: Option<Abandoned>,
     pub socket: SocketStage,
 }
@@ -57,6 +62,7 @@ impl Default for HeldStreams {
     fn default() -> Self {
         Self {
             streams: Chain::default(),
+            turns: Turns::default(),
             awaiting: Chain::default(),
             manner: Manner::OneByOne,
             credit: 0,
@@ -131,7 +137,7 @@ impl HeldStreams {
     pub fn note_leaving(&mut self) {
         let granted = self.credit.saturating_add_unsigned(self.streams.count() as u64);
         if !self.is_concurrent() && granted <= 0 {
-            self.streams.for_each_mut(|stream| stream.begun = None);
+            self.turns = Turns::of_none_begun(&mut self.streams);
         }
     }
 
@@ -156,13 +162,22 @@ impl HeldStreams {
         self.credit -= 1;
         let goes_on = matches!(work, Work::Coroutine);
         let is_told = occupies || role == Role::Jobs && !goes_on;
-        let is_next = !self.is_concurrent() && self.streams.count() < self.turns();
+        let is_next = !self.is_concurrent() && self.streams.count() < self.turns_count();
         let begun = (is_next || self.is_concurrent() && !is_told).then_some(now);
-        self.streams.push_back(HeldStream { request, occupies, begun, abandoned: None, socket: SocketStage::None })
+        let (abandoned, socket) = (None, SocketStage::None);
+        let stream = HeldStream { request, occupies, begun, is_before_next: false, abandoned, socket };
+        let place = self.streams.push_back(stream);
+        if !self.is_concurrent() {
+            self.turns.add(&mut self.streams, place);
+        }
+        place
     }
 
     /// The closing frame has come.
     pub fn release(&mut self, now: Moment, place: Place) -> HeldStream {
+        if !self.is_concurrent() {
+            self.turns.remove(&mut self.streams, place);
+        }
         let stream = self.streams.remove(place);
         if stream.occupies {
             self.occupying -= 1;
@@ -205,6 +220,7 @@ impl HeldStreams {
     pub fn take_all(&mut self) -> Vec<HeldStream> {
         (self.occupying, self.sockets) = (0, 0);
         self.abandoned_count = 0;
+        self.turns = Turns::default();
         std::mem::take(&mut self.streams).values().collect()
     }
 
@@ -299,7 +315,11 @@ impl HeldStreams {
 
     /// `BEGAN`. Whether that was not known before.
     pub fn begin(&mut self, now: Moment, place: Place) -> bool {
-        self.streams.value_mut(place).begun.replace(now).is_none()
+        let is_news = self.streams.value_mut(place).begun.replace(now).is_none();
+        if is_news && !self.is_concurrent() {
+            self.turns.begin(&mut self.streams, place);
+        }
+        is_news
     }
 
     /// A worker that runs one stream at a time begins the next when it has closed one, or has put one aside. Returns one that begins now, as long as
@@ -308,14 +328,13 @@ impl HeldStreams {
         if self.is_concurrent() {
             return None;
         }
-        let (place, _) = self.streams.iter().take(self.turns()).find(|(_, held)| held.begun.is_none())?;
-        let stream = self.streams.value_mut(place);
-        stream.begun = Some(now);
-        Some(stream.request)
+        let place = self.turns.within(self.turns_count())?;
+        self.begin(now, place);
+        Some(self.streams.value(place).request)
     }
 
     /// How many streams, from the first on, may have begun in a worker that runs one at a time.
-    fn turns(&self) -> usize {
+    fn turns_count(&self) -> usize {
         usize::try_from(1 + self.aside()).unwrap_or(usize::MAX)
     }
 }

@@ -6,7 +6,7 @@
 //! | question | where |
 //! |---|---|
 //! | all workers: what they say, what they hold, which one a request goes to | `pool` |
-//! | one worker, and what it holds | `worker`, `held_streams` |
+//! | one worker, and what it holds | `worker`, `held_streams`, `turns` |
 //! | how fast it answers; how fast the queue moves | `response_time`, `queue_rate` |
 //! | whether its loop turns; what is due for it | `liveness`, `review` |
 //! | cancelled requests that it still holds | `abandoned`, `judgement` |
@@ -33,6 +33,7 @@ mod roles;
 mod service;
 mod status;
 mod supervisor;
+mod turns;
 mod worker;
 
 use std::time::Duration;

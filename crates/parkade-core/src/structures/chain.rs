@@ -111,6 +111,16 @@ impl<T: Copy> Chain<T> {
         value
     }
 
+    pub fn first_place(&self) -> Option<Place> {
+        (self.first != NOWHERE).then(|| Place::at(self.first))
+    }
+
+    /// The place behind that one.
+    pub fn next_place(&self, place: Place) -> Option<Place> {
+        let next = self.links[place.link()].next;
+        (next != NOWHERE).then(|| Place::at(next))
+    }
+
     /// From the first to the last.
     pub fn iter(&self) -> impl Iterator<Item = (Place, &T)> {
         let mut at = self.first;
