@@ -295,6 +295,22 @@ def test_cleanup_handlers_run_after_the_response(server: Server) -> None:
     server.until_logged("cleaned up after /cleanup/clean")
 
 
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [("nothing", "it is gone"), ("handlers", "it is gone"), ("environment", "it is kept"), ("before", "it is kept")],
+)
+def test_a_delayed_response_keeps_the_environment_only_if_it_may_be_needed(start: Start, what: str, told: str) -> None:
+    server = start()
+    client = server.connect().ask("GET", f"/aside_with/{what}")
+    until("it waits", lambda: held(server) == 1)
+    assert server.get("/release").text == "1"
+    assert client.answer().text == told
+    if what != "nothing":
+        server.until_logged(f"cleaned up after /aside_with/{what}")
+    if what == "environment":
+        server.until(lambda status: status["counts"]["workers_recycled"] == 1)
+
+
 def test_a_worker_leaves_at_its_own_wish(start: Start) -> None:
     server = start()
     left = set()

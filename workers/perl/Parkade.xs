@@ -892,7 +892,8 @@ static int serve_one(pTHX_ my_cxt_t *cxt, Loop *loop) {
     SAVEDESTRUCTOR_X(abandoned, loop);
     SV *response = response_of(aTHX_ loop, sv_2mortal(newRV_inc((SV *)env)));
     loop->is_guarded = 0;
-    if (response == NULL || !answer(aTHX_ cxt, loop, request.stream, env, response)) {
+    int is_for_perl = response == NULL || !answer(aTHX_ cxt, loop, request.stream, env, response);
+    if (is_for_perl) {
         SV *ticket = sv_2mortal(newRV_inc((SV *)loop->ticket));
         SV *error = response == NULL ? sv_2mortal(newSVsv(ERRSV)) : NULL;
         SV *reference = sv_2mortal(newRV_inc((SV *)env));
@@ -900,6 +901,8 @@ static int serve_one(pTHX_ my_cxt_t *cxt, Loop *loop) {
     }
     FREETMPS; /* destructors of the application run on behalf of the request */
     LEAVE;
+    if (is_for_perl)
+        call_perl(aTHX_ loop->link, "settle", NULL, NULL, NULL, NULL);
     sv_setiv(loop->running, 0);
     forget_last_read(aTHX_ &loop->empty);
     return 1;

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use utf8;
 
+use Scalar::Util qw(weaken);
 use JSON::PP ();
 use Time::HiRes ();
 
@@ -129,6 +130,25 @@ my %pages = (
         $env->{'parkade.on_cancel'}->(sub { print STDERR "told: $_[0]\n" });
         print STDERR "put aside\n";
         return sub { my ($respond) = @_; push @waiting, $respond };
+    },
+    # Whoever holds the environment, or its handlers, may still change it before the response.
+    aside_with => sub {
+        my ($env, $what) = @_;
+        my $name = $env->{PATH_INFO};
+        my $kept = $what eq 'environment' ? $env : $what eq 'handlers' ? $env->{'psgix.cleanup.handlers'} : undef;
+        weaken(my $seen = $env);
+        push @{ $env->{'psgix.cleanup.handlers'} }, sub { print STDERR "cleaned up after $_[0]{PATH_INFO}\n" } if $what eq 'before';
+        return sub {
+            my ($respond) = @_;
+            my $later = sub {
+                my $handlers = ref $kept eq 'HASH' ? $kept->{'psgix.cleanup.handlers'} : $kept;
+                push @$handlers, sub { print STDERR "cleaned up after $name\n" } if $handlers;
+                $kept->{'psgix.harakiri.commit'} = 1 if ref $kept eq 'HASH';
+                undef $kept;
+                $respond->([200, $text, [defined $seen ? 'it is kept' : 'it is gone']]);
+            };
+            push @waiting, $later;
+        };
     },
     release => sub {
         my $count = @waiting;

@@ -273,6 +273,15 @@ my %turns = (
     'cleanup handlers'      => [
         sub { $_[1]{list} = $_[0]{'psgix.cleanup.handlers'}; said() }, sub { push @{ $_[1]{list} }, sub { warn "no\n" }; said() },
     ],
+    'cleanup of a delayed response' => [
+        sub { my ($env, $kept) = @_; sub { @$kept{qw(env responder)} = ($env, $_[0]) } },
+        sub {
+            my (undef, $kept) = @_;
+            push @{ (delete $kept->{env})->{'psgix.cleanup.handlers'} }, sub { warn ref $_[0], "\n" };
+            (delete $kept->{responder})->([200, [], ['late']]);
+            return said();
+        },
+    ],
     'a responder' => [
         sub { my (undef, $kept) = @_; sub { $kept->{responder} = $_[0] } }, sub { (delete $_[1]{responder})->([200, [], ['late']]); said() },
     ],

@@ -185,6 +185,7 @@ sub turn {
     for my $event (@$events) {
         return @$event[1, 2] if $event->[0] eq 'ended';
         $self->_take($event);
+        $self->settle if $self->{kept_with_others};
         $self->_leave_as_child if $$ != $self->{pid};
         last if $self->_may_leave;
     }
@@ -196,6 +197,25 @@ sub _compiled {
     return if !$application->can('compiled');
     my %descriptors = map { ($_ => fileno $self->{$_}) } qw(reader writer);
     return $application->compiled($self, %descriptors, receive_size => $self->{receive_size});
+}
+
+# Nobody but the application's code could still change what is kept so. Whether that keeps it is known when it has returned.
+sub keep_with_others {
+    my ($self, $kept) = @_;
+    weaken $_ for @$kept;
+    push @{ $self->{kept_with_others} }, $kept;
+    return;
+}
+
+sub settle {
+    my ($self) = @_;
+    for my $kept (@{ delete $self->{kept_with_others} || [] }) {
+        for my $reference (@$kept) {
+            my $strong = $reference;
+            $reference = $strong if defined $strong;
+        }
+    }
+    return;
 }
 
 # The next events; nothing if the core has gone.
@@ -483,6 +503,11 @@ Ends the worker as soon as it holds nothing that it has begun; says so now, if t
 =head2 put_aside($exchange), taken_up($exchange), hear
 
 For L<Parkade::Exchange>.
+
+=head2 keep_with_others(\@references), settle
+
+Keeps what the references refer to only as long as the application's code does; an element is undefined afterwards.
+C<settle> finds that out, when the code has returned.
 
 =head2 take_over($ticket, $env, $response, $error), abandoned
 

@@ -176,8 +176,11 @@ sub after {
 sub _delay {
     my ($self, $exchange, $env, $code) = @_;
     my $is_used;
-    my $link = $exchange->{link};
-    $exchange->on_close(sub { $self->after($link, $env) });    # not what keeps it: see DESTROY
+    my $link     = $exchange->{link};
+    my $handlers = $env->{'psgix.cleanup.handlers'};
+    my @kept     = ($env, $handlers);
+    # Not what keeps the exchange: see DESTROY.
+    $exchange->on_close(sub { $self->after($link, $kept[0] // { 'psgix.cleanup.handlers' => $kept[1] }) });
     $code->(
         sub {
             my ($response) = @_;
@@ -189,6 +192,9 @@ sub _delay {
             die $error;
         }
     );
+    # An environment takes some kilobytes, as much as all the rest of a delayed response.
+    my $is_needed = $env->{'psgix.harakiri.commit'} || (ref $handlers ? @$handlers : 0);
+    $link->keep_with_others(\@kept) if !$is_needed && !$exchange->{closed};
     return;
 }
 

@@ -588,9 +588,12 @@ sub error {
     return frame(F_ERROR, $stream, payload($reason, end_of($text // '', LOG_TEXT_MAX)));
 }
 
+# Each response that is put aside takes two.
+my %CREDIT_OF_ONE = map { ($_ => frame(F_CREDIT, 0, payload($_))) } 1, -1;
+
 sub credit {
     my ($self, $delta) = @_;
-    return frame(F_CREDIT, 0, payload($delta));
+    return $CREDIT_OF_ONE{$delta} // frame(F_CREDIT, 0, payload($delta));
 }
 
 sub pong {
