@@ -1,5 +1,6 @@
 //! The streams that a worker holds, the coroutines in it that wait, and its credit.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::event::Manner;
@@ -27,7 +28,8 @@ pub struct HeldStreams {
     occupying: u64,
     /// How many of these are abandoned and in the way.
     overdue: u64,
-    abandoned_count: usize,
+    /// Where these stand that are over: a frame about one names its request.
+    abandoned: BTreeMap<RequestId, Place>,
     response_time: ResponseTime,
     /// How many streams it has closed so far.
     closed: u64,
@@ -69,7 +71,7 @@ impl Default for HeldStreams {
             granted: 0,
             occupying: 0,
             overdue: 0,
-            abandoned_count: 0,
+            abandoned: BTreeMap::new(),
             response_time: ResponseTime::default(),
             closed: 0,
             sockets: 0,
@@ -116,7 +118,7 @@ impl HeldStreams {
 
     /// How many of the streams are not abandoned.
     pub fn running_count(&self) -> usize {
-        self.streams.count() - self.abandoned_count
+        self.streams.count() - self.abandoned.len()
     }
 
     pub fn awaiting_count(&self) -> usize {
@@ -184,7 +186,9 @@ impl HeldStreams {
             self.overdue -= u64::from(stream.abandoned.is_some_and(|abandoned| abandoned.is_in_the_way()));
             self.response_time.answer(now);
         }
-        self.abandoned_count -= usize::from(stream.abandoned.is_some());
+        if stream.abandoned.is_some() {
+            self.abandoned.remove(&stream.request);
+        }
         match stream.socket {
             SocketStage::None => self.credit += 1,
             SocketStage::Open => self.sockets -= 1,
@@ -219,7 +223,7 @@ impl HeldStreams {
     /// The worker is gone: nothing is held any more. The coroutines that wait [`leave`](Self::leave) one by one.
     pub fn take_all(&mut self) -> Vec<HeldStream> {
         (self.occupying, self.sockets) = (0, 0);
-        self.abandoned_count = 0;
+        self.abandoned.clear();
         self.turns = Turns::default();
         std::mem::take(&mut self.streams).values().collect()
     }
@@ -289,14 +293,14 @@ impl HeldStreams {
     /// The request of this stream is over.
     pub fn abandon(&mut self, place: Place, abandoned: Abandoned) {
         self.close_socket(place);
-        let before = self.streams.value_mut(place).abandoned.replace(abandoned);
-        self.abandoned_count += usize::from(before.is_none());
+        let stream = self.streams.value_mut(place);
+        stream.abandoned = Some(abandoned);
+        self.abandoned.insert(stream.request, place);
     }
 
     /// The place of a request that is over.
     pub fn abandoned(&self, request: RequestId) -> Option<Place> {
-        let mut streams = self.streams.iter();
-        streams.find(|(_, held)| held.request == request && held.abandoned.is_some()).map(|(place, _)| place)
+        self.abandoned.get(&request).copied()
     }
 
     /// This stream is in the way of others from now on.
