@@ -1,6 +1,6 @@
-/* The hot loop of a worker for PSGI, compiled: Parkade::Compiled.
+/* The hot loop of a worker for PSGI, and the codec, compiled: Parkade::Compiled.
  *
- * It does what Perl does in Parkade::Link, Parkade::Session, Parkade::PSGI and Parkade::PSGI::Response for the usual
+ * The loop does what Perl does in Parkade::Link, Parkade::Session, Parkade::PSGI and Parkade::PSGI::Response for the usual
  * request, whose body is in its frame, and the usual response, an array of plain strings: read(2), environment, the
  * application's code, write(2). Everything else it leaves to Perl, before it has changed anything: frames of other
  * kinds, requests whose form is unusual (Perl refuses what is to be refused), and responses that are not plain. So
@@ -64,8 +64,15 @@ typedef struct {
 #define MY_CXT_KEY "Parkade::Compiled::_guts"
 
 typedef struct {
+    U8 *bytes;
+    STRLEN size;
+    STRLEN room;
+} Buffer;
+
+typedef struct {
     SV *keys[K_COUNT];
     Slot slots[SLOTS];
+    Buffer encoded;
 } my_cxt_t;
 
 START_MY_CXT
@@ -75,6 +82,7 @@ static void begin_context(pTHX_ my_cxt_t *cxt) {
         cxt->keys[i] = newSVpvn_share(member_names[i], (I32)strlen(member_names[i]), 0);
     for (int i = 0; i < SLOTS; i++)
         cxt->slots[i].key = NULL;
+    Zero(&cxt->encoded, 1, Buffer);
 }
 
 /* Reading MessagePack (https://github.com/msgpack/msgpack/blob/master/spec.md) */
@@ -441,15 +449,9 @@ static void forget_last_read(pTHX_ const Empty *empty) {
 
 /* Writing */
 
-typedef struct {
-    U8 *bytes;
-    STRLEN size;
-    STRLEN room;
-} Buffer;
-
 static U8 *more(Buffer *buffer, STRLEN size) {
     if (buffer->room - buffer->size < size) {
-        buffer->room = buffer->size + size + 1024;
+        buffer->room = (buffer->size + size) / 2 * 3 + 1024;
         Renew(buffer->bytes, buffer->room, U8);
     }
     U8 *at = buffer->bytes + buffer->size;
@@ -470,6 +472,14 @@ static void add_byte(Buffer *buffer, U8 byte) {
 static void add_content(Buffer *buffer, const char *bytes, STRLEN size) {
     if (size > 0)
         memcpy(more(buffer, size), bytes, size);
+}
+
+static void clear(Buffer *buffer) {
+    buffer->size = 0;
+    if (buffer->room > BUFFER_KEPT) {
+        Safefree(buffer->bytes);
+        Zero(buffer, 1, Buffer);
+    }
 }
 
 /* The first bytes of text or bytes: a mark `one`, `one` + 1 or `one` + 2, and the length. */
@@ -615,6 +625,238 @@ static int add_response(Buffer *buffer, U32 stream, SV *response) {
     add_number(buffer, stream, 4);
     buffer->size = size;
     return 1;
+}
+
+/* Any plain data, as Parkade::MessagePack writes it: numbers and text by the same rule. Nothing of Perl runs here. */
+
+#define DEPTH_MAX 500
+#define KEYS_MAX 64 /* of a hash; Perl sorts more */
+
+static int add_value(pTHX_ Buffer *buffer, SV *value, int depth);
+
+static void add_wide(Buffer *buffer, uint64_t number, int width) {
+    if (width == 8) {
+        add_number(buffer, (U32)(number >> 32), 4);
+        width = 4;
+    }
+    add_number(buffer, (U32)number, width);
+}
+
+static void add_integer(Buffer *buffer, SV *value) {
+    uint64_t bits = SvIsUV(value) ? (uint64_t)SvUVX(value) : (uint64_t)(int64_t)SvIVX(value);
+    if (SvIsUV(value) || SvIVX(value) >= 0) {
+        int step = bits < 0x100 ? 0 : bits < 0x10000 ? 1 : bits <= 0xffffffff ? 2 : 3;
+        if (bits >= 0x80)
+            add_byte(buffer, (U8)(0xcc + step));
+        add_wide(buffer, bits, 1 << step);
+        return;
+    }
+    int64_t number = (int64_t)bits;
+    int step = number >= -0x80 ? 0 : number >= -0x8000 ? 1 : number >= -0x80000000LL ? 2 : 3;
+    if (number < -0x20)
+        add_byte(buffer, (U8)(0xd0 + step));
+    add_wide(buffer, bits, 1 << step);
+}
+
+static void add_float(Buffer *buffer, NV number) {
+    double told = (double)number;
+    uint64_t bits;
+    memcpy(&bits, &told, sizeof bits);
+    add_byte(buffer, 0xcb);
+    add_wide(buffer, bits, 8);
+}
+
+/* Characters; 0 if Perl has to replace some that are no part of UTF-8. */
+static int add_characters(Buffer *buffer, const char *text, STRLEN size, int is_utf8) {
+    if (size > FRAME_MAX)
+        return 0;
+    if (is_ascii(text, size)) {
+        add_text(buffer, text, size);
+        return 1;
+    }
+    if (is_utf8) {
+        if (!is_c9strict_utf8_string((const U8 *)text, size))
+            return 0;
+        add_text(buffer, text, size);
+        return 1;
+    }
+    STRLEN written = size;
+    for (STRLEN i = 0; i < size; i++)
+        written += (U8)text[i] >> 7;
+    if (written < 32)
+        add_byte(buffer, (U8)(0xa0 | written));
+    else
+        add_length(buffer, written, 0xd9);
+    U8 *at = more(buffer, written);
+    for (STRLEN i = 0; i < size; i++) {
+        U8 byte = (U8)text[i];
+        if (byte < 0x80) {
+            *at++ = byte;
+        } else {
+            *at++ = (U8)(0xc0 | byte >> 6);
+            *at++ = (U8)(0x80 | (byte & 0x3f));
+        }
+    }
+    return 1;
+}
+
+static int add_scalar(Buffer *buffer, SV *value) {
+    if (SvPOK(value))
+        return add_characters(buffer, SvPVX_const(value), SvCUR(value), SvUTF8(value) != 0);
+    if (SvIOK(value)) /* else, if both are set, the float may be another number */
+        add_integer(buffer, value);
+    else if (SvNOK(value) && !SvIOKp(value))
+        add_float(buffer, SvNVX(value));
+    else
+        return 0;
+    return 1;
+}
+
+/* A number that was used as text: Perl looks at a copy, and whether that is text depends on the version of Perl. */
+static int add_copy(pTHX_ Buffer *buffer, SV *value) {
+    SV *copy = newSVsv(value);
+    int is_added = add_scalar(buffer, copy);
+    SvREFCNT_dec(copy);
+    return is_added;
+}
+
+/* The head of an array or a map. */
+static void add_count(Buffer *buffer, STRLEN count, U8 few, U8 many) {
+    if (count < 16) {
+        add_byte(buffer, (U8)(few | count));
+        return;
+    }
+    int width = count < 0x10000 ? 2 : 4;
+    add_byte(buffer, width == 2 ? many : (U8)(many + 1));
+    add_number(buffer, (U32)count, width);
+}
+
+static int add_elements(pTHX_ Buffer *buffer, AV *array, int depth) {
+    SSize_t count = AvFILLp(array) + 1;
+    for (SSize_t i = 0; i < count; i++) {
+        SV *value = element(array, i);
+        if (value == NULL)
+            add_byte(buffer, 0xc0);
+        else if (!add_value(aTHX_ buffer, value, depth + 1))
+            return 0;
+    }
+    return 1;
+}
+
+static int by_key(const void *left, const void *right) {
+    const HEK *one = HeKEY_hek(*(HE *const *)left), *other = HeKEY_hek(*(HE *const *)right);
+    I32 size = HEK_LEN(one) < HEK_LEN(other) ? HEK_LEN(one) : HEK_LEN(other);
+    int order = memcmp(HEK_KEY(one), HEK_KEY(other), (size_t)size);
+    return order != 0 ? order : HEK_LEN(one) < HEK_LEN(other) ? -1 : HEK_LEN(one) > HEK_LEN(other);
+}
+
+static int add_hash(pTHX_ Buffer *buffer, HV *hash, int depth) {
+    HE *entries[KEYS_MAX];
+    HE *entry;
+    STRLEN count = 0;
+    (void)hv_iterinit(hash);
+    while ((entry = hv_iternext(hash)) != NULL) {
+        if (count == KEYS_MAX || HeKLEN(entry) < 0 || !is_ascii(HeKEY(entry), (STRLEN)HeKLEN(entry)))
+            break;
+        entries[count++] = entry;
+    }
+    (void)hv_iterinit(hash); /* as Perl leaves it */
+    if (entry != NULL)
+        return 0;
+    qsort(entries, count, sizeof *entries, by_key);
+    add_count(buffer, count, 0x80, 0xde);
+    for (STRLEN i = 0; i < count; i++) {
+        if (!add_characters(buffer, HeKEY(entries[i]), (STRLEN)HeKLEN(entries[i]), 0) ||
+            !add_value(aTHX_ buffer, HeVAL(entries[i]), depth + 1))
+            return 0;
+    }
+    return 1;
+}
+
+/* What is in a reference to a scalar; NULL if reading it might have an effect. */
+static SV *content_of(SV *target) {
+    return is_plain(target) && !SvVOK(target) ? target : NULL;
+}
+
+static int add_bytes_object(Buffer *buffer, SV *target) {
+    SV *content = content_of(target);
+    Text bytes;
+    if (content == NULL || !bytes_of(content, &bytes) || bytes.size > FRAME_MAX)
+        return 0;
+    add_bytes(buffer, bytes.bytes, bytes.size);
+    return 1;
+}
+
+static int add_float_object(Buffer *buffer, SV *target) {
+    SV *content = content_of(target);
+    if (content == NULL || SvPOKp(content))
+        return 0;
+    if (SvNOK(content))
+        add_float(buffer, SvNVX(content));
+    else if (SvIOK(content))
+        add_float(buffer, SvIsUV(content) ? (NV)SvUVX(content) : (NV)SvIVX(content));
+    else
+        return 0;
+    return 1;
+}
+
+static int add_boolean(pTHX_ Buffer *buffer, SV *target) {
+    SV *content = content_of(target);
+    if (content == NULL)
+        return 0;
+    add_byte(buffer, SvTRUE_nomg(content) ? 0xc3 : 0xc2);
+    return 1;
+}
+
+static int add_pairs(pTHX_ Buffer *buffer, AV *pairs, int depth) {
+    STRLEN count = (STRLEN)(AvFILLp(pairs) + 1);
+    if (count % 2)
+        return 0;
+    add_count(buffer, count / 2, 0x80, 0xde);
+    return add_elements(aTHX_ buffer, pairs, depth);
+}
+
+static int add_object(pTHX_ Buffer *buffer, SV *target, int depth) {
+    const char *name = HvNAME_get(SvSTASH(target));
+    static const char ours[] = "Parkade::MessagePack::";
+    if (name == NULL || strncmp(name, ours, sizeof ours - 1) != 0)
+        return 0;
+    name += sizeof ours - 1;
+    if (strEQ(name, "Bytes"))
+        return add_bytes_object(buffer, target);
+    if (strEQ(name, "Boolean"))
+        return add_boolean(aTHX_ buffer, target);
+    if (strEQ(name, "Float"))
+        return add_float_object(buffer, target);
+    if (strEQ(name, "Ordered") && SvTYPE(target) == SVt_PVAV && !SvRMAGICAL(target))
+        return add_pairs(aTHX_ buffer, (AV *)target, depth);
+    return 0;
+}
+
+/* 0 for a value that only Perl can tell, or refuses. */
+static int add_value(pTHX_ Buffer *buffer, SV *value, int depth) {
+    if (SvGMAGICAL(value) || SvTYPE(value) > SVt_PVMG || buffer->size > FRAME_MAX)
+        return 0;
+    if (!SvROK(value)) {
+        if (SvOK(value))
+            return SvPOKp(value) && !SvPOK(value) ? add_copy(aTHX_ buffer, value) : add_scalar(buffer, value);
+        add_byte(buffer, 0xc0);
+        return 1;
+    }
+    SV *target = SvRV(value);
+    if (depth > DEPTH_MAX)
+        return 0;
+    if (SvOBJECT(target))
+        return add_object(aTHX_ buffer, target, depth);
+    if (SvTYPE(target) == SVt_PVAV && !SvRMAGICAL(target)) {
+        add_count(buffer, (STRLEN)(AvFILLp((AV *)target) + 1), 0x90, 0xdc);
+        return add_elements(aTHX_ buffer, (AV *)target, depth);
+    }
+    if (SvTYPE(target) == SVt_PVHV && !SvRMAGICAL(target))
+        return add_hash(aTHX_ buffer, (HV *)target, depth);
+    if (SvTYPE(target) <= SVt_PVMG && !SvROK(target))
+        return add_boolean(aTHX_ buffer, target);
+    return 0;
 }
 
 /* The loop */
@@ -853,10 +1095,7 @@ static int answer(pTHX_ my_cxt_t *cxt, Loop *loop, U32 stream, HV *env, SV *resp
         SV *rest = sv_2mortal(newSVpvn((char *)loop->out.bytes + begin, loop->out.size - begin));
         call_perl(aTHX_ loop->link, "write", rest, NULL, NULL, NULL);
     }
-    if (loop->out.room > BUFFER_KEPT) {
-        Safefree(loop->out.bytes);
-        Zero(&loop->out, 1, Buffer);
-    }
+    clear(&loop->out);
     if (has_more_to_do(aTHX_ cxt, env))
         call_perl(aTHX_ loop->application, "after", loop->link, sv_2mortal(newRV_inc((SV *)env)), NULL, NULL);
     return 1;
@@ -1012,6 +1251,20 @@ environment(written)
             RETVAL = &PL_sv_undef;
         }
     }
+  OUTPUT:
+    RETVAL
+
+SV *
+encode(value)
+    SV *value
+  PREINIT:
+    dMY_CXT;
+  CODE:
+    MY_CXT.encoded.size = 0;
+    RETVAL = add_value(aTHX_ &MY_CXT.encoded, value, 0)
+        ? newSVpvn((char *)MY_CXT.encoded.bytes, MY_CXT.encoded.size)
+        : &PL_sv_undef;
+    clear(&MY_CXT.encoded);
   OUTPUT:
     RETVAL
 

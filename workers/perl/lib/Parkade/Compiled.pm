@@ -7,7 +7,7 @@ use Config   ();
 use XSLoader ();
 
 # Which functions Parkade.xs has, with which arguments: an object file of another number is not used.
-use constant BOUNDARY => 1;
+use constant BOUNDARY => 2;
 
 my $state;
 sub _why_not {
@@ -42,7 +42,7 @@ __END__
 
 =head1 NAME
 
-Parkade::Compiled - the hot loop in C, if it was built
+Parkade::Compiled - the hot loop and the encoder in C, if they were built
 
 =head1 DESCRIPTION
 
@@ -62,6 +62,11 @@ Whether it is loaded; the same for people, with the reason.
 
 The environment of PSGI that an encoded head tells, as far as L<Parkade::PSGI::Environment> makes it; C<undef> for an
 unusual head. Only if it is loaded.
+
+=head2 encode($value)
+
+What L<Parkade::MessagePack> makes of a value, or C<undef> if the value holds anything that is not usual: what is tied,
+objects of other classes, text that is not UTF-8, large hashes. Only if it is loaded.
 
 =head2 loop($link, %members)
 

@@ -6,6 +6,7 @@ use warnings;
 use B            ();
 use Carp         ();
 use Exporter     qw(import);
+use Parkade::Compiled ();
 use Scalar::Util qw(reftype);
 
 our @EXPORT_OK = qw(encode decode bin ordered float extension true false);
@@ -25,9 +26,10 @@ my ($TRUE, $FALSE) = map { my $value = $_; bless \$value, 'Parkade::MessagePack:
 sub true  { return $TRUE }
 sub false { return $FALSE }
 
+# C writes what is usual, and otherwise nothing: then Perl writes, or refuses, the whole value.
 sub encode {
     my ($value) = @_;
-    return _encode($value, 0);
+    return (Parkade::Compiled::IS_USED ? Parkade::Compiled::encode($value) : undef) // _encode($value, 0);
 }
 
 sub decode {
@@ -247,7 +249,7 @@ Parkade::MessagePack - plain data as MessagePack, in its shortest form
 
 =head1 DESCRIPTION
 
-Pure Perl, and as strict as the protocol is about which text is UTF-8 and where a value ends. Data::MessagePack, which
+As strict as the protocol is about which text is UTF-8 and where a value ends. Data::MessagePack, which
 Debian packages, does not fit: it keeps no difference between text and bytes.
 
 =head1 FUNCTIONS
