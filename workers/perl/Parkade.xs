@@ -882,6 +882,9 @@ typedef struct {
 
 typedef struct {
     U32 stream;
+    int has_route;
+    STRLEN route, parameter_count;
+    Reader parameters;
     Seconds deadline;
     Text body;
     Reader head;
@@ -923,15 +926,21 @@ static int read_request(const U8 *at, STRLEN size, Request *request) {
         return 0;
     request->stream = number_at(at + 8, 4);
     Reader reader = {at + HEADER_SIZE, at + HEADER_SIZE + length};
-    STRLEN elements, parameters, route;
+    STRLEN elements;
+    Text parameter;
     if (!read_array(&reader, &elements) || elements != 5)
         return 0;
-    if (left(&reader, 1) && *reader.at == 0xc0)
+    request->has_route = !(left(&reader, 1) && *reader.at == 0xc0);
+    if (!request->has_route)
         reader.at++;
-    else if (!read_count(&reader, &route))
+    else if (!read_count(&reader, &request->route))
         return 0;
-    if (!read_array(&reader, &parameters) || parameters != 0)
+    if (!read_array(&reader, &request->parameter_count))
         return 0;
+    request->parameters = reader;
+    for (STRLEN i = 0; i < request->parameter_count; i++)
+        if (!read_text(&reader, &parameter))
+            return 0;
     if (!read_seconds(&reader, &request->deadline) || !read_bytes(&reader, &request->body))
         return 0;
     request->head = reader;
@@ -1021,6 +1030,15 @@ static void put_root(pTHX_ my_cxt_t *cxt, Loop *loop, HV *env) {
         sv_chop(HeVAL(entry), path + size);
 }
 
+static SV *seconds_of(pTHX_ const Seconds *seconds) {
+    if (seconds->kind == WHOLE)
+        return newSVuv(seconds->whole);
+    if (seconds->kind == NO_SECONDS)
+        return newSV(0);
+    IV whole = (IV)seconds->fraction; /* which has been checked to be far below the largest */
+    return seconds->fraction == (NV)whole ? newSViv(whole) : newSVnv(seconds->fraction);
+}
+
 /* What the head does not tell. */
 static void put_rest(pTHX_ my_cxt_t *cxt, Loop *loop, HV *env, const Request *request, SV *input) {
     for (SSize_t i = 0; i + 1 <= AvFILLp(loop->same); i += 2) {
@@ -1035,10 +1053,8 @@ static void put_rest(pTHX_ my_cxt_t *cxt, Loop *loop, HV *env, const Request *re
     put(aTHX_ cxt, env, K_INPUT, input);
     put(aTHX_ cxt, env, K_NONBLOCKING, newSVsv(is_event_loop_loaded(aTHX) ? &PL_sv_yes : &PL_sv_no));
     put(aTHX_ cxt, env, K_CLEANUP, newRV_noinc((SV *)newAV()));
-    if (request->deadline.kind == WHOLE)
-        put(aTHX_ cxt, env, K_DEADLINE, newSVuv(request->deadline.whole));
-    else if (request->deadline.kind == FRACTION)
-        put(aTHX_ cxt, env, K_DEADLINE, newSVnv(request->deadline.fraction));
+    if (request->deadline.kind != NO_SECONDS)
+        put(aTHX_ cxt, env, K_DEADLINE, seconds_of(aTHX_ &request->deadline));
     put(aTHX_ cxt, env, K_ON_CANCEL, newSVsv(loop->on_cancel));
     put(aTHX_ cxt, env, K_PUBLISH, newSVsv(loop->publish));
 }
@@ -1058,18 +1074,58 @@ static SV *response_of(pTHX_ Loop *loop, SV *env) {
     return SvROK(ERRSV) || SvTRUE(ERRSV) ? NULL : response;
 }
 
+static AV *array_with(pTHX_ SV *first, SV *second, SV *third) {
+    AV *array = newAV();
+    av_extend(array, 4);
+    av_push(array, first);
+    av_push(array, second);
+    av_push(array, third);
+    return array;
+}
+
+/* The event that Parkade::Session makes of a request. */
+static SV *opened(pTHX_ const Request *request) {
+    AV *parameters = newAV();
+    Reader reader = request->parameters;
+    Text parameter;
+    for (STRLEN i = 0; i < request->parameter_count && read_text(&reader, &parameter); i++)
+        av_push(parameters, newSVpvn(parameter.bytes, parameter.size));
+    SV *route = request->has_route ? newSVuv(request->route) : newSV(0);
+    AV *told = array_with(aTHX_ route, newRV_noinc((SV *)parameters), seconds_of(aTHX_ &request->deadline));
+    av_push(told, newSVpvn(request->body.bytes, request->body.size));
+    av_push(told, newSVpvn((const char *)request->head.at, (STRLEN)(request->head.end - request->head.at)));
+    AV *event = array_with(aTHX_ newSVpvs_share("opened"), newSVuv(request->stream), newRV_noinc((SV *)told));
+    return newRV_noinc((SV *)event);
+}
+
+static void put_stream(pTHX_ HV *streams, U32 stream) {
+    char digits[12];
+    I32 size = (I32)my_snprintf(digits, sizeof digits, "%u", (unsigned)stream);
+    SV *state = newSVpvs_share("held");
+    if (!hv_store(streams, digits, size, state, 0))
+        SvREFCNT_dec(state);
+}
+
+/* Turns the usual requests that come next into events of a session that is ready; returns where they end. */
+static STRLEN read_requests(pTHX_ HV *session, const U8 *begin, STRLEN size, STRLEN at, AV *events) {
+    SV **streams = hv_fetchs(session, "streams", 0), **highest = hv_fetchs(session, "highest", 0);
+    Request request;
+    if (streams == NULL || highest == NULL || !SvROK(*streams) || SvTYPE(SvRV(*streams)) != SVt_PVHV)
+        return at;
+    while (at < size && read_request(begin + at, size - at, &request) && request.stream > SvUV(*highest) &&
+           request.stream < BRANCH_FIRST) {
+        sv_setuv(*highest, request.stream);
+        put_stream(aTHX_ (HV *)SvRV(*streams), request.stream);
+        av_push(events, opened(aTHX_ &request));
+        at = (STRLEN)(request.head.end - begin);
+    }
+    return at;
+}
+
 static void forget(pTHX_ Loop *loop, U32 stream) {
     char digits[12];
     I32 size = (I32)my_snprintf(digits, sizeof digits, "%u", (unsigned)stream);
     (void)hv_delete(loop->streams, digits, size, G_DISCARD);
-}
-
-static void remember(pTHX_ Loop *loop, U32 stream) {
-    char digits[12];
-    I32 size = (I32)my_snprintf(digits, sizeof digits, "%u", (unsigned)stream);
-    SV *state = newSVpvs_share("held");
-    if (!hv_store(loop->streams, digits, size, state, 0))
-        SvREFCNT_dec(state);
 }
 
 /* What is behind the response: handlers of the application. */
@@ -1113,7 +1169,7 @@ static int serve_one(pTHX_ my_cxt_t *cxt, Loop *loop) {
     HV *env = (HV *)sv_2mortal((SV *)newHV()); /* also if the application sets $_[0] */
     SV *input = NULL;
     hv_ksplit(env, 64);
-    if (read_request(begin, size, &request) && request.stream > SvUV(loop->highest) && request.stream < BRANCH_FIRST &&
+    if (read_request(begin, size, &request) && request.parameter_count == 0 && request.stream > SvUV(loop->highest) && request.stream < BRANCH_FIRST &&
         put_head(aTHX_ cxt, env, &request.head))
         input = input_of(aTHX_ loop, request.body);
     if (input == NULL) {
@@ -1126,7 +1182,7 @@ static int serve_one(pTHX_ my_cxt_t *cxt, Loop *loop) {
     sv_setuv(element(loop->ticket, 0), request.stream);
     sv_setuv(loop->highest, request.stream);
     sv_setuv(loop->running, request.stream);
-    remember(aTHX_ loop, request.stream);
+    put_stream(aTHX_ loop->streams, request.stream);
     loop->is_guarded = 1;
     SAVEDESTRUCTOR_X(abandoned, loop);
     SV *response = response_of(aTHX_ loop, sv_2mortal(newRV_inc((SV *)env)));
@@ -1265,6 +1321,20 @@ encode(value)
         ? newSVpvn((char *)MY_CXT.encoded.bytes, MY_CXT.encoded.size)
         : &PL_sv_undef;
     clear(&MY_CXT.encoded);
+  OUTPUT:
+    RETVAL
+
+UV
+requests(session, data, at, events)
+    SV *session
+    SV *data
+    UV at
+    SV *events
+  CODE:
+    RETVAL = at;
+    if (SvROK(session) && SvTYPE(SvRV(session)) == SVt_PVHV && is_plain(data) && SvPOK(data) && !SvUTF8(data) &&
+        array_of(events) != NULL)
+        RETVAL = read_requests(aTHX_ (HV *)SvRV(session), (const U8 *)SvPVX_const(data), SvCUR(data), at, array_of(events));
   OUTPUT:
     RETVAL
 

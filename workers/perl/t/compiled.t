@@ -45,6 +45,16 @@ if ($Config{usethreads}) {
     is(scalar <$told>, '/a/a', 'a thread of the application has it, too');
 }
 
+{
+    my @events;
+    my $data = requests({ route => 300, parameters => ['a', 'b'], deadline => 2.5, body => 'c' }, { follows => 1 });
+    my $session = Parkade::Session->new;
+    my $at = Parkade::Compiled::requests($session, $data, 0, \@events);
+    is(substr($data, $at + 4, 1), chr F_REQUEST, 'a request whose body follows is left to Perl');
+    is_deeply(\@events, [[opened => 1, [300, ['a', 'b'], 2.5, 'c', payload(@{ head() }) ]]], 'a request of a route is read in C');
+    is_deeply([@$session{qw(highest streams)}], [1, { 1 => 'held' }], 'and its stream is held');
+}
+
 my $plain = sub { noted($_[0]); return [200, ['Content-Type', 'text/plain'], ['hello']] };
 
 # The vectors

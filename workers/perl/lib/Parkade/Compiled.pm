@@ -7,7 +7,7 @@ use Config   ();
 use XSLoader ();
 
 # Which functions Parkade.xs has, with which arguments: an object file of another number is not used.
-use constant BOUNDARY => 2;
+use constant BOUNDARY => 3;
 
 my $state;
 sub _why_not {
@@ -42,7 +42,7 @@ __END__
 
 =head1 NAME
 
-Parkade::Compiled - the hot loop and the encoder in C, if they were built
+Parkade::Compiled - the hot loop, the encoder and the reader of requests in C, if they were built
 
 =head1 DESCRIPTION
 
@@ -67,6 +67,12 @@ unusual head. Only if it is loaded.
 
 What L<Parkade::MessagePack> makes of a value, or C<undef> if the value holds anything that is not usual: what is tied,
 objects of other classes, text that is not UTF-8, large hashes. Only if it is loaded.
+
+=head2 requests($session, $data, $at, \@events)
+
+What L<Parkade::Session> makes of the usual requests that begin at that position: events, and streams that are held.
+Returns the position of whatever comes after them. Only for a session that is ready and waits for no rows, and only if it is
+loaded.
 
 =head2 loop($link, %members)
 

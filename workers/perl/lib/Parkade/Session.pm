@@ -3,8 +3,9 @@ package Parkade::Session;
 use strict;
 use warnings;
 
-use Parkade::Wire qw(:all);
-use Scalar::Util  qw(blessed);
+use Parkade::Compiled ();
+use Parkade::Wire     qw(:all);
+use Scalar::Util      qw(blessed);
 
 use constant { VERSION_SPOKEN => 1, INCREMENTAL_BODIES => 1, MESSAGES => 2, HINTS_AND_TRAILERS => 8 };
 
@@ -76,6 +77,9 @@ sub receive {
     my ($at, $size) = (0, length $data);
     my $went_well = eval {
         while ($size - $at >= HEADER_SIZE) {
+            $at = Parkade::Compiled::requests($self, $data, $at, \@events)
+              if Parkade::Compiled::IS_USED && $self->{phase} == READY && !@{ $self->{collecting} };
+            last if $size - $at < HEADER_SIZE;
             my ($length, $kind, $flags, $stream) = unpack 'NCCx2N', substr $data, $at, HEADER_SIZE;
             Parkade::Violation->throw("a length of $length bytes is over " . FRAME_MAX) if $length > FRAME_MAX;
             last if $at + HEADER_SIZE + $length > $size;

@@ -139,7 +139,7 @@ sub _seconds {
     my ($kind, $value) = _token();
     _refuse('seconds are a number') if $kind ne 'integer' && $kind ne 'float';
     _refuse('seconds are finite and not negative') unless $value >= 0 && $value <= SECONDS_MAX;
-    return $value;
+    return $value + 0;    # an integer, if it is whole: C tells the same
 }
 
 sub _boolean { return _of_kind('boolean', 'a boolean') }
@@ -341,6 +341,7 @@ sub _usual_request {
     if (defined $deadline) {
         $deadline = unpack 'd>', $deadline;
         return unless $deadline >= 0 && $deadline <= SECONDS_MAX;
+        $deadline += 0;
     }
     return [undef, [], $deadline, substr($payload, $begin, $size), substr $payload, $begin + $size];
 }

@@ -46,6 +46,7 @@ sub ran {
     no warnings qw(redefine once);
     local *Parkade::PSGI::compiled        = sub { }         if !$is_compiled;
     local *Parkade::Compiled::environment = sub { return } if !$is_compiled;
+    local *Parkade::Compiled::requests    = sub { return $_[2] } if !$is_compiled;
     my @ended;
     if ($link->greet) {
         syswrite $reader, $rest;
@@ -60,6 +61,18 @@ sub ran {
     sysseek $writer, 0, 0;
     sysread $writer, my ($written), $size_written;
     return { ended => \@ended, log => [@log], seen => [@seen], written => shown($written) };
+}
+
+# What a session makes of the same bytes, whatever the application is.
+sub as_read {
+    my ($rest, $size, $is_compiled) = @_;
+    no warnings qw(redefine once);
+    local *Parkade::Compiled::requests = sub { return $_[2] } if !$is_compiled;
+    my $session = Parkade::Session->new;
+    $session->receive($HELLO);
+    $session->ready(64, {});
+    my @events = map { @{ $session->receive($_) } } $size ? unpack "(a$size)*", $rest : $rest;
+    return { session => {%$session}, events => \@events };
 }
 
 # Frames for people; a process has a number of its own.
@@ -90,7 +103,7 @@ sub noted {
 # What both do, if they differ.
 sub differs {
     my ($make, $start, $rest, $size) = @_;
-    my @both = map { ran($make, $start, $rest, $size, $_) } 1, 0;
+    my @both = map { my $ran = ran($make, $start, $rest, $size, $_); $ran->{read} = as_read($rest, $size, $_); $ran } 1, 0;
     my ($compiled, $perl) = map { explain($_) } @both;
     return $compiled eq $perl ? () : @both;
 }
