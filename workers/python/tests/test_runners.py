@@ -305,9 +305,9 @@ def iter_frames(worker: Core, count: int) -> list[tuple[str, int, Any]]:
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
 def test_an_answer_is_held_back_while_a_task_of_the_request_has_it_parked(worker: Core) -> None:
     (stream,) = worker.requests(*at("parks_by_an_eager_child"))
-    assert worker.names(1) == [f"PARK {stream}"]
+    assert worker.names(2) == [f"PARK {stream}", f"UNPARK {stream}"]  # nobody wants what it waits for
     assert worker.bodies(*at("sees")) == ["unset"]
-    worker.send(f.RESUME, 0, [["elapsed"], [stream]])
+    worker.send(f.RESUME, 0, [["unparked"], [stream]])
     assert worker.next()[2].body == "parked meanwhile"
 
 

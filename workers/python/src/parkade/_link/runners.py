@@ -110,10 +110,9 @@ class Runners:
             context = copy_context()
             try:
                 answer = await coming
-                if type(answer) is bytes and self._stepped is exchange:  # it never waited, and a flush follows
-                    put(session.respond(stream, answer))
-                elif type(answer) is bytes and exchange.waiters is None:
-                    link.write(session.respond(stream, answer))
+                if type(answer) is bytes and exchange.waiters is None:
+                    # If it never waited, a flush follows. If a task that it has started did, it is parked: see below.
+                    (put if self._stepped is exchange else link.write)(session.respond(stream, answer))
                 elif type(answer) is Sent and exchange.waiters is None:
                     pass
                 elif type(answer) is Attempted and exchange.waiters is None:
