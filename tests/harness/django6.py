@@ -8,6 +8,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
+from . import newest_python
 from .server import ROOT
 
 PLACE = ROOT / "target" / "django6"
@@ -39,21 +40,15 @@ LEFT_OUT = {
 
 def python() -> Path | None:
     """The interpreter of an environment with Django 6, which is made once; None without a Python 3.12 or newer."""
-    made = PLACE / "venv" / "bin" / "python"
-    if not any(PLACE.glob("*.tar.gz")):
-        newest = _python_of_choice()
-        if newest is None:
-            return None
-        shutil.rmtree(PLACE, ignore_errors=True)
-        subprocess.run([newest, "-m", "venv", PLACE / "venv"], check=True)
-        pip = [PLACE / "venv" / "bin" / "pip", "--disable-pip-version-check", "-q"]
-        subprocess.run([*pip, "install", f"django=={VERSION}", "msgspec"], check=True)
-        subprocess.run(
-            [*pip, "download", "--no-deps", "--no-binary", ":all:", f"django=={VERSION}"],
-            cwd=PLACE,
-            check=True,
-        )
-    return made
+    with newest_python.alone(PLACE):
+        if not any(PLACE.glob("*.tar.gz")):
+            shutil.rmtree(PLACE, ignore_errors=True)
+            pip = newest_python.make(PLACE / "venv", f"django=={VERSION}", "msgspec")
+            if pip is None:
+                return None
+            sources = [*pip, "download", "--no-deps", "--no-binary", ":all:", f"django=={VERSION}"]
+            subprocess.run(sources, cwd=PLACE, check=True)
+    return PLACE / "venv" / "bin" / "python"
 
 
 def adapted_tests() -> Path:
@@ -86,12 +81,3 @@ def _adapted(text: str, name: str) -> str:
         left_out = left_out.replace("test_refresh_result|", "")
     text = f'import django.test\nleft_out = django.test.tag("left out")\n{text}'
     return re.sub(rf"( +)((?:async )?def ({left_out})\()", r"\1@left_out\n\1\2", text)
-
-
-def _python_of_choice() -> str | None:
-    on_path = [found for name in ("python3.14", "python3.13", "python3.12") if (found := shutil.which(name))]
-    installed = sorted(map(str, Path.home().glob(".pyenv/versions/3.1[2-9]*/bin/python3")), reverse=True)
-    for found in on_path + installed:  # some are shims, which have no interpreter behind them
-        if subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
-            return found
-    return None
