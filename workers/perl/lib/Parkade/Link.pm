@@ -313,7 +313,7 @@ sub _collect {
 sub _attempt {
     my ($self, $exchange, $name, @rest) = @_;
     my $application = $self->{application};
-    my $fault = Parkade::Call::fault(sub { $application->$name($exchange, @rest) });
+    my $fault = Parkade::Call::fault($application->can($name), $application, $exchange, @rest);
     if (defined $fault) {
         $self->{has_died} = 1 if $$ != $self->{pid};
         $application->failed($exchange, $fault);

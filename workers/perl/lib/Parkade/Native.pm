@@ -43,13 +43,17 @@ sub opened {
     my ($self, $exchange, $told) = @_;
     my ($number, $parameters, undef, $body, $head) = @$told;
     my ($code, $names) = Parkade::App::route($number);
-    my ($input, $size) = defined $body
-      ? Parkade::PSGI::Input::of_body($body)
-      : Parkade::PSGI::Input::of_link(@$exchange{qw(link stream)});
-    return $exchange->cancel('client_left') if !$input;
+    my ($input, $size);
+    if (!defined $body) {
+        ($input, $size) = Parkade::PSGI::Input::of_link(@$exchange{qw(link stream)});
+        return $exchange->cancel('client_left') if !$input;
+    }
     my %named;
     @named{@$names} = @$parameters;
-    local $request = Parkade::Request->new(head => $head, input => $input, size => $size, parameters => \%named);
+    local $request = Parkade::Request->new(
+        head => $head, parameters => \%named,
+        defined $body ? (body => $body, size => length $body) : (input => $input, size => $size)
+    );
     $exchange->{request} = $request;
     Parkade::Fault->throw(426, 'this address is for WebSockets: connect with a WebSocket client')
       if Parkade::App::is_socket($number) && !_asks_for_socket($request);
@@ -98,13 +102,15 @@ sub answer {
         return;
     }
     return _closed($exchange, $value) if blessed $value && $value->isa('Parkade::Close');
-    my $response = Parkade::Response::of($value);
-    if (my $pieces = $response->pieces) {
-        $exchange->begin(@{ Parkade::Response::head($response) });
-        $exchange->pull(sub { my $piece = $pieces->(); defined $piece ? Parkade::Response::piece($piece) : undef }, undef);
-        return;
+    if (ref $value) {
+        $value = Parkade::Response::of($value);
+        if (my $pieces = $value->pieces) {
+            $exchange->begin(@{ Parkade::Response::head($value) });
+            $exchange->pull(sub { my $piece = $pieces->(); defined $piece ? Parkade::Response::piece($piece) : undef }, undef);
+            return;
+        }
     }
-    my ($status, $told, $body) = @{ Parkade::Response::encoded($response) };
+    my ($status, $told, $body) = @{ Parkade::Response::encoded($value) };
     $exchange->respond($status, $told, $$body);
     return;
 }

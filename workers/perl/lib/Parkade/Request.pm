@@ -37,6 +37,7 @@ sub scheme       { return $_[0]->env->{'psgi.url_scheme'} }
 
 sub body {
     my ($self) = @_;
+    return $self->{body} if defined $self->{body};
     my $input = $self->{input};
     seek $input, 0, 0;
     local $/;
@@ -80,13 +81,17 @@ sub _read {
     my ($text, $fields) = @_;
     Parkade::Fault->throw(400, 'more than 1,000 fields') if ($text =~ tr/&;//) >= FIELDS_MAX;
     for my $field (split /&/, $text) {
-        my ($name, $value) = map {
-            (my $part = $_) =~ tr/+/ /;
-            $part =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ge;
-            utf8::decode($part);
-            $part;
-        } split(/=/, $field, 2), '';
-        push @{ $fields->{$name} }, $value if defined $name && length $name;
+        my ($name, $value) = split /=/, $field, 2;
+        next if !defined $name;
+        $value //= '';
+        if ($field =~ tr/a-zA-Z0-9_.~=-//c) {
+            for my $part ($name, $value) {
+                $part =~ tr/+/ /;
+                $part =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ge;
+                utf8::decode($part);
+            }
+        }
+        push @{ $fields->{$name} }, $value if length $name;
     }
     return;
 }

@@ -9,6 +9,8 @@ use Scalar::Util         qw(blessed);
 
 use constant EXTENSION => 1;    # the type of a response in the result of a job
 
+my $TEXT = bin('text/plain; charset=utf-8');
+
 my $json = JSON::PP->new->utf8->canonical->allow_nonref->allow_blessed->convert_blessed;
 
 sub new {
@@ -71,6 +73,7 @@ sub pieces { my ($self) = @_; return ref $self->{body} eq 'CODE' ? $self->{body}
 # Status, headers and body as the protocol has them.
 sub encoded {
     my ($value) = @_;
+    return [200, ['content-type', $TEXT], bin(_utf8($value))] if defined $value && !ref $value;    # what most return
     my $response = of($value);
     die "only handlers and functions after a wait may return a body in pieces\n" if $response->pieces;
     return [@{ head($response) }, bin(_utf8($response->{body}))];
