@@ -306,6 +306,65 @@ static SV *decoded(pTHX_ Text path) {
     return made;
 }
 
+/* The fields of a query */
+
+#define FIELDS_MAX 1000 /* Parkade::Request refuses more */
+
+/* Characters, if the bytes are UTF-8. */
+static SV *characters(pTHX_ const char *text, STRLEN size) {
+    Text part = {text, size};
+    SV *made = decoded(aTHX_ part);
+    if (!is_ascii(SvPVX_const(made), SvCUR(made)))
+        (void)sv_utf8_decode(made);
+    return made;
+}
+
+/* Adds a field to those of the same name. */
+static void put_field(pTHX_ HV *fields, SV *name, SV *value) {
+    HE *entry = hv_fetch_ent(fields, name, 1, 0);
+    if (entry == NULL) {
+        SvREFCNT_dec(value);
+        return;
+    }
+    if (!SvROK(HeVAL(entry)))
+        sv_setsv(HeVAL(entry), sv_2mortal(newRV_noinc((SV *)newAV())));
+    av_push((AV *)SvRV(HeVAL(entry)), value);
+}
+
+static void put_query(pTHX_ HV *fields, char *at, char *end) {
+    for (char *i = at; i < end; i++)
+        if (*i == '+')
+            *i = ' ';
+    while (at < end) {
+        char *stop = (char *)memchr(at, '&', (size_t)(end - at));
+        if (stop == NULL)
+            stop = end;
+        char *sign = (char *)memchr(at, '=', (size_t)(stop - at));
+        char *value = sign == NULL ? stop : sign + 1;
+        SV *name = sv_2mortal(characters(aTHX_ at, (STRLEN)((sign == NULL ? stop : sign) - at)));
+        if (SvCUR(name) > 0)
+            put_field(aTHX_ fields, name, characters(aTHX_ value, (STRLEN)(stop - value)));
+        at = stop + 1;
+    }
+}
+
+/* The fields of the query in an encoded head; NULL if that is unusual. */
+static HV *fields_of(pTHX_ Reader *reader) {
+    STRLEN elements, count = 0;
+    Text method, path, query;
+    if (!read_array(reader, &elements) || (elements != 8 && elements != 11) || !read_text(reader, &method) ||
+        !read_text(reader, &path) || !read_text(reader, &query))
+        return NULL;
+    for (STRLEN i = 0; i < query.size; i++)
+        count += query.bytes[i] == '&' || query.bytes[i] == ';';
+    if (count >= FIELDS_MAX)
+        return NULL;
+    HV *fields = newHV();
+    SV *copy = sv_2mortal(newSVpvn(query.bytes, query.size));
+    put_query(aTHX_ fields, SvPVX(copy), SvEND(copy));
+    return fields;
+}
+
 /* At a Unix socket, the server is what the client calls it. */
 static void put_server_of_host(pTHX_ my_cxt_t *cxt, HV *env, int is_https) {
     HE *entry = hv_fetch_ent(env, cxt->keys[K_HOST], 0, SvSHARED_HASH(cxt->keys[K_HOST]));
@@ -1306,6 +1365,21 @@ environment(written)
             SvREFCNT_dec(RETVAL);
             RETVAL = &PL_sv_undef;
         }
+    }
+  OUTPUT:
+    RETVAL
+
+SV *
+fields(written)
+    SV *written
+  CODE:
+    RETVAL = &PL_sv_undef;
+    if (is_plain(written) && SvPOK(written) && !SvUTF8(written)) {
+        const U8 *begin = (const U8 *)SvPVX_const(written);
+        Reader reader = {begin, begin + SvCUR(written)};
+        HV *fields = fields_of(aTHX_ &reader);
+        if (fields != NULL)
+            RETVAL = newRV_noinc((SV *)fields);
     }
   OUTPUT:
     RETVAL

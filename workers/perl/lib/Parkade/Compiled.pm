@@ -7,7 +7,7 @@ use Config   ();
 use XSLoader ();
 
 # Which functions Parkade.xs has, with which arguments: an object file of another number is not used.
-use constant BOUNDARY => 3;
+use constant BOUNDARY => 4;
 
 my $state;
 sub _why_not {
@@ -62,6 +62,11 @@ Whether it is loaded; the same for people, with the reason.
 
 The environment of PSGI that an encoded head tells, as far as L<Parkade::PSGI::Environment> makes it; C<undef> for an
 unusual head. Only if it is loaded.
+
+=head2 fields($head)
+
+The fields of the query in an encoded head, as L<Parkade::Request> reads them; C<undef> for an unusual head, or if they are
+too many. Only if it is loaded.
 
 =head2 encode($value)
 

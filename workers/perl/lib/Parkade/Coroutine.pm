@@ -37,7 +37,7 @@ sub _has_operation {
 # Whether code has returned what will be its value later.
 sub is_pending {
     my ($value) = @_;
-    return blessed $value && is_loaded() && $value->isa('Future');
+    return ref $value && is_loaded() && blessed $value && $value->isa('Future');
 }
 
 # The future of a wait that the code which is running awaits: its request or its job is parked, and held again after it.

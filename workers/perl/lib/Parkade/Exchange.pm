@@ -4,8 +4,8 @@ use strict;
 use warnings;
 
 use Parkade::Call        ();
-use Parkade::MessagePack qw(bin);
-use Parkade::Wire        qw(payload response FRAME_MAX INLINE_MAX);
+use Parkade::MessagePack qw(bin encode);
+use Parkade::Wire        qw(response FRAME_MAX INLINE_MAX);
 
 use constant {
     # Bytes that a writer may hold beyond what its client has room for: an event loop has to go on meanwhile. Then: write
@@ -156,7 +156,7 @@ sub park {
 # What parks a stream.
 sub _told {
     my ($wait, $then) = @_;
-    my $told = payload($wait, $then);
+    my $told = encode([$wait, $then]);
     return $told if length $told <= FRAME_MAX;
     my $what = $wait->[0] eq 'query' ? 'a query has at most %d bytes with its parameters' : 'a wait has at most %d bytes with its answer';
     die sprintf "$what, not %d\n", FRAME_MAX, length $told;
@@ -255,11 +255,12 @@ sub _close {
     $self->{closed} = 1;
     my $link = $self->{link};
     $link->write($frame) if length $frame;
-    $self->take_up;
+    $self->take_up if $self->{is_aside};
     delete $link->{exchanges}{ $self->{stream} };
-    delete @$self{qw(arriving then)};
+    delete @$self{qw(arriving then)} if $self->{arriving};
     $self->_end_source if $self->{source} || $self->{at_end};
-    for my $told (@{ delete $self->{on_close} || [] }) {
+    my $on_close = delete $self->{on_close} or return;
+    for my $told (@$on_close) {
         eval { $told->($self); 1 } or Parkade::Log::failed('after a response', $@);
     }
     return;
@@ -267,8 +268,9 @@ sub _close {
 
 # Whoever was to answer has been forgotten.
 sub DESTROY {
+    return if $_[0]{closed};
     my ($self) = @_;
-    return if $self->{closed} || ${^GLOBAL_PHASE} eq 'DESTRUCT' || $$ != $self->{link}{pid};
+    return if ${^GLOBAL_PHASE} eq 'DESTRUCT' || $$ != $self->{link}{pid};
     local ($@, $!, $?);
     my $is_left = $self->{link}{running} == $self->{stream};    # its code did not return
     return $self->finish if $self->{begun} && !$is_left;

@@ -30,6 +30,8 @@ use constant {
 
 my $current;    # that of this process
 
+my %WITH_CODE = map { ($_ => 1) } qw(opened called given);    # events that run the application's code
+
 sub current { return $current }
 
 sub new {
@@ -184,7 +186,8 @@ sub turn {
     my $events = $self->_next or return ('gone', '');
     for my $event (@$events) {
         return @$event[1, 2] if $event->[0] eq 'ended';
-        $self->_take($event);
+        if   ($WITH_CODE{ $event->[0] }) { $self->_run(@$event) }
+        else                             { $self->_take($event) }
         $self->settle if $self->{kept_with_others};
         $self->_leave_as_child if $$ != $self->{pid};
         last if $self->_may_leave;
@@ -248,14 +251,9 @@ sub leave_soon {
     return;
 }
 
-my %WITH_CODE = map { ($_ => 1) } qw(opened called given);
-
 sub _take {
     my ($self, $event) = @_;
     my ($name, $stream, @rest) = @$event;
-    if ($WITH_CODE{$name}) {
-        return $self->_run($name, $stream, @rest);
-    }
     if ($name eq 'reply') {
         $self->write($stream);
     }

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use Parkade::Checks            ();
+use Parkade::Compiled          ();
 use Parkade::PSGI::Environment ();
 
 use constant {
@@ -12,8 +13,8 @@ use constant {
 };
 
 sub new {
-    my ($class, %members) = @_;
-    return bless {%members}, $class;
+    my $class = shift;
+    return bless {@_}, $class;
 }
 
 sub env {
@@ -54,8 +55,8 @@ sub json {
 sub param {
     my ($self, $name) = @_;
     return $self->{parameters}{$name} if exists $self->{parameters}{$name};
-    my ($last) = reverse $self->params($name);
-    return $last;
+    my $all = ($self->{fields} ||= $self->_fields)->{$name};
+    return $all ? $all->[-1] : undef;
 }
 
 # A method of its own, because a list in the middle of other arguments is how clients add arguments.
@@ -67,6 +68,9 @@ sub params {
 
 sub _fields {
     my ($self) = @_;
+    # Without a body, there is no form to look for, so no environment is made.
+    my $read = Parkade::Compiled::IS_USED && !$self->{size} && !$self->{env} && Parkade::Compiled::fields($self->{head});
+    return $read if $read;
     my $env  = $self->env;
     my %fields;
     _read($env->{QUERY_STRING}, \%fields);
