@@ -61,19 +61,20 @@ pub struct Headers {
     count: usize,
 }
 
-impl Response {
-    /// A copy of the response: a response that is kept for long must not hold the buffer that it was read into.
-    #[must_use]
-    pub fn detached(&self) -> Self {
-        let elements = Bytes::copy_from_slice(&self.headers.elements);
-        let headers = Headers { elements, count: self.headers.count };
-        Self { status: self.status, headers, body: Bytes::copy_from_slice(&self.body) }
-    }
-}
-
 impl Headers {
     pub(crate) const fn checked(elements: Bytes, count: usize) -> Self {
         Headers { elements, count }
+    }
+
+    /// Of [`Headers::elements`].
+    pub(crate) fn read_before(elements: Bytes) -> Self {
+        let headers = Headers { elements, count: 0 };
+        let count = headers.iter().count();
+        Headers { count, ..headers }
+    }
+
+    pub(crate) const fn elements(&self) -> &Bytes {
+        &self.elements
     }
 
     /// The number of pairs.

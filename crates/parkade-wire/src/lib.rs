@@ -7,6 +7,7 @@
 mod application;
 mod branches;
 mod codec;
+mod compact_response;
 mod conversation;
 mod error;
 mod exchange;
@@ -27,6 +28,7 @@ pub use application::{
 };
 pub use branches::Branches;
 pub use codec::{Decoder, Receive, encode};
+pub use compact_response::CompactResponse;
 pub use conversation::{Agreed, Conversation, HINTS_AND_TRAILERS, LONG_MESSAGES, MESSAGES, Offer};
 pub use error::{ProtocolRule, Violation};
 pub use exchange::{Added, Headers, RequestFrame, RequestHead, Response};

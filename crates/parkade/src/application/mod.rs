@@ -64,7 +64,7 @@ fn called(kind: CallKind) -> Then {
 pub fn kept(then: ThenRequest, on_close: Option<&OnClose>) -> (Then, Option<Kept>) {
     match then {
         ThenRequest::Answer { response, .. } => {
-            (Then::Answer, response.map(|response| Kept::Response(Box::new(response.detached()))))
+            (Then::Answer, response.map(|response| Kept::Response(Box::new((&response).into()))))
         }
         ThenRequest::Call { function, state, kind } => {
             let on_close = on_close.map(|called| called.function.as_str().into());

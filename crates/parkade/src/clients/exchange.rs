@@ -9,9 +9,9 @@ use crate::body_rest::BodyRest;
 use bytes::Bytes;
 use parkade_files::{Asked, Conditions, Encodings};
 use parkade_model::{Correlation, Cursor, JobId, RequestId, Segments, Then, TraceParent};
-use parkade_wire::Response;
 use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
+use parkade_wire::{CompactResponse, Response};
 
 use super::added::AddedHeaders;
 use crate::files::{Source, WantedFile};
@@ -31,10 +31,7 @@ const JOB_FIELDS: &[HeaderField<'static>] = &[(b"cache-control", b"no-store"), (
 pub struct Exchange {
     /// That of its request: a late message about a request that has ended does not reach the next one in the slot.
     pub generation: u32,
-    /// Kept until a worker has answered or parked the request: it may have to be given to another worker.
-    pub arrival: Option<Box<Arrival>>,
-    /// The function that a worker parked with it.
-    function: Option<Rc<Function>>,
+    stage: Stage,
     /// What few requests have.
     extras: Option<Box<Extras>>,
     /// The status of the response; 0 before the response has begun.
@@ -51,14 +48,26 @@ pub struct Exchange {
 /// There may be a million parked requests.
 const _: () = assert!(size_of::<Option<Exchange>>() <= 48);
 
+#[derive(Debug)]
+enum Stage {
+    /// Kept until a worker has answered or parked the request: it may have to be given to another worker.
+    Arrived(Box<Arrival>),
+    /// No worker gets the request again. What a worker parked with it.
+    PassedOn(Option<Kept>),
+}
+
+impl Default for Stage {
+    fn default() -> Self {
+        Self::PassedOn(None)
+    }
+}
+
 /// What most requests that wait have not, above all WebSockets that wait on a channel.
 #[derive(Debug, Default)]
 struct Extras {
     /// What is kept of the request after its coroutine has parked: no worker gets the request again, but the coroutine
     /// may begin another wait.
     wishes: Option<Box<Wishes>>,
-    /// The answer that a worker parked with it.
-    answer: Option<KeptAnswer>,
     /// What is still needed of its head. Kept if there is an access log, or if its client reads errors in another
     /// form than most clients.
     note: Option<Box<Note>>,
@@ -68,12 +77,6 @@ struct Extras {
     jobs: Option<Box<WithJobs>>,
     /// What is added to its response.
     added: Option<Rc<AddedHeaders>>,
-}
-
-#[derive(Debug)]
-enum KeptAnswer {
-    Response(Box<Response>),
-    File(Box<WantedFile>),
 }
 
 /// How many deferred responses refer to an exchange, and whether its request is over: then only they still refer to it.
@@ -231,9 +234,22 @@ pub struct Wishes {
 /// How to continue when a wait is over, or the file that is the answer.
 #[derive(Debug)]
 pub enum Kept {
-    Response(Box<Response>),
+    Response(Box<CompactResponse>),
     Function(Rc<Function>),
     File(Box<WantedFile>),
+}
+
+impl Kept {
+    /// How many bytes of a worker it has.
+    fn size(&self) -> usize {
+        match self {
+            Kept::Response(response) => response.size(),
+            Kept::Function(function) => {
+                function.name.len() + function.state.len() + function.on_close.as_deref().map_or(0, str::len)
+            }
+            Kept::File(wanted) => wanted.path.len(),
+        }
+    }
 }
 
 /// A function of an application that is called when a wait is over, or for each message of a WebSocket. Thousands of
@@ -264,7 +280,7 @@ impl Exchange {
     /// What is kept for a request that has arrived.
     pub fn new(arrival: Arrival, note: Option<Box<Note>>, route_number: RouteNumber) -> Self {
         let extras = note.map(|note| Box::new(Extras { note: Some(note), ..Extras::default() }));
-        Self { arrival: Some(Box::new(arrival)), extras, route_number, ..Self::default() }
+        Self { stage: Stage::Arrived(Box::new(arrival)), extras, route_number, ..Self::default() }
     }
 
     /// What is kept for a run of a job: no client waits. `correlation`: the request that enqueued it.
@@ -289,57 +305,67 @@ impl Exchange {
         Self { route_number: self.route_number, ..Self::default() }
     }
 
-    /// The function that it continues with, if a worker parked one with it.
-    pub fn function(&self) -> Option<&Function> {
-        self.function.as_deref()
-    }
-
-    /// What a worker parked with it, in place of what was kept before.
-    pub fn keep(&mut self, kept: Option<Kept>) {
-        let (function, answer) = match kept {
-            Some(Kept::Function(function)) => (Some(function), None),
-            Some(Kept::Response(response)) => (None, Some(KeptAnswer::Response(response))),
-            Some(Kept::File(file)) => (None, Some(KeptAnswer::File(file))),
-            None => (None, None),
-        };
-        self.function = function;
-        match (answer, &mut self.extras) {
-            (None, None) => {}
-            (answer, extras) => extras.get_or_insert_default().answer = answer,
+    /// The request itself, as long as a worker may get it.
+    pub fn arrival(&self) -> Option<&Arrival> {
+        match &self.stage {
+            Stage::Arrived(arrival) => Some(arrival),
+            Stage::PassedOn(_) => None,
         }
     }
 
-    fn kept_bytes(&self) -> usize {
-        let function = self.function().map_or(0, |function| {
-            function.name.len() + function.state.len() + function.on_close.as_deref().map_or(0, str::len)
-        });
-        let answer = match self.extras.as_ref().and_then(|extras| extras.answer.as_ref()) {
-            Some(KeptAnswer::Response(response)) => response.body.len(),
-            Some(KeptAnswer::File(wanted)) => wanted.path.len(),
-            None => 0,
-        };
-        function + answer
+    pub fn arrival_mut(&mut self) -> Option<&mut Arrival> {
+        match &mut self.stage {
+            Stage::Arrived(arrival) => Some(arrival),
+            Stage::PassedOn(_) => None,
+        }
+    }
+
+    /// What a worker parked with it.
+    fn kept(&self) -> Option<&Kept> {
+        match &self.stage {
+            Stage::Arrived(_) => None,
+            Stage::PassedOn(kept) => kept.as_ref(),
+        }
+    }
+
+    /// The function that it continues with, if a worker parked one with it.
+    pub fn function(&self) -> Option<&Function> {
+        match self.kept()? {
+            Kept::Function(function) => Some(function),
+            Kept::Response(_) | Kept::File(_) => None,
+        }
+    }
+
+    /// What a worker parked with it, in place of what was kept before. No worker gets the request again.
+    pub fn keep(&mut self, kept: Option<Kept>) {
+        self.take_arrival();
+        self.stage = Stage::PassedOn(kept);
     }
 
     pub fn has_kept(&self) -> bool {
-        self.function.is_some() || self.extras.as_ref().is_some_and(|extras| extras.answer.is_some())
+        self.kept().is_some()
     }
 
     /// The response that a worker parked with it.
-    pub fn take_response(&mut self) -> Option<Box<Response>> {
-        let answer = &mut self.extras.as_mut()?.answer;
-        match answer.take_if(|answer| matches!(answer, KeptAnswer::Response(_)))? {
-            KeptAnswer::Response(response) => Some(response),
-            KeptAnswer::File(_) => None,
+    pub fn take_response(&mut self) -> Option<Response> {
+        match self.take_kept(|kept| matches!(kept, Kept::Response(_)))? {
+            Kept::Response(response) => Some((*response).into()),
+            Kept::Function(_) | Kept::File(_) => None,
         }
     }
 
     /// The file that is its answer.
     pub fn take_file(&mut self) -> Option<Box<WantedFile>> {
-        let answer = &mut self.extras.as_mut()?.answer;
-        match answer.take_if(|answer| matches!(answer, KeptAnswer::File(_)))? {
-            KeptAnswer::File(file) => Some(file),
-            KeptAnswer::Response(_) => None,
+        match self.take_kept(|kept| matches!(kept, Kept::File(_)))? {
+            Kept::File(file) => Some(file),
+            Kept::Function(_) | Kept::Response(_) => None,
+        }
+    }
+
+    fn take_kept(&mut self, is_asked_for: impl FnOnce(&Kept) -> bool) -> Option<Kept> {
+        match &mut self.stage {
+            Stage::Arrived(_) => None,
+            Stage::PassedOn(kept) => kept.take_if(|kept| is_asked_for(kept)),
         }
     }
 
@@ -385,12 +411,12 @@ impl Exchange {
 
     /// The cursor that its client came back with.
     pub fn cursor(&self) -> Option<Cursor> {
-        self.arrival.as_ref().map_or_else(|| self.wishes()?.cursor, |arrival| arrival.cursor())
+        self.arrival().map_or_else(|| self.wishes()?.cursor, |arrival| arrival.cursor())
     }
 
     /// How long its client wants to wait for a result, in seconds.
     pub fn patience(&self) -> Option<f64> {
-        self.arrival.as_ref().map_or_else(|| self.wishes()?.patience, |arrival| arrival.patience())
+        self.arrival().map_or_else(|| self.wishes()?.patience, |arrival| arrival.patience())
     }
 
     /// The response says that its client waited as long as it preferred (RFC 7240, section 3).
@@ -402,12 +428,12 @@ impl Exchange {
     /// Whether the application decides if its client may access a job.
     pub fn is_about_job(&self) -> bool {
         let is_kept = || self.wishes().is_some_and(|wishes| wishes.is_about_job);
-        self.arrival.as_ref().map_or_else(is_kept, |arrival| arrival.guarded_job.is_some())
+        self.arrival().map_or_else(is_kept, |arrival| arrival.guarded_job.is_some())
     }
 
     /// The id and the trace that the request brought along; of a run, those of the request that enqueued the job.
     pub fn correlation(&self) -> Option<&Correlation> {
-        if let Some(arrival) = &self.arrival {
+        if let Some(arrival) = self.arrival() {
             return arrival.correlation.as_deref();
         }
         let extras = self.extras.as_deref()?;
@@ -437,7 +463,7 @@ impl Exchange {
 
     /// The form in which its client reads errors.
     pub fn representation(&self) -> Representation {
-        match (&self.arrival, self.note()) {
+        match (self.arrival(), self.note()) {
             (Some(arrival), _) => arrival.head.representation(),
             (None, Some(note)) => note.representation,
             (None, None) => Representation::default(),
@@ -446,7 +472,8 @@ impl Exchange {
 
     /// Nothing else is needed of the request, which may wait for long.
     pub fn take_arrival(&mut self) -> Option<Box<Arrival>> {
-        let arrival = self.arrival.take()?;
+        self.arrival()?;
+        let Stage::Arrived(arrival) = std::mem::take(&mut self.stage) else { return None };
         let representation = arrival.head.representation();
         if representation != Representation::default() || arrival.correlation.is_some() {
             let note = &mut self.extras.get_or_insert_default().note;
@@ -457,7 +484,7 @@ impl Exchange {
 
     /// What it says of a file that answers it.
     pub fn asked(&self) -> Asked {
-        match &self.arrival {
+        match self.arrival() {
             Some(arrival) => arrival.asked(),
             None => Asked { accepts: self.accepts, given: self.wishes().and_then(|wishes| wishes.conditions.clone()) },
         }
@@ -465,7 +492,7 @@ impl Exchange {
 
     /// The file that is its answer.
     pub fn wanted(&self, source: &Source) -> WantedFile {
-        let target = self.arrival.as_ref().map(|arrival| (arrival.path(), arrival.head.query()));
+        let target = self.arrival().map(|arrival| (arrival.path(), arrival.head.query()));
         source.wanted(target, self.asked())
     }
 
@@ -700,7 +727,7 @@ impl Exchanges {
     /// Bytes that are kept for parked requests: responses and states that workers sent. A state counts for each request
     /// that waits with it.
     pub fn kept_bytes(&self) -> usize {
-        self.slots.iter().flatten().map(Exchange::kept_bytes).sum()
+        self.slots.iter().flatten().filter_map(Exchange::kept).map(Kept::size).sum()
     }
 }
 

@@ -164,7 +164,7 @@ impl Clients {
         buffer: &'a mut IdText,
     ) -> Option<(&'a Arrival, ConnectionText<'a>)> {
         let exchange = self.exchanges.peek(request)?;
-        let arrival = exchange.arrival.as_ref()?;
+        let arrival = exchange.arrival()?;
         let id = self.ids.of(request, exchange.given_id(), buffer);
         let server = self.http.address_of(arrival.origin.listener);
         Some((arrival, ConnectionText { client: self.text.of(arrival.origin.client), server, id }))
@@ -201,7 +201,7 @@ impl Clients {
 
     /// What a request that has not been passed on asks for.
     pub fn head(&self, request: RequestId) -> Option<&Head> {
-        Some(&self.exchanges.peek(request)?.arrival.as_ref()?.head)
+        Some(&self.exchanges.peek(request)?.arrival()?.head)
     }
 
     /// Keeps with the request how to continue after its wait: no worker will get the request itself again.
@@ -415,7 +415,7 @@ impl Clients {
     pub fn describe(&self, request: RequestId, names: &[RouteName]) -> String {
         let exchange = self.exchanges.peek(request);
         let nameless = if exchange.is_none_or(Exchange::is_run) { "a job" } else { "a request" };
-        let name = match exchange.map(|exchange| (exchange.arrival.as_ref(), exchange.note())) {
+        let name = match exchange.map(|exchange| (exchange.arrival(), exchange.note())) {
             Some((Some(arrival), _)) => format!("{} {}", arrival.head.method(), arrival.head.path()),
             Some((None, Some(note))) => format!("{} {}", note.method, note.path),
             Some((None, None)) | None => self.route(request, names).unwrap_or_else(|| nameless.to_owned()),

@@ -151,7 +151,7 @@ impl<'c> ClientResponse<'c> {
         let queue_goes = refusal::is_about_the_queue(refused).then(|| seconds_of_the_queue(queue_wait()));
         let retry_after = queue_goes.as_deref().map(str::as_bytes).or(retry_after);
         let exchange = self.exchanges.of(self.request);
-        let allow = exchange.and_then(|exchange| exchange.arrival.as_mut()).and_then(|arrival| arrival.allow.take());
+        let allow = exchange.and_then(Exchange::arrival_mut).and_then(|arrival| arrival.allow.take());
         let mut fields: Vec<HeaderField<'_>> = Vec::new();
         fields.extend(retry_after.map(|seconds| (&b"retry-after"[..], seconds)));
         fields.extend(allow.as_ref().map(|allow| (&b"allow"[..], allow.as_bytes())));

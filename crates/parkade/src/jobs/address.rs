@@ -23,7 +23,7 @@ pub fn destination(
     route: RouteId,
     deadline: Option<Duration>,
 ) -> Destination {
-    let Some(arrival) = &mut exchange.arrival else { return Destination::NotFound };
+    let Some(arrival) = exchange.arrival_mut() else { return Destination::NotFound };
     arrival.deadline = deadline;
     let job = arrival.parameters.first().and_then(|text| text.parse().ok());
     let Some(job) = job else { return Destination::NotFound };
@@ -57,7 +57,7 @@ pub fn guard(exchanges: &mut Exchanges, request: RequestId, job: JobRecord, kind
 
 fn give_arguments(exchanges: &mut Exchanges, request: RequestId, job: JobRecord) -> Option<RouteId> {
     let exchange = exchanges.of(request)?;
-    let (route, arrival) = (exchange.route()?.id(), exchange.arrival.as_mut()?);
+    let (route, arrival) = (exchange.route()?.id(), exchange.arrival_mut()?);
     if !arrival.share.hold_more(job.arguments.len(), RequestStage::Whole) {
         return None;
     }

@@ -126,13 +126,14 @@ impl Server {
     /// Repeats the look-up for a request that was queued while the routes changed.
     pub(super) fn look_up_route(&mut self, request: RequestId, table: TableId) {
         let Some(exchange) = self.clients.exchanges.of(request) else { return };
-        let Some(arrival) = exchange.arrival.as_mut() else { return };
+        let Some(arrival) = exchange.arrival_mut() else { return };
         let (RouteMatch { destination, parameters, allow, websocket }, seen_from) =
             self.routes.find_in(Some(table), &self.core, arrival.head.method(), arrival.head.path());
-        exchange.route_number = self.routes.number(&destination, arrival.head.method());
+        let number = self.routes.number(&destination, arrival.head.method());
         (arrival.parameters, arrival.seen_from) = (parameters, seen_from);
         (arrival.allow, arrival.websocket) = (allow, websocket);
         arrival.guarded_job = None;
+        exchange.route_number = number;
         if let Some(jobs) = exchange.jobs() {
             jobs.asks = JobAsked::Nothing;
         }
@@ -502,7 +503,7 @@ impl Server {
         let kept = match (kept, file) {
             (Some(Kept::Response(response)), Some(file)) => {
                 let until_open = named.map(|named| Box::new(named) as Box<dyn Any + Send>);
-                let given = Some(Box::new(GivenResponse::new(*response, until_open)));
+                let given = Some(Box::new(GivenResponse::new((*response).into(), until_open)));
                 Some(Kept::File(Box::new(WantedFile { given, ..file })))
             }
             (kept, file) => kept.or_else(|| Some(Kept::File(Box::new(file?)))),
@@ -707,26 +708,24 @@ fn directed(
         }
         Destination::Wait { route, wait, then, deadline } => {
             exchange.hold_route(routes.hold(route));
-            // The core parks it at once, and no worker will get it, so nothing else of it is kept.
-            if let Some(file) = routes.file(route) {
-                let file = exchange.wanted(file);
-                exchange.keep(Some(Kept::File(Box::new(file))));
-            }
+            let file = routes.file(route).map(|file| exchange.wanted(file));
             let wait = match then {
                 Then::Answer => as_its_client_wants(exchange, wait),
                 Then::Call { .. } | Then::Await => waits::with_cursor(wait, || exchange.cursor()),
             };
+            // The core parks it at once, and no worker will get it, so nothing else of it is kept.
             exchange.forget_arrival(then);
+            exchange.keep(file.map(|file| Kept::File(Box::new(file))));
             Destination::Wait { route, wait, then, deadline }
         }
         Destination::Handler { deadline, .. } => {
-            if let Some(arrival) = &mut exchange.arrival {
+            if let Some(arrival) = exchange.arrival_mut() {
                 arrival.deadline = deadline;
             }
             destination
         }
         Destination::Fallback { .. } => {
-            if let Some(arrival) = &mut exchange.arrival {
+            if let Some(arrival) = exchange.arrival_mut() {
                 arrival.deadline = core.config().deadline;
             }
             destination
@@ -747,7 +746,7 @@ fn surrounded(
     exchange: &mut Exchange,
     destination: Destination,
 ) -> Destination {
-    let Some(head) = exchange.arrival.as_ref().map(|arrival| &arrival.head) else { return destination };
+    let Some(head) = exchange.arrival().map(|arrival| &arrival.head) else { return destination };
     let is_preflight = routes.preflight(table, core, head).is_some();
     let destination = if is_preflight { Destination::Preflight } else { destination };
     let added = routes.added(table, &destination, head);

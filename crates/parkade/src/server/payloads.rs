@@ -97,7 +97,7 @@ impl Payloads {
         }
         match self.held.swap_remove(at).1 {
             // A response that waits for the store.
-            Payload::Response(response) => Some(Kept::Response(Box::new(response.detached()))),
+            Payload::Response(response) => Some(Kept::Response(Box::new((&response).into()))),
             Payload::Headers(_) | Payload::Park { .. } | Payload::Fault(_) | Payload::Job(_) | Payload::End(_) => None,
         }
     }
