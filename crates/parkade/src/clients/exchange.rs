@@ -31,7 +31,7 @@ const JOB_FIELDS: &[HeaderField<'static>] = &[(b"cache-control", b"no-store"), (
 pub struct Exchange {
     /// That of its request: a late message about a request that has ended does not reach the next one in the slot.
     pub generation: u32,
-    stage: Stage,
+    holding: Holding,
     /// What few requests have.
     extras: Option<Box<Extras>>,
     /// The status of the response; 0 before the response has begun.
@@ -48,17 +48,18 @@ pub struct Exchange {
 /// There may be a million parked requests.
 const _: () = assert!(size_of::<Option<Exchange>>() <= 48);
 
+/// The request itself, or how it continues: never both.
 #[derive(Debug)]
-enum Stage {
+enum Holding {
     /// Kept until a worker has answered or parked the request: it may have to be given to another worker.
-    Arrived(Box<Arrival>),
-    /// No worker gets the request again. What a worker parked with it.
-    PassedOn(Option<Kept>),
+    Arrival(Box<Arrival>),
+    /// What a worker parked with it. No worker gets the request itself again.
+    Kept(Option<Kept>),
 }
 
-impl Default for Stage {
+impl Default for Holding {
     fn default() -> Self {
-        Self::PassedOn(None)
+        Self::Kept(None)
     }
 }
 
@@ -280,7 +281,7 @@ impl Exchange {
     /// What is kept for a request that has arrived.
     pub fn new(arrival: Arrival, note: Option<Box<Note>>, route_number: RouteNumber) -> Self {
         let extras = note.map(|note| Box::new(Extras { note: Some(note), ..Extras::default() }));
-        Self { stage: Stage::Arrived(Box::new(arrival)), extras, route_number, ..Self::default() }
+        Self { holding: Holding::Arrival(Box::new(arrival)), extras, route_number, ..Self::default() }
     }
 
     /// What is kept for a run of a job: no client waits. `correlation`: the request that enqueued it.
@@ -307,24 +308,24 @@ impl Exchange {
 
     /// The request itself, as long as a worker may get it.
     pub fn arrival(&self) -> Option<&Arrival> {
-        match &self.stage {
-            Stage::Arrived(arrival) => Some(arrival),
-            Stage::PassedOn(_) => None,
+        match &self.holding {
+            Holding::Arrival(arrival) => Some(arrival),
+            Holding::Kept(_) => None,
         }
     }
 
     pub fn arrival_mut(&mut self) -> Option<&mut Arrival> {
-        match &mut self.stage {
-            Stage::Arrived(arrival) => Some(arrival),
-            Stage::PassedOn(_) => None,
+        match &mut self.holding {
+            Holding::Arrival(arrival) => Some(arrival),
+            Holding::Kept(_) => None,
         }
     }
 
     /// What a worker parked with it.
     fn kept(&self) -> Option<&Kept> {
-        match &self.stage {
-            Stage::Arrived(_) => None,
-            Stage::PassedOn(kept) => kept.as_ref(),
+        match &self.holding {
+            Holding::Arrival(_) => None,
+            Holding::Kept(kept) => kept.as_ref(),
         }
     }
 
@@ -339,7 +340,7 @@ impl Exchange {
     /// What a worker parked with it, in place of what was kept before. No worker gets the request again.
     pub fn keep(&mut self, kept: Option<Kept>) {
         self.take_arrival();
-        self.stage = Stage::PassedOn(kept);
+        self.holding = Holding::Kept(kept);
     }
 
     pub fn has_kept(&self) -> bool {
@@ -363,9 +364,9 @@ impl Exchange {
     }
 
     fn take_kept(&mut self, is_asked_for: impl FnOnce(&Kept) -> bool) -> Option<Kept> {
-        match &mut self.stage {
-            Stage::Arrived(_) => None,
-            Stage::PassedOn(kept) => kept.take_if(|kept| is_asked_for(kept)),
+        match &mut self.holding {
+            Holding::Arrival(_) => None,
+            Holding::Kept(kept) => kept.take_if(|kept| is_asked_for(kept)),
         }
     }
 
@@ -411,12 +412,12 @@ impl Exchange {
 
     /// The cursor that its client came back with.
     pub fn cursor(&self) -> Option<Cursor> {
-        self.arrival().map_or_else(|| self.wishes()?.cursor, |arrival| arrival.cursor())
+        self.arrival().map_or_else(|| self.wishes()?.cursor, Arrival::cursor)
     }
 
     /// How long its client wants to wait for a result, in seconds.
     pub fn patience(&self) -> Option<f64> {
-        self.arrival().map_or_else(|| self.wishes()?.patience, |arrival| arrival.patience())
+        self.arrival().map_or_else(|| self.wishes()?.patience, Arrival::patience)
     }
 
     /// The response says that its client waited as long as it preferred (RFC 7240, section 3).
@@ -473,7 +474,7 @@ impl Exchange {
     /// Nothing else is needed of the request, which may wait for long.
     pub fn take_arrival(&mut self) -> Option<Box<Arrival>> {
         self.arrival()?;
-        let Stage::Arrived(arrival) = std::mem::take(&mut self.stage) else { return None };
+        let Holding::Arrival(arrival) = std::mem::take(&mut self.holding) else { return None };
         let representation = arrival.head.representation();
         if representation != Representation::default() || arrival.correlation.is_some() {
             let note = &mut self.extras.get_or_insert_default().note;
