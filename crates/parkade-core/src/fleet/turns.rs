@@ -80,6 +80,10 @@ mod tests {
         streams.iter().take(count).find(|(_, held)| held.begun.is_none()).map(|(place, _)| place)
     }
 
+    fn one_of(random: &mut Random, count: usize) -> usize {
+        usize::try_from(random.below(count as u64)).expect("less than the count")
+    }
+
     #[test]
     fn it_is_the_one_that_is_found_by_looking_at_all() {
         let mut random = Random::new(7);
@@ -92,12 +96,12 @@ mod tests {
                     places.push(place);
                 }
                 4 | 5 if !places.is_empty() => {
-                    let place = places.swap_remove(random.below(places.len() as u64) as usize);
+                    let place = places.swap_remove(one_of(&mut random, places.len()));
                     turns.remove(&mut streams, place);
                     streams.remove(place);
                 }
                 6 if !places.is_empty() => {
-                    let place = places[random.below(places.len() as u64) as usize];
+                    let place = places[one_of(&mut random, places.len())];
                     streams.value_mut(place).begun = Some(Moment::default());
                     turns.begin(&mut streams, place);
                 }
