@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::event::Manner;
 use crate::fleet::abandoned::Abandoned;
+use crate::fleet::begun_streams::BegunStreams;
+use crate::fleet::held_stream::{HeldStream, SocketStage};
 use crate::fleet::response_time::ResponseTime;
-use crate::fleet::turns::Turns;
 use crate::limits::CREDIT_MAX;
 use crate::moment::Moment;
 use crate::requests::Work;
@@ -17,7 +18,7 @@ use parkade_model::{RequestId, Role};
 pub struct HeldStreams {
     streams: Chain<HeldStream>,
     /// Of a worker that is not concurrent.
-    turns: Turns,
+    begun: BegunStreams,
     /// Requests whose coroutines wait in the worker.
     awaiting: Chain<RequestId>,
     manner: Manner,
@@ -37,34 +38,11 @@ pub struct HeldStreams {
     sockets: usize,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct HeldStream {
-    pub request: RequestId,
-    /// It keeps the worker, or one of the threads next to its loop, to itself.
-    pub occupies: bool,
-    /// When its code began, as far as that is known (protocol, section 3): the worker reports it, or runs streams in their order. The coroutine of
-    /// a request may begin as soon as the worker has it.
-    pub begun: Option<Moment>,
-    /// Known to [`Turns`].
-    pub is_before_next: bool,
-    pub abandoned: Option<Abandoned>,
-    pub socket: SocketStage,
-}
-
-/// Whether a stream is that of a WebSocket. One that was accepted takes no credit: it may last for days.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SocketStage {
-    None,
-    Open,
-    /// Its client, or the server, has closed it; the code goes on.
-    Closed,
-}
-
 impl Default for HeldStreams {
     fn default() -> Self {
         Self {
             streams: Chain::default(),
-            turns: Turns::default(),
+            begun: BegunStreams::default(),
             awaiting: Chain::default(),
             manner: Manner::OneByOne,
             credit: 0,
@@ -139,7 +117,7 @@ impl HeldStreams {
     pub fn note_leaving(&mut self) {
         let granted = self.credit.saturating_add_unsigned(self.streams.count() as u64);
         if !self.is_concurrent() && granted <= 0 {
-            self.turns = Turns::of_none_begun(&mut self.streams);
+            self.begun = BegunStreams::of_none_begun(&mut self.streams);
         }
     }
 
@@ -170,7 +148,7 @@ impl HeldStreams {
         let stream = HeldStream { request, occupies, begun, is_before_next: false, abandoned, socket };
         let place = self.streams.push_back(stream);
         if !self.is_concurrent() {
-            self.turns.add(&mut self.streams, place);
+            self.begun.add(&mut self.streams, place);
         }
         place
     }
@@ -178,7 +156,7 @@ impl HeldStreams {
     /// The closing frame has come.
     pub fn release(&mut self, now: Moment, place: Place) -> HeldStream {
         if !self.is_concurrent() {
-            self.turns.remove(&mut self.streams, place);
+            self.begun.remove(&mut self.streams, place);
         }
         let stream = self.streams.remove(place);
         if stream.occupies {
@@ -224,7 +202,7 @@ impl HeldStreams {
     pub fn take_all(&mut self) -> Vec<HeldStream> {
         (self.occupying, self.sockets) = (0, 0);
         self.abandoned.clear();
-        self.turns = Turns::default();
+        self.begun = BegunStreams::default();
         std::mem::take(&mut self.streams).values().collect()
     }
 
@@ -321,7 +299,7 @@ impl HeldStreams {
     pub fn begin(&mut self, now: Moment, place: Place) -> bool {
         let is_news = self.streams.value_mut(place).begun.replace(now).is_none();
         if is_news && !self.is_concurrent() {
-            self.turns.begin(&mut self.streams, place);
+            self.begun.begin(&mut self.streams, place);
         }
         is_news
     }
@@ -332,7 +310,7 @@ impl HeldStreams {
         if self.is_concurrent() {
             return None;
         }
-        let place = self.turns.within(self.turns_count())?;
+        let place = self.begun.within(self.turns_count())?;
         self.begin(now, place);
         Some(self.streams.value(place).request)
     }

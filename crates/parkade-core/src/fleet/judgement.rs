@@ -7,7 +7,7 @@ use crate::bell::Bell;
 use crate::context::Context;
 use crate::effect::KillReason;
 use crate::fleet::abandoned::{Abandoned, Abandonment};
-use crate::fleet::held_streams::HeldStream;
+use crate::fleet::held_stream::HeldStream;
 use crate::fleet::worker::Worker;
 use crate::limits::GRACES_COUNT_MAX;
 use crate::moment::Moment;

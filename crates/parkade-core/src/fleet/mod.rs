@@ -6,7 +6,7 @@
 //! | question | where |
 //! |---|---|
 //! | all workers: what they say, what they hold, which one a request goes to | `pool` |
-//! | one worker, and what it holds | `worker`, `held_streams`, `turns` |
+//! | one worker, and what it holds | `worker`, `held_streams`, `held_stream`, `begun_streams` |
 //! | how fast it answers; how fast the queue moves | `response_time`, `queue_rate` |
 //! | whether its loop turns; what is due for it | `liveness`, `review` |
 //! | cancelled requests that it still holds | `abandoned`, `judgement` |
@@ -18,9 +18,11 @@
 
 mod abandoned;
 mod back_off;
+mod begun_streams;
 mod code;
 mod crew;
 mod crew_jobs;
+mod held_stream;
 mod held_streams;
 mod judgement;
 mod liveness;
@@ -33,7 +35,6 @@ mod roles;
 mod service;
 mod status;
 mod supervisor;
-mod turns;
 mod worker;
 
 use std::time::Duration;
@@ -48,7 +49,7 @@ use crate::refused::Refused;
 use crate::structures::chain::Place;
 use crew::Crew;
 use crew_jobs::CrewJobs;
-use held_streams::HeldStream;
+use held_stream::HeldStream;
 use parkade_model::{AppId, DeclaredJobs, QueueId, Refusal, RequestId, Role, TableId, WorkerId};
 use pool::WorkerPool;
 use queue_rate::{QueueRate, Servers};

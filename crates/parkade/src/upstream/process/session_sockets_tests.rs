@@ -25,7 +25,7 @@ struct SocketTraffic {
     link: Link,
     random: Random,
     opened: u32,
-    sockets: BTreeMap<u32, SocketEnds>,
+    sockets: BTreeMap<u32, EndsOfSocket>,
     under_way: VecDeque<FromCore>,
     seen: BTreeSet<&'static str>,
 }
@@ -33,7 +33,7 @@ struct SocketTraffic {
 /// The model of one WebSocket.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "a model notes facts that have nothing to do with each other")]
-struct SocketEnds {
+struct EndsOfSocket {
     /// Of the client: messages that the session has, and what of the first of them the worker has got.
     said: VecDeque<(bool, Bytes)>,
     got: Vec<u8>,
@@ -104,12 +104,12 @@ impl SocketTraffic {
         usize::try_from(self.random.below(count as u64)).unwrap()
     }
 
-    fn live(&self, fits: impl Fn(&SocketEnds) -> bool) -> Vec<u32> {
+    fn live(&self, fits: impl Fn(&EndsOfSocket) -> bool) -> Vec<u32> {
         let sockets = self.sockets.iter().filter(|(_, ends)| !ends.is_over && !ends.is_cancelled && fits(ends));
         sockets.map(|(stream, _)| *stream).collect()
     }
 
-    fn on_one(&mut self, fits: impl Fn(&SocketEnds) -> bool, act: impl Fn(&mut Self, u32)) {
+    fn on_one(&mut self, fits: impl Fn(&EndsOfSocket) -> bool, act: impl Fn(&mut Self, u32)) {
         let streams = self.live(fits);
         if !streams.is_empty() {
             let at = self.below(streams.len());
@@ -131,7 +131,7 @@ impl SocketTraffic {
         self.link.hears(0x11, MORE, stream, ACCEPTANCE).unwrap();
         assert!(self.link.session.takes_long_messages());
         self.link.events.clear();
-        self.sockets.insert(stream, SocketEnds::default());
+        self.sockets.insert(stream, EndsOfSocket::default());
     }
 
     fn client_speaks(&mut self, stream: u32) {

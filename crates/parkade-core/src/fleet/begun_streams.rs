@@ -2,18 +2,18 @@
 //!
 //! It may hold thousands that it has put aside, so nothing here looks at more of them than at those that change.
 
-use crate::fleet::held_streams::HeldStream;
+use crate::fleet::held_stream::HeldStream;
 use crate::structures::chain::{Chain, Place};
 
 /// The streams that stand before the first that has not begun, which are all of those that have begun, in their order.
 #[derive(Debug, Default)]
-pub struct Turns {
+pub struct BegunStreams {
     /// The first that has not begun. `None`: all have.
     next: Option<Place>,
     before_count: usize,
 }
 
-impl Turns {
+impl BegunStreams {
     /// None of the streams has begun.
     pub fn of_none_begun(streams: &mut Chain<HeldStream>) -> Self {
         streams.for_each_mut(|stream| (stream.begun, stream.is_before_next) = (None, false));
@@ -65,7 +65,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::held_streams::SocketStage;
+    use crate::fleet::held_stream::SocketStage;
     use crate::moment::Moment;
     use crate::structures::random::Random;
     use parkade_model::RequestId;
@@ -87,29 +87,29 @@ mod tests {
     #[test]
     fn it_is_the_one_that_is_found_by_looking_at_all() {
         let mut random = Random::new(7);
-        let (mut streams, mut turns, mut places) = (Chain::default(), Turns::default(), Vec::new());
+        let (mut streams, mut begun, mut places) = (Chain::default(), BegunStreams::default(), Vec::new());
         for number in 0..20_000 {
             match random.below(8) {
                 0..=3 => {
                     let place = streams.push_back(stream(random.below(3) > 0));
-                    turns.add(&mut streams, place);
+                    begun.add(&mut streams, place);
                     places.push(place);
                 }
                 4 | 5 if !places.is_empty() => {
                     let place = places.swap_remove(one_of(&mut random, places.len()));
-                    turns.remove(&mut streams, place);
+                    begun.remove(&mut streams, place);
                     streams.remove(place);
                 }
                 6 if !places.is_empty() => {
                     let place = places[one_of(&mut random, places.len())];
                     streams.value_mut(place).begun = Some(Moment::default());
-                    turns.begin(&mut streams, place);
+                    begun.begin(&mut streams, place);
                 }
-                _ if number % 500 == 0 => turns = Turns::of_none_begun(&mut streams),
+                _ if number % 500 == 0 => begun = BegunStreams::of_none_begun(&mut streams),
                 _ => {}
             }
             for count in [0, 1, 2, 9, usize::MAX] {
-                assert_eq!(turns.within(count), looked_up(&streams, count));
+                assert_eq!(begun.within(count), looked_up(&streams, count));
             }
         }
     }
