@@ -29,6 +29,7 @@ def said(message: str, room: str, who: str) -> Any:
         case "fail":
             raise ValueError("in the middle")
         case "sleep":
+            print(f"sleeps for {who}", flush=True)
             time.sleep(float(more))
             print(f"slept for {who}", flush=True)
         case "exit":
