@@ -36,8 +36,8 @@ def due_of(raw: p.Request) -> float | None:
 
 
 class AsgiRequest(Struct, eq=False):
-    """One request, which is `_due` then. Its application goes on when the client leaves, or is cancelled (`_cancels`),
-    until it asks for the other.
+    """One request. `_due` is when its deadline passes. Its application goes on when the client leaves, or is cancelled
+    (`_cancels`), until it asks for the other.
 
     It is the listener of its exchange (`_link.exchange.Listener`). A `Struct`, since every request makes one.
     """
