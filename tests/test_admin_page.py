@@ -87,12 +87,24 @@ def choose(page: Page, group: str, kind: str) -> None:
     page.run(f'document.querySelector("#{group} [data-kind={kind}]").click()')
 
 
-def press(page: Page, rows: str, word: str, times: int = 2) -> None:
-    """Presses the button of the first row."""
-    button = f'document.querySelector("#{rows} .act button[aria-label^={word}]")'
-    for _ in range(times):
-        # In one step: rows are drawn anew while jobs change.
-        page.until(f"(button => button && (button.focus(), button.click(), true))({button})")
+def press(page: Page, rows: str, word: str) -> None:
+    """Presses the button of the first row, once."""
+    page.until(f"(button => button && (button.focus(), button.click(), true))({_button(rows, word)})")
+
+
+def confirm(page: Page, rows: str, word: str) -> None:
+    """Presses the button of the first row until it was pressed while it asked "Sure?".
+
+    A row is drawn anew when what it shows has changed, and its button asks again then.
+    """
+    page.until(
+        "(button => { const sure = button?.innerText === 'Sure?'; button?.focus(); button?.click(); return sure; })"
+        f"({_button(rows, word)})"
+    )
+
+
+def _button(rows: str, word: str) -> str:
+    return f'document.querySelector("#{rows} .act button[aria-label^={word}]")'
 
 
 def shown(selector: str, text: str) -> str:
@@ -178,12 +190,12 @@ def test_what_waits_is_cancelled_after_a_second_look(browser: Browser, serve: Se
     page = opened(browser, address)
     unlock(page)
     choose(page, "request-kinds", "timer")
-    press(page, "request-rows", "Cancel", times=1)
+    press(page, "request-rows", "Cancel")
     page.until(shown("#request-rows", "Sure?"))
     assert server.status()["waits"]["timer"]["count"] == 1, "it is asked for again"
-    press(page, "request-rows", "Cancel", times=1)
+    press(page, "request-rows", "Cancel")
     assert parked.answer().status == 503
-    press(page, "query-rows", "Cancel")
+    confirm(page, "query-rows", "Cancel")
     assert asked.answer().status == 503
     page.until(shown("#query-none", "No query runs."))
     assert browser.problems == []
@@ -195,15 +207,15 @@ def test_jobs_are_retried_dropped_and_cancelled(browser: Browser, serve: Serve, 
     page = opened(browser, address)
     unlock(page)
     choose(page, "job-states", "dead")
-    press(page, "job-rows", "Retry", times=1)
+    press(page, "job-rows", "Retry")
     server.until(lambda status: status["counts"]["jobs_dead"] == 2)
-    press(page, "job-rows", "Drop")
+    confirm(page, "job-rows", "Drop")
     page.until(shown("#job-none", "No job is dead."))
     assert server.admin("GET", f"/jobs/{dead}")[0] == 404
     held = enqueue(server, "hold_at", "page")
     until_state(server, held, "running")
     choose(page, "job-states", "running")
-    press(page, "job-rows", "Cancel")
+    confirm(page, "job-rows", "Cancel")
     until_state(server, held, "cancelled")
     assert browser.problems == []
     server.open_gate("page")

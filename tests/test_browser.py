@@ -37,6 +37,11 @@ def demo(serve: Serve) -> Server:
     return serve(f"{ROOT}/examples/demo/app.py", admin=f"127.0.0.1:{port}", environment=environment, workers=2)
 
 
+def drawn(told: str) -> str:
+    """The page shows a text that stands in its HTML, and its script has run: a form sends itself before that."""
+    return f'document.readyState === "complete" && document.querySelector("#told")?.textContent === "{told}"'
+
+
 def url(server: Server) -> str:
     return f"http://127.0.0.1:{server.address[1]}/"
 
@@ -214,7 +219,7 @@ def test_the_page_of_the_auction_shows_that_its_server_is_gone(shared: Browser, 
 def test_a_report_is_found_again_by_the_address_of_its_page(shared: Browser, serve: Serve) -> None:
     server = serve(f"{ROOT}/examples/report/app.py", workers=2, environment={"REPORT_SECONDS": "3"})
     page = shared.open(url(server))
-    page.until('document.querySelector("#told")?.textContent === "No report yet."')
+    page.until(drawn("No report yet."))
     page.run(WRITE.format(year=2026))
     page.until('document.querySelector("#told").dataset.state === "running"')
     page.until('document.querySelector("#bar").value > 0')
@@ -230,7 +235,7 @@ def test_a_report_is_found_again_by_the_address_of_its_page(shared: Browser, ser
 def test_a_report_is_cancelled_from_its_page(shared: Browser, serve: Serve) -> None:
     server = serve(f"{ROOT}/examples/report/app.py", workers=2)
     page = shared.open(url(server))
-    page.until('document.querySelector("#told")?.textContent === "No report yet."')
+    page.until(drawn("No report yet."))
     page.run(WRITE.format(year=2025))
     page.until('document.querySelector("#told").dataset.state === "running"')
     page.run('document.querySelector("#cancel").click()')
@@ -254,7 +259,7 @@ def test_a_query_leaves_the_list_when_its_tab_is_closed(shared: Browser, serve: 
 def test_a_page_says_how_long_a_query_outlived_its_tab(shared: Browser, serve: Serve, postgres: Postgres) -> None:
     server = serve(f"{ROOT}/examples/cancelled_query/app.py", database=postgres.url)
     page = shared.open(url(server))
-    page.until('document.querySelector("#told")?.textContent === "Nothing runs."')
+    page.until(drawn("Nothing runs."))
     page.ask("Runtime.evaluate", {"expression": 'document.querySelector("#start").click()', "userGesture": True})
     page.until('document.querySelector("#running").textContent.includes("pg_sleep")')
     [tab] = [one for one in shared.ask("Target.getTargets")["targetInfos"] if one.get("openerId") == page.target]
