@@ -4,7 +4,6 @@ use strict;
 use warnings;
 
 use Carp                 ();
-use JSON::PP             ();
 use Parkade::MessagePack qw(bin);
 
 # Whoever wrote the name is told the line where it stands.
@@ -16,18 +15,29 @@ use constant {
     MESSAGE_MAX => 524_288,    # bytes of a message. Then: it dies
 };
 
-my $json = JSON::PP->new->utf8->canonical->allow_blessed->convert_blessed;
+# Many workers need none: it is a tenth of what they have in memory.
+sub _json {
+    require JSON::PP;
+    return JSON::PP->new->utf8;
+}
 
-sub json { my ($value) = @_; return $json->encode($value) }
+my $encoder;
+
+sub json {
+    my ($value) = @_;
+    $encoder ||= _json()->canonical->allow_blessed->convert_blessed;
+    return $encoder->encode($value);
+}
 
 # What a client sent, as data, and why it is none. To say where JSON is wrong, JSON::PP would list every character that
 # follows, which takes forty times their memory.
 sub from_json {
     my ($bytes) = @_;
+    my $decoder = _json()->allow_nonref->max_depth(DEPTH_MAX);
     my $is_deep;
     no warnings 'redefine';
     local *JSON::PP::decode_error = sub { $is_deep = $_[0] =~ /nesting/; die "not JSON\n" };
-    my $data = eval { JSON::PP->new->utf8->allow_nonref->max_depth(DEPTH_MAX)->decode($bytes) };
+    my $data = eval { $decoder->decode($bytes) };
     return ($data, undef) if !$@;
     return (undef, $is_deep ? 'JSON nested more than ' . DEPTH_MAX . ' levels deep' : 'not JSON');
 }

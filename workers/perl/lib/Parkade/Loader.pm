@@ -55,8 +55,7 @@ sub run_file {
     open my $file, '<', $path or die "cannot read $path: $!\n";
     close $file;
     $0 = $path;
-    require FindBin;
-    FindBin->again;
+    FindBin->again if $INC{'FindBin.pm'};    # otherwise it looks when it is loaded
     my ($loaded, $error);
     {
         local ($@, $!);

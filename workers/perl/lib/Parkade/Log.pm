@@ -3,7 +3,6 @@ package Parkade::Log;
 use strict;
 use warnings;
 
-use JSON::PP       ();
 use Parkade::Trace ();
 use Scalar::Util   qw(blessed);
 
@@ -13,7 +12,6 @@ use constant {
     PIECE_MAX     => 8_192,      # characters of a printed line; then: it goes on in the next record
 };
 
-my $json = JSON::PP->new->utf8->canonical;
 my $mark;
 my $log;                         # what the standard error was at the beginning
 my $stream = sub { 0 };
@@ -62,7 +60,7 @@ sub warned {
 # What code has printed on behalf of a request: each line is a record, as it would be a line of the log without.
 sub printed {
     my ($bytes) = @_;
-    my $of = substr $json->encode({ _of() }), 1;
+    my $of   = _members(_of());
     my $data = '';
     for my $line (split /(?<=\n)/, $bytes) {
         my $is_whole = $line =~ s/\r?\n\z//;
@@ -70,9 +68,7 @@ sub printed {
         do {
             my $piece = substr $text, 0, PIECE_MAX, '';
             my $goes_on = length $text || !$is_whole ? 'true' : 'false';
-            $piece =~ s/([\x00-\x1f"\\])/sprintf '\\u%04x', ord $1/ge;
-            utf8::encode($piece);
-            $data .= qq(\n\x1e${mark}{"level":"info","message":"$piece","unfinished":$goes_on,$of\n);
+            $data .= qq(\n\x1e${mark}{"level":"info","message":) . _string($piece) . qq(,"unfinished":$goes_on$of}\n);
         } while length $text;
     }
     _write($data);
@@ -116,10 +112,23 @@ sub record {
       if defined $members{traceback};
     %members = (%members, _of());
     # The first line end closes a line that was printed without one.
-    my $line = $json->encode({ %members, level => $level, message => _shortened($message) });
     STDERR->flush;
-    _write("\n\x1e$mark$line\n");
+    _write("\n\x1e${mark}{" . substr(_members(%members, level => $level, message => _shortened($message)), 1) . "}\n");
     return;
+}
+
+# Members of a JSON object, each after a comma. A module for JSON would be a tenth of what a worker has in memory.
+sub _members {
+    my (%members) = @_;
+    return join '', map { qq(,"$_":) . ($_ eq 'stream' ? $members{$_} : _string($members{$_})) } sort keys %members;
+}
+
+sub _string {
+    my ($text) = @_;
+    return 'null' if !defined $text;
+    $text =~ s/([\x00-\x1f"\\])/sprintf '\\u%04x', ord $1/ge;
+    utf8::encode($text);
+    return qq("$text");
 }
 
 sub _write {

@@ -3,10 +3,10 @@ package Parkade::Process;
 use strict;
 use warnings;
 
+use Config     ();
 use IO::Handle ();
-use POSIX      ();
 
-# prctl(2): its number by the machine's name, where this has been tried.
+# prctl(2): its number by the architecture, where this has been tried.
 my %PRCTL = (x86_64 => 157, aarch64 => 167);
 use constant { PR_SET_PDEATHSIG => 1, SIGKILL => 9 };
 
@@ -26,7 +26,8 @@ sub take_link {
 
 sub die_with_the_core {
     return if $^O ne 'linux';
-    my $number = $PRCTL{ (POSIX::uname())[4] } or return;    # then the end of the link must suffice
+    my ($architecture) = $Config::Config{archname} =~ /\A(\w+)/;
+    my $number = $PRCTL{$architecture} or return;    # then the end of the link must suffice
     no warnings;
     syscall $number, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0;
     return;
@@ -58,7 +59,8 @@ sub leave {
     my ($code) = @_;
     STDOUT->flush;
     STDERR->flush;
-    POSIX::_exit($code);
+    eval { require POSIX; POSIX::_exit($code) };    # only now: it is large
+    kill 'KILL', $$;    # where not even that can be loaded
 }
 
 1;

@@ -10,10 +10,14 @@ use Cwd    ();
 use constant { WATCHED_MAX => 200, PATH_MAX => 4_096 };
 
 # Of Perl itself, and of what was installed for all applications.
-my @INSTALLED = map { _real($_) } grep { defined && length }
-  @Config::Config{qw(privlibexp archlibexp sitelibexp sitearchexp vendorlibexp vendorarchexp)},
-  $INC{'strict.pm'} =~ s{/strict\.pm\z}{}r,    # Debian has some of Perl in a folder of its own
-  '/etc/perl', '/usr/share/perl5', __FILE__ =~ s{/Parkade/Sources\.pm\z}{}r;
+my @installed;
+
+sub _installed {
+    return map { _real($_) } grep { defined && length }
+      @Config::Config{qw(privlibexp archlibexp sitelibexp sitearchexp vendorlibexp vendorarchexp)},
+      $INC{'strict.pm'} =~ s{/strict\.pm\z}{}r,    # Debian has some of Perl in a folder of its own
+      '/etc/perl', '/usr/share/perl5', __FILE__ =~ s{/Parkade/Sources\.pm\z}{}r;
+}
 
 # Where carton, local::lib and cpanm -L install.
 my $LOCAL = qr{/(?:lib|share)/perl5(?:/|\z)};
@@ -25,7 +29,8 @@ sub is_installed {
     my ($file) = @_;
     my $path = _real($file);
     return 1 if $path =~ $LOCAL;
-    return !!grep { index($path, "$_/") == 0 || $path eq $_ } @INSTALLED;
+    @installed = _installed() if !@installed;
+    return !!grep { index($path, "$_/") == 0 || $path eq $_ } @installed;
 }
 
 # The folders and files from which the application was loaded, or would have been: for `parkade dev`. `$target` is its file.

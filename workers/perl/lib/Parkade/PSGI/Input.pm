@@ -3,8 +3,6 @@ package Parkade::PSGI::Input;
 use strict;
 use warnings;
 
-use File::Temp ();
-
 # Bodies are in memory up to this size. Then: in a file that has no name.
 use constant MEMORY_MAX => 1_048_576;
 
@@ -49,6 +47,7 @@ sub _add {
         return;
     }
     if (!$self->{file}) {
+        require File::Temp;    # seldom needed, and large
         $self->{file} = File::Temp::tempfile(UNLINK => 0);
         binmode $self->{file};
         $piece = delete($self->{start}) . $piece;
