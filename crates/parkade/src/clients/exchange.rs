@@ -11,7 +11,7 @@ use parkade_files::{Asked, Conditions, Encodings};
 use parkade_model::{Correlation, Cursor, JobId, RequestId, Segments, Then, TraceParent};
 use parkade_wire::encode::RequestParts;
 use parkade_wire::limits::STORED_COUNT_MAX;
-use parkade_wire::{CompactResponse, Response};
+use parkade_wire::{CompactResponse, Response, WaitRequest};
 
 use super::added::AddedHeaders;
 use crate::files::{Source, WantedFile};
@@ -696,11 +696,12 @@ impl Exchanges {
         }
     }
 
-    /// The id in the store of a job that the request has enqueued.
-    pub fn stored_as(&self, request: RequestId, enqueued_as: JobId) -> JobId {
+    /// A job that the request has enqueued, and now waits for, may have been there already, with another id.
+    pub fn with_stored_job(&self, request: RequestId, wait: WaitRequest) -> WaitRequest {
+        let WaitRequest::Result { job: enqueued_as, timeout } = wait else { return wait };
         let extras = self.peek(request).and_then(|exchange| exchange.extras.as_ref());
         let jobs = extras.and_then(|extras| extras.jobs.as_ref());
-        jobs.map_or(enqueued_as, |jobs| jobs.stored_as(enqueued_as))
+        WaitRequest::Result { job: jobs.map_or(enqueued_as, |jobs| jobs.stored_as(enqueued_as)), timeout }
     }
 
     /// Whether deferred responses for its client have to go first.

@@ -61,6 +61,13 @@ pub struct RouteMatch {
     pub websocket: bool,
 }
 
+impl RouteMatch {
+    /// No application is mounted at the path.
+    pub const fn nowhere() -> Self {
+        Self { destination: Destination::NotFound, parameters: Vec::new(), allow: None, websocket: false }
+    }
+}
+
 /// What else tells the table of an application from that of another one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TableOwner {

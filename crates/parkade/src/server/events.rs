@@ -23,7 +23,7 @@ use super::{Server, held_output};
 use crate::admin::PublishRefused;
 use crate::application::waits::{self, WaitResource};
 use crate::application::{self, Routes, surroundings, worker_error};
-use crate::clients::exchange::{Arrival, Exchange, Exchanges, JobAsked, Kept};
+use crate::clients::exchange::{Arrival, Exchange, JobAsked, Kept};
 use crate::clients::{Clients, NewMessage, publishing};
 use crate::databases::DatabaseEvent;
 use crate::files::{GivenResponse, WantedFile};
@@ -55,7 +55,7 @@ impl Server {
                 let mounted = self.routes.find(&self.core, head.method(), head.path());
                 let app = mounted.as_ref().map(|(app, ..)| *app);
                 let (found, seen_from) =
-                    mounted.map_or_else(nothing_mounted, |(_, found, seen_from)| (found, seen_from));
+                    mounted.map_or_else(|| (RouteMatch::nowhere(), 0), |(_, found, seen_from)| (found, seen_from));
                 let route_number = self.routes.number(&found.destination, head.method());
                 let mut correlation = crate::clients::given_correlation(&head, origin.is_trusted);
                 let own = self.traces.arrived(request, correlation.as_deref(), (&head, &origin), self.now);
@@ -463,13 +463,14 @@ impl Server {
             self.bad_answer(worker, request, fault, false);
             return;
         }
-        let wait = as_stored(&self.clients.exchanges, request, wait);
+        let wait = self.clients.exchanges.with_stored_job(request, wait);
         let is_reading = then == ThenRequest::Await && self.upstream.has_arriving_body(request);
         let mut members = Vec::new();
         let on_close = if let WaitRequest::Socket { on_close, .. } = &wait { on_close.clone() } else { None };
         let known = match wait {
             WaitRequest::Group { until, waits } => {
-                let waits = waits.into_iter().map(|wait| as_stored(&self.clients.exchanges, request, wait)).collect();
+                let waits =
+                    waits.into_iter().map(|wait| self.clients.exchanges.with_stored_job(request, wait)).collect();
                 waits::group(until, waits, &self.databases).map(|(group, each)| {
                     members = each;
                     (Wait::Group(group), WaitResource::Nothing)
@@ -541,7 +542,7 @@ impl Server {
         if !self.upstream.branch(worker, stream, branch) {
             return self.clients.http.forget(branch);
         }
-        match waits::wait(as_stored(&self.clients.exchanges, owner, wait), &self.databases) {
+        match waits::wait(self.clients.exchanges.with_stored_job(owner, wait), &self.databases) {
             Ok((wait, needed)) => {
                 let (query, _) = needed.parts();
                 self.tell_with(Payload::Park { kept: None, query }, |payload| Event::Branched {
@@ -676,14 +677,6 @@ fn read_answer(
     Ok(())
 }
 
-/// A job that the request has enqueued may have been there already, with another id.
-fn as_stored(exchanges: &Exchanges, request: RequestId, wait: WaitRequest) -> WaitRequest {
-    match wait {
-        WaitRequest::Result { job, timeout } => WaitRequest::Result { job: exchanges.stored_as(request, job), timeout },
-        wait => wait,
-    }
-}
-
 /// A wait whose outcome is the response: from the client's cursor on, and as short as the client prefers.
 fn as_its_client_wants(exchange: &mut Exchange, wait: Wait) -> Wait {
     let wait = waits::with_cursor(wait, || exchange.cursor());
@@ -773,13 +766,6 @@ fn mount_of(server: &Server, worker: WorkerId) -> Option<&str> {
 /// Whose code the worker runs.
 fn app_of(core: &Core, worker: WorkerId) -> AppId {
     core.app(worker).unwrap_or_default()
-}
-
-/// No application is mounted at the path of a request.
-fn nothing_mounted() -> (RouteMatch, usize) {
-    let found =
-        RouteMatch { destination: Destination::NotFound, parameters: Vec::new(), allow: None, websocket: false };
-    (found, 0)
 }
 
 /// The applications that serve say which requests are passed on before their bodies have arrived.
