@@ -179,6 +179,33 @@ def test_a_function_may_wait_and_have_the_request(server: Server, opened: Opener
     assert client.send("nothing").send("wait").receive() == "waited"
 
 
+# Sub-protocols
+
+
+@pytest.mark.parametrize(
+    ("fields", "agreed"),
+    [
+        (["Sec-WebSocket-Protocol: chat"], ["chat"]),
+        (["Sec-WebSocket-Protocol: mqtt,chat , chat.v2"], ["chat.v2"]),
+        (["Sec-WebSocket-Protocol: mqtt", "Sec-WebSocket-Protocol: chat"], ["chat"]),
+        (["Sec-WebSocket-Protocol: chat.v", "Sec-WebSocket-Protocol: Chat"], []),
+        (["Sec-WebSocket-Protocol: ,"], []),
+        ([], []),
+    ],
+)
+def test_the_first_sub_protocol_that_the_client_offers_is_agreed(
+    server: Server, fields: list[str], agreed: list[str], opened: Opener
+) -> None:
+    client = opened(server, "/agreed", *fields)
+    assert client.opening.all("sec-websocket-protocol") == agreed
+    client.send("hola")
+    assert client.receive() == "hola"
+
+
+def test_none_is_agreed_where_the_function_names_none(server: Server, opened: Opener) -> None:
+    assert opened(server, "/echo", "Sec-WebSocket-Protocol: chat").opening.all("sec-websocket-protocol") == []
+
+
 # How it ends
 
 

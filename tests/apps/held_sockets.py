@@ -38,6 +38,11 @@ def back(message: str | bytes) -> str | bytes:
     return message
 
 
+@app.websocket("/agreed")
+def agreed() -> Wait:
+    return channel("agreed").socket(back, subprotocols=["chat.v2", "chat"])
+
+
 @app.websocket("/length")
 def lengths() -> Wait:
     return channel("length").socket(length)

@@ -55,6 +55,10 @@ pub const COLUMNS_BYTES_MAX: usize = 524_288;
 /// The text about a query that failed, or a job without a result. Then: it is cut off.
 pub const FAILED_TEXT_BYTES_MAX: usize = 65_536;
 
+/// The sub-protocols that a WebSocket which no worker holds may have, and the length of a name.
+pub const SUBPROTOCOLS_COUNT_MAX: usize = 16;
+pub const SUBPROTOCOL_BYTES_MAX: usize = 200;
+
 /// The name of a function and a content type. Both come back in `RESUME`, together with a message of any size, so they must be small.
 pub const NAME_BYTES_MAX: usize = 1_024;
 

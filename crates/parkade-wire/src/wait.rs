@@ -30,6 +30,8 @@ pub enum WaitRequest {
         channel: ChannelName,
         since: Option<Cursor>,
         on_close: Option<OnClose>,
+        /// The first that the client offers is agreed.
+        subprotocols: Vec<String>,
     },
     /// Not until anything: what the channel holds, at most so many messages.
     History {

@@ -18,6 +18,8 @@ sub said { my ($message, %more) = @_; channel($more{room})->publish($message); r
 websocket '/echo' => sub { return channel('echo')->socket(\&back) };
 sub back { my ($message) = @_; return $message }
 
+websocket '/agreed' => sub { return channel('agreed')->socket({ subprotocols => ['chat.v2', 'chat'] }, \&back) };
+
 websocket '/length' => sub { return channel('length')->socket(\&size) };
 sub size { my ($message) = @_; return '' . length $message->body }
 

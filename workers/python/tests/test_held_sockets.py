@@ -210,6 +210,23 @@ def test_a_wait_at_the_end_has_a_function(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
+    ("subprotocols", "reason"),
+    [
+        ("chat", r"\['chat'\] instead of 'chat'"),
+        (["chat"] * 17, "at most 16"),
+        (["a b"], "'a b' is not the name"),
+        ([""], "'' is not the name"),
+        (["\u00e9"], "is not the name"),
+        (["a" * 201], "is not the name"),
+        ([b"chat"], "b'chat' is not the name"),
+    ],
+)
+def test_sub_protocols_that_no_client_can_offer_are_refused(subprotocols: Any, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        channel("room").socket(back, subprotocols=subprotocols)
+
+
+@pytest.mark.parametrize(
     ("on_close", "reason"),
     [
         (takes_nothing, "takes no who"),

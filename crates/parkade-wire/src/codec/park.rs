@@ -9,7 +9,7 @@ use crate::error::PayloadFault;
 use crate::exchange::{Added, Headers, Response};
 use crate::limits::{
     BRANCH_STREAM_MIN, CHANNEL_NAME_BYTES_MAX, GROUP_COUNT_MAX, INLINE_BODY_BYTES_MAX, NAME_BYTES_MAX, PART_PATHS_MAX,
-    PATH_BYTES_MAX, STATE_BYTES_MAX,
+    PATH_BYTES_MAX, STATE_BYTES_MAX, SUBPROTOCOL_BYTES_MAX, SUBPROTOCOLS_COUNT_MAX,
 };
 use crate::streams::SWITCHING_PROTOCOLS;
 use crate::wait::{CallKind, FilePart, FilesOf, OnClose, ThenRequest, WaitRequest};
@@ -273,14 +273,27 @@ fn socket(reader: &mut Reader) -> Result<WaitRequest, PayloadFault> {
     reader.array(3, |reader| {
         reader.skip(1)?;
         let channel = channel(reader)?;
-        let (mut since, mut on_close) = (None, None);
+        let (mut since, mut on_close, mut subprotocols) = (None, None, Vec::new());
         reader.map(|reader, key| match key {
             "since" => reader.optional(cursor).map(|value| since = value.flatten()).map(|()| true),
             "on_close" => reader.optional(closed).map(|value| on_close = value).map(|()| true),
+            "subprotocols" => reader.list(subprotocol).map(|value| subprotocols = value).map(|()| true),
             _ => Ok(false),
         })?;
-        Ok(WaitRequest::Socket { channel, since, on_close })
+        if subprotocols.len() > SUBPROTOCOLS_COUNT_MAX {
+            return Err(PayloadFault::length("a WebSocket has at most 16 sub-protocols"));
+        }
+        Ok(WaitRequest::Socket { channel, since, on_close, subprotocols })
     })
+}
+
+fn subprotocol(reader: &mut Reader) -> Result<String, PayloadFault> {
+    let name = reader.text("a sub-protocol is text")?;
+    if name.is_empty() || name.len() > SUBPROTOCOL_BYTES_MAX {
+        return Err(PayloadFault::length("the name of a sub-protocol has 1 to 200 bytes"));
+    }
+    // One that is no token of HTTP is offered by no client.
+    Ok(name.to_owned())
 }
 
 /// `[function, kind]`

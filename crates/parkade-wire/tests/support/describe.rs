@@ -224,11 +224,13 @@ fn wait(wait: &WaitRequest) -> Value {
         WaitRequest::Stream { channel, since } => {
             json!(["stream", channel.as_str(), map(&[("since", cursor(*since))])])
         }
-        WaitRequest::Socket { channel, since, on_close } => {
+        WaitRequest::Socket { channel, since, on_close, subprotocols } => {
             let on_close = json!(on_close.as_ref().map(|OnClose { function, kind }| {
                 json!([function, if *kind == CallKind::Async { "async" } else { "sync" }])
             }));
-            json!(["socket", channel.as_str(), map(&[("since", cursor(*since)), ("on_close", on_close)])])
+            let subprotocols = json!((!subprotocols.is_empty()).then_some(subprotocols));
+            let options = [("since", cursor(*since)), ("on_close", on_close), ("subprotocols", subprotocols)];
+            json!(["socket", channel.as_str(), map(&options)])
         }
         WaitRequest::History { channel, count } => {
             json!(["history", channel.as_str(), map(&[("count", json!(count))])])

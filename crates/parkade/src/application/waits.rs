@@ -44,7 +44,7 @@ pub fn wait(told: WaitRequest, databases: &Databases) -> Result<(Wait, WaitResou
         WaitRequest::Timer { after } => Ok(alone(Wait::Timer { after })),
         WaitRequest::Next { channel, timeout, since } => Ok(alone(Wait::Next { channel, timeout, since })),
         WaitRequest::Stream { channel, since } => Ok(alone(Wait::Stream { channel, since })),
-        WaitRequest::Socket { channel, since, on_close } => {
+        WaitRequest::Socket { channel, since, on_close, .. } => {
             let on_close = on_close.map(|called| CloseCall { concurrent: called.kind == CallKind::Async });
             Ok(alone(Wait::Socket { channel, since, on_close }))
         }

@@ -136,9 +136,10 @@ impl Clients {
         self.exchanges.insert(request, Exchange::new(arrival, note, route_number));
     }
 
-    /// Whether the request may become a WebSocket: its client asks for one, and its route has them.
-    pub fn offers_socket(&mut self, request: RequestId) -> bool {
-        self.http.offers_socket(request)
+    /// Whether the request may become a WebSocket: its client asks for one, and its route has them. It will have the first
+    /// of these sub-protocols that its client offers.
+    pub fn agree_on_socket(&mut self, request: RequestId, subprotocols: &[String]) -> bool {
+        self.http.agree_on_socket(request, subprotocols)
     }
 
     /// The client of a WebSocket that waits on a channel has said something. Returns the id of the call.

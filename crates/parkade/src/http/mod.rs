@@ -319,13 +319,13 @@ impl Http {
         }
     }
 
-    /// Whether the request may become a WebSocket.
-    pub fn offers_socket(&mut self, request: RequestId) -> bool {
+    /// Whether the request may become a WebSocket. It will have the first of these sub-protocols that its client offers.
+    pub fn agree_on_socket(&mut self, request: RequestId, subprotocols: &[String]) -> bool {
         match self.requests.client(request) {
             Some(Client::Http1(slot)) => {
-                self.lot.act(slot, |connection, _| connection.offers_socket()).unwrap_or(false)
+                self.lot.act(slot, |connection, _| connection.agree_on_socket(subprotocols)).unwrap_or(false)
             }
-            Some(Client::Http2(exchange)) => exchange.offers_socket(),
+            Some(Client::Http2(exchange)) => exchange.agree_on_socket(subprotocols),
             None => false,
         }
     }

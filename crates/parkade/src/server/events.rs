@@ -482,7 +482,9 @@ impl Server {
                 Ok((Wait::Access { granted }, WaitResource::Nothing))
             }
             WaitRequest::Query(_) if is_reading => Err(UNREAD_BODY.to_owned()),
-            WaitRequest::Socket { .. } if !self.clients.offers_socket(request) => Err(NO_SOCKET.to_owned()),
+            WaitRequest::Socket { ref subprotocols, .. } if !self.clients.agree_on_socket(request, subprotocols) => {
+                Err(NO_SOCKET.to_owned())
+            }
             wait => waits::wait(wait, &self.databases),
         };
         let (wait, (query, file)) = match known {

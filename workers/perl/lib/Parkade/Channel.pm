@@ -10,6 +10,10 @@ use Parkade::Wait   ();
 
 our @CARP_NOT = qw(Parkade);
 
+use constant { SUBPROTOCOLS_MAX => 16, SUBPROTOCOL_MAX => 200 };    # names, and bytes of one; then: it dies
+
+my $TOKEN = qr/\A[!#\$%&'*+.^_`|~0-9A-Za-z-]+\z/;
+
 sub new {
     my ($class, $name) = @_;
     Parkade::Checks::channel($name);
@@ -31,7 +35,8 @@ sub socket {
     my $options = ref $rest[0] eq 'HASH' ? shift @rest : {};
     my ($code, @state) = @rest;
     Carp::croak('socket needs the sub that is called for each message of the client') if !defined $code;
-    return Parkade::Wait->new(socket => $self->{name}, _checked($options, qw(since)))->then($code, @state);
+    _check_subprotocols($options->{subprotocols}) if defined $options->{subprotocols};
+    return Parkade::Wait->new(socket => $self->{name}, _checked($options, qw(since subprotocols)))->then($code, @state);
 }
 
 sub history {
@@ -43,6 +48,17 @@ sub publish {
     my ($self, $body, %options) = @_;
     my $link = Parkade::Link->current or Carp::croak('only a worker of Parkade can publish messages');
     $link->publish($link->running, $self->{name}, $body, %options);
+    return;
+}
+
+sub _check_subprotocols {
+    my ($names) = @_;
+    Carp::croak('subprotocols is a reference to an array of names') if ref $names ne 'ARRAY';
+    Carp::croak('a WebSocket has at most ' . SUBPROTOCOLS_MAX . ' subprotocols to choose from') if @$names > SUBPROTOCOLS_MAX;
+    for my $name (@$names) {
+        next if defined $name && $name =~ $TOKEN && length $name <= SUBPROTOCOL_MAX;
+        Carp::croak(q(the name of a sub-protocol consists of letters, digits and !#$%&'*+.^_`|~-, not ) . ($name // 'undef'));
+    }
     return;
 }
 
@@ -105,7 +121,8 @@ C<@state>, plain data of at most 64 KiB. The client's next message is read after
 What the sub returns goes to this client alone, like the answer of a handler: text as text, data as JSON, a message as it
 came, C<undef> is nothing. It may be a wait, or C<close_socket(...)>. If it dies, the WebSocket is closed with 1011.
 
-Options: C<since>, as for C<stream>.
+Options: C<since>, as for C<stream>; C<subprotocols>, a reference to an array of names: the first that the client offers is
+agreed.
 
 =head2 history(count => $number)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from math import ceil
 
+from ._mappings import HTTP_TOKEN
 from ._wire.ready import CorsPolicy
 
 
@@ -46,7 +47,7 @@ class Cors:
         if self._seconds() is not None and not 0 <= (self._seconds() or 0) <= _SECONDS_MAX:
             raise ValueError(f"max_age is seconds, 0 to {_SECONDS_MAX}, not {self.max_age!r}")
         for name in (*(self.methods or ()), *(self.headers or ()), *self.expose):
-            if not _TOKEN.fullmatch(name):
+            if not HTTP_TOKEN.fullmatch(name):
                 raise ValueError(f"{name!r} is neither a method nor the name of a header")
 
     def _policy(self) -> CorsPolicy:
@@ -81,5 +82,4 @@ def _check_origin(origin: str) -> None:
 
 
 _SECONDS_MAX = 86_400  # no browser remembers an answer for longer
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\*\.)?([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")

@@ -11,6 +11,8 @@ SOCKET_MESSAGE_MAX = 67_108_864  # bytes
 # As much as a window: the core keeps a window and a piece of a message that its client has not read.
 SOCKET_PIECE = WINDOW  # bytes of one piece of a message that is longer than a frame
 SOCKET_MESSAGE_OVERHEAD = 64  # bytes that a message of a WebSocket takes from the window besides its own
+SUBPROTOCOLS_MAX = 16  # of a WebSocket that no worker holds; then: ValueError
+SUBPROTOCOL_MAX = 200  # bytes of the name of one; then: ValueError
 MESSAGE_MAX = 524_288  # bytes of a published message; then: ValueError
 JOB_NAME_MAX = 200  # bytes of a job's name, its queue's, its key; then: ValueError, SignatureError
 PATH_MAX = 65_536  # bytes of the path of a file, a folder or a request

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 V = TypeVar("V")
+
+HTTP_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""The name of a header, a method or a sub-protocol (RFC 9110, section 5.6.2)."""
 
 
 class Fields(Mapping[str, V], Generic[V]):

@@ -273,9 +273,9 @@ impl Connection {
         self.outbound.begin(status, fields, request_id, purpose, &mut self.transport, context)
     }
 
-    /// Whether the current request may become a WebSocket.
-    pub fn offers_socket(&self) -> bool {
-        self.outbound.offers_socket()
+    /// Whether the current request may become a WebSocket, with the first of these sub-protocols that its client offers.
+    pub fn agree_on_socket(&mut self, subprotocols: &[String]) -> bool {
+        self.outbound.agree_on_socket(subprotocols)
     }
 
     /// Accepts a WebSocket, and reads what its client has sent with the request.

@@ -306,9 +306,11 @@ impl Outbound {
         Ok(())
     }
 
-    /// Whether the request may become a WebSocket.
-    pub const fn offers_socket(&self) -> bool {
-        matches!(self.state, OutboundState::Head { offer: Some(_), .. })
+    /// Whether the request may become a WebSocket, with the first of these sub-protocols that its client offers.
+    pub fn agree_on_socket(&mut self, subprotocols: &[String]) -> bool {
+        let OutboundState::Head { offer: Some(offer), .. } = &mut self.state else { return false };
+        offer.agree(subprotocols);
+        true
     }
 
     /// Accepts a WebSocket; `make`: what it is then. Nothing is written if the fields violate HTTP.
@@ -334,6 +336,10 @@ impl Outbound {
         if let Some(extensions) = offer.compression.map(Compression::field) {
             out.extend_from_slice(b"\r\nsec-websocket-extensions: ");
             out.extend_from_slice(extensions.as_bytes());
+        }
+        if let Some(subprotocol) = offer.subprotocol {
+            out.extend_from_slice(b"\r\nsec-websocket-protocol: ");
+            out.extend_from_slice(subprotocol.as_bytes());
         }
         out.extend_from_slice(b"\r\n\r\n");
         transport.write(out, now);

@@ -182,9 +182,11 @@ impl StreamExchange {
         }
     }
 
-    /// Whether the client asks for a WebSocket.
-    pub const fn offers_socket(&self) -> bool {
-        matches!(self.socket, StreamSocket::Offered(_))
+    /// Whether the client asks for a WebSocket, which will have the first of these sub-protocols that it offers.
+    pub fn agree_on_socket(&mut self, subprotocols: &[String]) -> bool {
+        let StreamSocket::Offered(offer) = &mut self.socket else { return false };
+        offer.agree(subprotocols);
+        true
     }
 
     /// Accepts the WebSocket that its client asks for; `make`: what it is then. Whether it asks for one. Nothing is sent
@@ -196,13 +198,16 @@ impl StreamExchange {
         make: SocketMaker,
         now: Tick,
     ) -> Result<bool, BadAnswer> {
-        let StreamSocket::Offered(offer) = &self.socket else { return Ok(false) };
-        let compression = offer.compression;
+        let StreamSocket::Offered(offer) = &mut self.socket else { return Ok(false) };
+        let (compression, subprotocol) = (offer.compression, offer.subprotocol.take());
         answer::check(ACCEPTED, fields.clone())?;
         let mut fields = header_map(fields.filter(|(name, _)| !is_of_the_handshake(name)), own);
         if let Some(terms) = compression {
             let value = HeaderValue::try_from(terms.field()).expect("names and numbers are ASCII");
             fields.insert("sec-websocket-extensions", value);
+        }
+        if let Some(value) = subprotocol.and_then(|name| HeaderValue::try_from(String::from(name)).ok()) {
+            fields.insert("sec-websocket-protocol", value);
         }
         let (asking, wished) = mpsc::unbounded_channel();
         self.socket = StreamSocket::Open(OpenSocket::new(make(compression, now), asking));

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from .._link.answers import Streamed
 from .._link.client_socket import FAILED, NORMAL, RESTART, ClientSocket, Phase
 from .._link.concurrent import Concurrent
 from .._link.exchange import Exchange
+from .._mappings import HTTP_TOKEN
 from .._responses.encoding import encode
 from .._responses.response import Response
 from .._wire import payloads as p
@@ -21,7 +21,6 @@ from .asgi_response import AsgiResponse, Disconnected
 from .parking import log_failure
 
 _DENIED = encode_payload((403, [], b""))
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CODES = range(1000, 5000)
 _REASON_MAX = 123  # bytes, as RFC 6455, section 5.5, leaves them in a control frame
 
@@ -84,7 +83,7 @@ class AsgiSocket:
     async def _accept(self, message: Mapping[str, Any]) -> None:
         _, fields = head_of({"status": 200, "headers": message.get("headers") or ()})
         if (subprotocol := message.get("subprotocol")) is not None:
-            if not isinstance(subprotocol, str) or not _TOKEN.fullmatch(subprotocol):
+            if not isinstance(subprotocol, str) or not HTTP_TOKEN.fullmatch(subprotocol):
                 raise InvalidResult(f"the subprotocol of websocket.accept is a token, as text, not {subprotocol!r}")
             fields += "sec-websocket-protocol", str(subprotocol)
         if not await self._socket.accept(fields):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NoReturn, TypeVar, overload
 
 import msgspec
 
-from .._limits import MESSAGE_MAX, NAME_MAX
+from .._limits import MESSAGE_MAX, NAME_MAX, SUBPROTOCOL_MAX, SUBPROTOCOLS_MAX
 from .._link import port
+from .._mappings import HTTP_TOKEN
 from .._wire import payloads as p
 from ..errors import InvalidChannel, SignatureError
 from .functions import describe
@@ -109,6 +110,7 @@ class Channel:
         *,
         on_close: Callable[..., object] | None = None,
         since: str | None = None,
+        subprotocols: Sequence[str] = (),
         **state: Any,
     ) -> Wait[NoReturn]:
         """A WebSocket without a coroutine: the server holds it, and sends it every message of the channel. Only to be
@@ -136,8 +138,11 @@ class Channel:
         `on_message` of this client runs any more. Its first parameter gets the code (1006 if the connection was lost),
         and `state` is passed as to `on_message`. Nothing is done with what it returns.
 
-        `since` is a cursor: messages after it come first. Raises `SignatureError` as `.then`.
+        `since` is a cursor: messages after it come first. Of the `subprotocols`, the first that the client offers is
+        agreed; without one of them, the WebSocket has none. Raises `SignatureError` as `.then`, `ValueError` for more
+        than 16 sub-protocols or one that is not a name of 1 to 200 bytes.
         """
+        agreed = _checked_subprotocols(subprotocols)
         function = describe(on_message, frozenset(state), hears=True)
         if function.outcome is None:
             raise SignatureError(f"{function.name} takes no message: give it a first parameter for it")
@@ -146,7 +151,7 @@ class Channel:
             closing = describe(on_close, frozenset(state), hears=True)
             called = p.OnClose(closing.name, closing.kind)
             function = replace(function, request=function.request or closing.request)
-        return Wait(p.Socket(self.name, p.SocketOptions(since, called)), None, function, state)
+        return Wait(p.Socket(self.name, p.SocketOptions(since, called, agreed)), None, function, state)
 
     def history(self, count: int | None = None) -> Wait[History]:
         """What the channel holds, at once: at most `count` messages, the newest.
@@ -191,6 +196,17 @@ class Channel:
         published = Wait[str](p.UntilPublished(port.port().publish(self.name, content_type, body, event)))
         published._used = True  # nobody has to wait for it
         return published
+
+
+def _checked_subprotocols(names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise ValueError(f"subprotocols is a list of names: [{names!r}] instead of {names!r}")
+    if len(names) > SUBPROTOCOLS_MAX:
+        raise ValueError(f"a WebSocket has at most {SUBPROTOCOLS_MAX} subprotocols to choose from, not {len(names)}")
+    for name in names:
+        if not isinstance(name, str) or not HTTP_TOKEN.fullmatch(name) or len(name) > SUBPROTOCOL_MAX:
+            raise ValueError(f"{name!r} is not the name of a sub-protocol: letters, digits and !#$%&'*+.^_`|~-")
+    return tuple(names)
 
 
 def encode_message(value: object, content_type: str | None, event: str | None) -> tuple[str, bytes]:

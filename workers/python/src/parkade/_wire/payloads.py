@@ -163,6 +163,7 @@ class OnClose(Array, frozen=True):
 class SocketOptions(Map, frozen=True):
     since: str | None = None
     on_close: OnClose | None = None
+    subprotocols: tuple[str, ...] = ()
 
 
 class Socket(Array, frozen=True, tag="socket"):
