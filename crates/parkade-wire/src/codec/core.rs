@@ -7,7 +7,7 @@ use super::job::run;
 use super::outcome::read as outcome;
 use super::park::{headers, inline_body};
 use super::read::{Reader, payload};
-use super::worker::{close, data, goodbye, text, token, window};
+use super::worker::{close, data, goodbye, token, window};
 use crate::error::{PayloadFault, ProtocolRule, Violation};
 use crate::exchange::{RequestFrame, RequestHead};
 use crate::frame::{CancelReason, CoreInfo, FromCore};
@@ -58,8 +58,8 @@ fn hello(reader: &mut Reader) -> Result<FromCore, PayloadFault> {
     let mut info = CoreInfo::default();
     reader.map(|reader, key| {
         match key {
-            "core" => info.core = Some(text(reader)?),
-            "target" => info.target = Some(text(reader)?),
+            "core" => info.core = Some(reader.owned_text()?),
+            "target" => info.target = Some(reader.owned_text()?),
             _ => return Ok(false),
         }
         Ok(true)
@@ -70,7 +70,7 @@ fn hello(reader: &mut Reader) -> Result<FromCore, PayloadFault> {
 fn request(reader: &mut Reader) -> Result<RequestFrame, PayloadFault> {
     Ok(RequestFrame {
         route: reader.optional(|reader| reader.unsigned("route is an integer or nil"))?,
-        parameters: reader.list(text)?,
+        parameters: reader.list(Reader::owned_text)?,
         deadline: reader.optional(Reader::seconds)?,
         body: reader.optional(inline_body)?,
         head: {
@@ -85,16 +85,16 @@ fn request(reader: &mut Reader) -> Result<RequestFrame, PayloadFault> {
 fn request_head(reader: &mut Reader, length: u32) -> Result<RequestHead, PayloadFault> {
     let port = |reader: &mut Reader| reader.unsigned("a port is an integer, up to 65,535");
     Ok(RequestHead {
-        method: text(reader)?,
-        path: text(reader)?,
-        query: text(reader)?,
+        method: reader.owned_text()?,
+        path: reader.owned_text()?,
+        query: reader.owned_text()?,
         headers: headers(reader)?,
-        client: text(reader)?,
-        scheme: text(reader)?,
-        version: text(reader)?,
-        id: if length > 7 { text(reader)? } else { String::new() },
+        client: reader.owned_text()?,
+        scheme: reader.owned_text()?,
+        version: reader.owned_text()?,
+        id: if length > 7 { reader.owned_text()? } else { String::new() },
         client_port: if length > 8 { port(reader)? } else { 0 },
-        server: if length > 9 { text(reader)? } else { String::new() },
+        server: if length > 9 { reader.owned_text()? } else { String::new() },
         server_port: if length > 10 { port(reader)? } else { 0 },
     })
 }
@@ -131,7 +131,7 @@ fn follows(resume: FromCore, more: bool) -> Result<FromCore, PayloadFault> {
 
 fn called(outcome: WaitOutcome<'static>, streams: Vec<u32>, reader: &mut Reader) -> Result<FromCore, PayloadFault> {
     reader.skip(2)?;
-    let function = text(reader)?;
+    let function = reader.owned_text()?;
     let states = reader.list(|reader| reader.binary("state is bytes"))?;
     if states.len() != streams.len() {
         return Err(PayloadFault::payload("one state for each stream"));

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use parkade_model::JobId;
 
 use super::read::{Reader, payload};
-use super::worker::text;
 use crate::error::PayloadFault;
 use crate::frame::FromWorker;
 use crate::job::{EnqueueOptions, Enqueued, RunFrame};
@@ -55,7 +54,7 @@ pub(super) fn result(reader: &mut Reader) -> Result<Bytes, PayloadFault> {
 /// `[fraction, text]`
 pub(super) fn progress(stream: u32, reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
     let fraction = reader.optional(fraction)?;
-    let text = text(reader)?;
+    let text = reader.owned_text()?;
     if text.len() > PROGRESS_TEXT_BYTES_MAX {
         return Err(PayloadFault::length("text has at most 1,000 bytes"));
     }

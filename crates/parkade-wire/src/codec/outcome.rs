@@ -8,7 +8,6 @@ use parkade_model::JobId;
 use super::columns::pairs;
 use super::job::{id, result};
 use super::read::Reader;
-use super::worker::text as owned;
 use super::write::{array, binary, boolean, optional, text, unsigned};
 use crate::error::PayloadFault;
 use crate::limits::{FAILED_TEXT_BYTES_MAX, INLINE_BODY_BYTES_MAX};
@@ -149,7 +148,7 @@ pub(super) fn read(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadF
         "elapsed" => Ok(WaitOutcome::Elapsed),
         "unparked" => Ok(WaitOutcome::Unparked),
         "message" if whole.clone().array_length()? > 5 => {
-            whole.array(6, |reader| message(reader, |reader| reader.optional(owned)))
+            whole.array(6, |reader| message(reader, |reader| reader.optional(Reader::owned_text)))
         }
         "message" => whole.array(5, |reader| message(reader, |_| Ok(None))),
         "history" => whole.array(3, history),
@@ -175,7 +174,7 @@ pub(super) fn read(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadF
 
 fn behind_name(reader: &mut Reader) -> Result<String, PayloadFault> {
     reader.skip(1)?;
-    owned(reader)
+    reader.owned_text()
 }
 
 fn message(
@@ -184,7 +183,7 @@ fn message(
 ) -> Result<WaitOutcome<'static>, PayloadFault> {
     Ok(WaitOutcome::Message {
         cursor: behind_name(reader)?.into(),
-        content_type: owned(reader)?.into(),
+        content_type: reader.owned_text()?.into(),
         body: reader.binary("body is bytes")?.to_vec().into(),
         gap: reader.boolean("gap is a boolean")?,
         event: event(reader)?.map(Into::into),
@@ -198,10 +197,10 @@ fn history(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
 
 fn held(reader: &mut Reader) -> Result<HeldMessage<'static>, PayloadFault> {
     Ok(HeldMessage {
-        cursor: owned(reader)?.into(),
-        content_type: owned(reader)?.into(),
+        cursor: reader.owned_text()?.into(),
+        content_type: reader.owned_text()?.into(),
         body: reader.binary("body is bytes")?.to_vec().into(),
-        event: reader.optional(owned)?.map(Into::into),
+        event: reader.optional(Reader::owned_text)?.map(Into::into),
     })
 }
 
@@ -220,7 +219,7 @@ fn rows(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
     reader.skip(1)?;
     let columns = EncodedColumns::new(pairs(reader)?.into_iter());
     let columns = columns.ok_or(PayloadFault::length("columns have at most 524,288 bytes"))?;
-    let command = owned(reader)?.into();
+    let command = reader.owned_text()?.into();
     let count = reader.unsigned("count is an integer that is not negative")?;
     Ok(WaitOutcome::Rows { columns, command, count, body: body(reader)? })
 }
@@ -256,13 +255,13 @@ fn closed(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
 fn failed(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> {
     Ok(WaitOutcome::Failed {
         reason: behind_name(reader)?.into(),
-        sqlstate: reader.optional(owned)?.map(Into::into),
-        text: owned(reader)?.into(),
+        sqlstate: reader.optional(Reader::owned_text)?.map(Into::into),
+        text: reader.owned_text()?.into(),
         effect: QueryEffect::of(reader.text("effect is text")?)
             .ok_or(PayloadFault::payload("effect is none, completed, unknown or cancelled"))?,
         status: status(reader)?,
-        fault: owned(reader)?.into(),
-        detail: owned(reader)?.into(),
+        fault: reader.owned_text()?.into(),
+        detail: reader.owned_text()?.into(),
     })
 }
 
@@ -279,7 +278,7 @@ fn no_result(reader: &mut Reader) -> Result<WaitOutcome<'static>, PayloadFault> 
     Ok(WaitOutcome::NoResult {
         id: behind(reader)?,
         reason: reader.text("reason is text")?.to_owned().into(),
-        text: owned(reader)?.into(),
+        text: reader.owned_text()?.into(),
     })
 }
 

@@ -144,6 +144,11 @@ impl<'a> Reader<'a> {
         text(bytes)
     }
 
+    /// The same of its own, where nothing else says what it is.
+    pub fn owned_text(&mut self) -> Result<String, PayloadFault> {
+        self.text("text is a str").map(str::to_owned)
+    }
+
     /// Bytes, sharing those of the payload.
     pub fn binary(&mut self, why: &'static str) -> Result<Bytes, PayloadFault> {
         match self.token()? {

@@ -63,8 +63,8 @@ fn hello(reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
     let mut info = WorkerInfo::default();
     reader.map(|reader, key| {
         match key {
-            "language" => info.language = Some(text(reader)?),
-            "runtime" => info.runtime = Some(text(reader)?),
+            "language" => info.language = Some(reader.owned_text()?),
+            "runtime" => info.runtime = Some(reader.owned_text()?),
             "pid" => info.pid = Some(reader.unsigned("pid is an integer")?),
             _ => return Ok(false),
         }
@@ -82,8 +82,8 @@ fn ready(reader: &mut Reader) -> Result<FromWorker, PayloadFault> {
 /// `[text]`, or `[text, watch]`
 fn failed(bytes: &Bytes) -> Result<FromWorker, PayloadFault> {
     match Reader::new(bytes).array_length()? {
-        0..=1 => payload(bytes, 1, |reader| Ok(FromWorker::Failed { text: text(reader)?, watch: Vec::new() })),
-        _ => payload(bytes, 2, |reader| Ok(FromWorker::Failed { text: text(reader)?, watch: watched(reader)? })),
+        0..=1 => payload(bytes, 1, |reader| Ok(FromWorker::Failed { text: reader.owned_text()?, watch: Vec::new() })),
+        _ => payload(bytes, 2, |reader| Ok(FromWorker::Failed { text: reader.owned_text()?, watch: watched(reader)? })),
     }
 }
 
@@ -93,14 +93,14 @@ fn error(stream: u32, bytes: &Bytes) -> Result<FromWorker, PayloadFault> {
     let (text, reason) = if word == "retry" {
         let (text, after) = payload(bytes, 3, |reader| {
             reader.skip(1)?;
-            Ok((text(reader)?, reader.optional(Reader::seconds)?))
+            Ok((reader.owned_text()?, reader.optional(Reader::seconds)?))
         })?;
         (text, ErrorReason::Retry { after })
     } else {
         let reason = ErrorReason::of(word).ok_or(PayloadFault::payload("no reason of this version"))?;
         let text = payload(bytes, 2, |reader| {
             reader.skip(1)?;
-            text(reader)
+            reader.owned_text()
         })?;
         (text, reason)
     };
@@ -178,13 +178,9 @@ pub(super) fn token(reader: &mut Reader) -> Result<u64, PayloadFault> {
 }
 
 pub(super) fn goodbye(reader: &mut Reader) -> Result<(String, String), PayloadFault> {
-    Ok((reader.text("code is text")?.to_owned(), text(reader)?))
+    Ok((reader.text("code is text")?.to_owned(), reader.owned_text()?))
 }
 
 pub(super) fn close(reader: &mut Reader) -> Result<(u16, String), PayloadFault> {
-    Ok((reader.unsigned("code is an integer")?, text(reader)?))
-}
-
-pub(super) fn text(reader: &mut Reader) -> Result<String, PayloadFault> {
-    reader.text("text is a str").map(str::to_owned)
+    Ok((reader.unsigned("code is an integer")?, reader.owned_text()?))
 }
