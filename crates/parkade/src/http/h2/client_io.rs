@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use super::write_timeout::{Timer, WriteProgress};
+use super::write_timeout::{WriteProgress, WriteTimer};
 
 /// What a connection and its streams can see of the socket, which h2 owns.
 #[derive(Debug)]
@@ -49,13 +49,13 @@ pub struct ClientIo<I> {
     io: I,
     stall: Duration,
     blocked: Option<WriteProgress>,
-    timer: Timer,
+    timer: WriteTimer,
     state: Arc<SocketState>,
 }
 
 impl<I> ClientIo<I> {
     pub fn new(io: I, stall: Duration) -> Self {
-        Self { io, stall, blocked: None, timer: Timer::default(), state: Arc::new(SocketState::new()) }
+        Self { io, stall, blocked: None, timer: WriteTimer::default(), state: Arc::new(SocketState::new()) }
     }
 
     pub fn state(&self) -> Arc<SocketState> {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::orders::OrdersInbox;
 use super::piece_queue::BodyPiece;
-use super::write_timeout::{Timer, WriteClock};
+use super::write_timeout::{WriteClock, WriteTimer};
 use super::{FromStream, StreamKey};
 use crate::http::StreamedContent;
 use crate::http::limits::H2_CUT_BYTES_MAX;
@@ -54,7 +54,7 @@ pub struct ToClient {
     /// What may reset it, if it is known to the server.
     orders: Option<OrdersInbox>,
     clock: WriteClock,
-    timer: Timer,
+    timer: WriteTimer,
 }
 
 /// Sends the head of a response. `is_all`: nothing follows.
@@ -75,7 +75,7 @@ pub fn begin(
 
 impl ToClient {
     pub fn new(stream: SendStream<Bytes>, orders: Option<OrdersInbox>, stall: Duration) -> Self {
-        Self { stream, orders, clock: WriteClock::new(stall), timer: Timer::default() }
+        Self { stream, orders, clock: WriteClock::new(stall), timer: WriteTimer::default() }
     }
 
     /// What is sent from now on.

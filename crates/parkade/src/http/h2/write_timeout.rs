@@ -78,9 +78,9 @@ impl WriteClock {
 
 /// Wakes its task at a moment that is postponed again and again: the timer is moved only when it fires.
 #[derive(Debug, Default)]
-pub struct Timer(Option<Pin<Box<Sleep>>>);
+pub struct WriteTimer(Option<Pin<Box<Sleep>>>);
 
-impl Timer {
+impl WriteTimer {
     /// Ready when the moment has come.
     pub fn poll(&mut self, due: Option<Instant>, context: &mut Context<'_>) -> Poll<()> {
         let Some(due) = due else { return Poll::Pending };
@@ -150,7 +150,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_timer_that_is_postponed_fires_later() {
-        let (mut timer, began, mut polls) = (Timer::default(), Instant::now(), 0);
+        let (mut timer, began, mut polls) = (WriteTimer::default(), Instant::now(), 0);
         std::future::poll_fn(|context| {
             polls += 1;
             let seconds = if began.elapsed().as_secs() < 5 { 5 } else { 9 };
