@@ -138,6 +138,17 @@ sub { [200, ['Content-Type', 'text/plain'], ['psgi']] };
 """
 
 
+MIXED = """
+[[mount]]
+prefix = "/perl"
+target = "./script"
+directory = "perl"
+[[mount]]
+prefix = "/"
+target = "a:app"
+"""
+
+
 @pytest.mark.parametrize(
     ("name", "interface", "text"),
     [
@@ -172,6 +183,43 @@ def test_a_perl_application_that_is_something_else_is_refused(
     ended = check(tmp_path, "app.psgi", "--interface", interface)
     assert ended.returncode == 1, ended.stdout
     assert says in ended.stderr
+
+
+def test_perl_has_no_factories(tmp_path: Path) -> None:
+    write(tmp_path, {"app.psgi": PERL})
+    ended = check(tmp_path, "app.psgi", "--factory")
+    assert ended.returncode == 1, ended.stdout
+    assert "--factory is for Python: app.psgi gives the application itself, so leave --factory out" in ended.stderr
+
+
+THREADS = "--threads changes nothing for {}: a worker in Perl runs one request at a time"
+CANCELLING = "--on-disconnect changes nothing for {}: code in Perl is not cancelled; parkade.on_cancel tells it"
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "says"),
+    [
+        ({"app.psgi": PERL}, ["app.psgi", "--threads", "4"], [THREADS.format("app.psgi")]),
+        ({"app.psgi": PERL}, ["app.psgi", "--on-disconnect", "cancel"], [CANCELLING.format("app.psgi")]),
+        ({"app.psgi": PERL}, ["app.psgi", "--threads", "1", "--on-disconnect", "notify"], []),
+        ({"script": f"#!/usr/bin/perl\n{PERL}"}, ["./script", "--threads", "4"], [THREADS.format("./script")]),
+        ({"a.py": WSGI}, ["a:app", "--threads", "4", "--on-disconnect", "cancel"], []),
+        (
+            {"perl/script": f"#!/usr/bin/perl\n{PERL}", "a.py": WSGI, "parkade.toml": MIXED},
+            ["--threads", "4"],
+            [THREADS.format("./script")],
+        ),
+    ],
+)
+def test_settings_that_change_nothing_for_perl_are_told(
+    tmp_path: Path, files: dict[str, str], words: list[str], says: list[str]
+) -> None:
+    write(tmp_path, files)
+    ended = check(tmp_path, *words)
+    assert ended.returncode == 0, ended.stderr
+    told = [line for line in ended.stderr.splitlines() if "changes nothing" in line]
+    assert len(told) == len(says)
+    assert all("WARN" in line and text in line for line, text in zip(told, says, strict=True)), ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,7 @@ IGNORED = {
     "sendfile quiet verbose",
     "Starlet, Gazelle, Monoceros": "timeout keepalive-timeout max-keepalive-reqs max-keepalive-connection "
     "max-readahead-reqs min-reqs-per-child spawn-interval err-respawn-interval main-process-delay",
+    "Parkade, for Python": "threads on-disconnect",
 }
 
 

@@ -277,7 +277,9 @@ def test_an_answer_that_is_forgotten_is_500(start: Start) -> None:
     client = server.connect().ask("GET", "/aside")
     server.until_logged("put aside")
     assert server.get("/drop").text == "dropped"
-    assert client.answer().status == 500
+    forgotten = client.answer()
+    assert forgotten.status == 500
+    server.until_logged(f'without answering it request_id="{forgotten["x-request-id"]}"')
 
 
 def test_a_deadline_ends_what_is_put_aside(start: Start) -> None:
@@ -508,6 +510,10 @@ def test_a_child_that_returns_after_the_response_takes_no_request(server: Server
     for _ in range(10):
         assert server.get("/forks_after").text == "forked"
         assert server.get("/hola/you").text == "Hola you"
+
+
+def test_a_child_that_can_load_nothing_more_has_its_status(server: Server) -> None:
+    assert server.get("/child_loads_nothing").text == "0"
 
 
 def test_a_child_that_dies_has_its_status_and_is_logged(server: Server) -> None:

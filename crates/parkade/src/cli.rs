@@ -12,7 +12,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::{self, Bind, Layers, MountSettings, ServerSettings, SettingView};
+use crate::config::{self, Bind, Layers, MountSettings, OnDisconnect, ServerSettings, SettingView};
 use crate::language::Language;
 pub use jobs::{ChosenArgs, EnqueueArgs, JobsArgs, JobsCommand, ListArgs, ShowArgs};
 
@@ -161,8 +161,30 @@ pub struct Mounted {
 impl Mounted {
     /// Whether its workers tell which files the application writes.
     pub fn tells_own_files(&self) -> bool {
-        let language = Language::of(&self.target, self.settings.loading.interface);
-        self.settings.workers.worker.is_none() && language.facts().tells_own_files
+        self.language().is_some_and(|language| language.facts().tells_own_files)
+    }
+
+    /// The settings that change nothing for it, and what to do instead.
+    pub fn without_effect(&self) -> Vec<String> {
+        let Some(language) = self.language() else { return Vec::new() };
+        let is_asked = |name: &str| match name {
+            "threads" => self.settings.workers.threads > 1,
+            _ => self.settings.loading.on_disconnect == OnDisconnect::Cancel,
+        };
+        let facts = language.facts().without_effect.iter().filter(|(name, _)| is_asked(name));
+        facts.map(|(name, why)| format!("--{name} changes nothing for {}: {why}", self.target)).collect()
+    }
+
+    /// `None`: a command of the operator runs it.
+    fn language(&self) -> Option<Language> {
+        let worker = self.settings.workers.worker.as_ref();
+        worker.is_none().then(|| Language::of(&self.seen(), self.settings.loading.interface))
+    }
+
+    /// The target as the server sees it. A script is known by its first line, and is in the folder of its application.
+    pub fn seen(&self) -> String {
+        let inside = |folder: &PathBuf| folder.join(&self.target).display().to_string();
+        self.directory.as_ref().map_or_else(|| self.target.clone(), inside)
     }
 }
 

@@ -45,6 +45,8 @@ pub struct LanguageFacts {
     pub tells_own_files: bool,
     /// What `parkade routes` calls a plain function and a coroutine.
     pub functions: Functions,
+    /// Settings that change nothing for its applications: why, and what does.
+    pub without_effect: &'static [(&'static str, &'static str)],
     /// Arguments of the interpreter before those of the worker.
     start: &'static [&'static str],
     environment: &'static [(&'static str, &'static str)],
@@ -67,6 +69,7 @@ const PYTHON: LanguageFacts = LanguageFacts {
     ignored_folders: &["__pycache__", "site-packages", "venv"],
     tells_own_files: true,
     functions: Functions { plain: "def", coroutine: "async def" },
+    without_effect: &[],
     start: &["-m", "parkade"],
     environment: &[("PYTHONUNBUFFERED", "1")],
     needs: "where the package parkade must be installed",
@@ -81,6 +84,10 @@ const PERL: LanguageFacts = LanguageFacts {
     ignored_folders: &["blib", "local"],
     tells_own_files: false,
     functions: Functions { plain: "sub", coroutine: "async sub" },
+    without_effect: &[
+        ("threads", "a worker in Perl runs one request at a time, and --workers sets how many run side by side"),
+        ("on-disconnect", "code in Perl is not cancelled; parkade.on_cancel tells it that its client has left"),
+    ],
     start: &["-e", PERL_START],
     environment: &[],
     needs: "where the distribution Parkade must be installed",

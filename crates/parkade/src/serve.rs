@@ -125,6 +125,9 @@ pub fn assemble(
     guard: &log::LogGuard,
 ) -> Result<Server, Error> {
     let (settings, applications) = (&application.settings, application.applications());
+    for advice in applications.iter().flat_map(Mounted::without_effect) {
+        tracing::warn!("{advice}");
+    }
     let mounts = mounts(application);
     let descriptors = DescriptorBudget::new(descriptors(), descriptors_of_others(settings, &applications));
     let connections_count_max = settings.http.connections_limit.min(descriptors.connections_max());
@@ -424,9 +427,8 @@ pub fn launches(application: &ApplicationArgs) -> Vec<Launch> {
 }
 
 pub fn launch(mounted: Mounted) -> Launch {
+    let seen = mounted.seen();
     let Mounted { mount: _, target, settings, directory, environment } = mounted;
-    // A script is known by its first line, and is in the folder of its application.
-    let seen = directory.as_ref().map_or_else(|| target.clone(), |folder| folder.join(&target).display().to_string());
     let mut program = Program::of(&settings.workers, &seen, settings.loading.interface);
     if directory.is_some() && program.path.components().count() > 1 {
         // As seen from the server's folder, like all paths of the settings.

@@ -226,6 +226,13 @@ my %pages = (
         waitpid $child, 0;
         return [200, $text, [$? >> 8]];
     },
+    child_loads_nothing => sub {
+        my $child = fork // die $!;
+        @INC = () if !$child;
+        return [200, $text, ['from the child']] if !$child;
+        waitpid $child, 0;
+        return [200, $text, [$?]];
+    },
     forks => sub {
         my $child = fork // die $!;
         return [200, $text, ['from the child']] if !$child;

@@ -6,8 +6,8 @@ use warnings;
 use Config     ();
 use IO::Handle ();
 
-# prctl(2): its number by the architecture, where this has been tried.
-my %PRCTL = (x86_64 => 157, aarch64 => 167);
+# The numbers of prctl(2) and exit_group(2) by the architecture, where this has been tried.
+my %CALLS = (x86_64 => { prctl => 157, exit_group => 231 }, aarch64 => { prctl => 167, exit_group => 94 });
 use constant { PR_SET_PDEATHSIG => 1, SIGKILL => 9 };
 
 sub take_link {
@@ -25,12 +25,16 @@ sub take_link {
 }
 
 sub die_with_the_core {
-    return if $^O ne 'linux';
-    my ($architecture) = $Config::Config{archname} =~ /\A(\w+)/;
-    my $number = $PRCTL{$architecture} or return;    # then the end of the link must suffice
+    my $number = _call('prctl') or return;    # then the end of the link must suffice
     no warnings;
     syscall $number, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0;
     return;
+}
+
+sub _call {
+    my ($name) = @_;
+    my ($architecture) = $Config::Config{archname} =~ /\A(\w+)/;
+    return $^O eq 'linux' && $CALLS{$architecture}{$name};
 }
 
 sub leave_signals_to_the_core {
@@ -59,8 +63,11 @@ sub leave {
     my ($code) = @_;
     STDOUT->flush;
     STDERR->flush;
-    eval { require POSIX; POSIX::_exit($code) };    # only now: it is large
-    kill 'KILL', $$;    # where not even that can be loaded
+    # Nothing is loaded: the process may have no descriptor left, or be in a folder that has become its root.
+    my $number = _call('exit_group');
+    syscall $number, $code + 0 if $number;
+    require POSIX;
+    POSIX::_exit($code);
 }
 
 1;

@@ -25,6 +25,7 @@ sub main {
 # What the core's HELLO says about how the application is to be run.
 sub settings {
     my ($info) = @_;
+    die "--factory is for Python: $info->{target} gives the application itself, so leave --factory out\n" if $info->{factory};
     return (dev => !!$info->{dev}, root_path => $info->{root_path} // '', interface => $info->{interface});
 }
 
@@ -108,6 +109,6 @@ Ends the process: with its C<END> blocks and destructors, if the core has said s
 
 =head2 settings($info)
 
-The settings of the application, from the core's C<HELLO>.
+The settings of the application, from the core's C<HELLO>. Dies if one asks for what Perl does not have.
 
 =cut

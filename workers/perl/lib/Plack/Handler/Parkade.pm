@@ -35,8 +35,8 @@ my %LEFT_OUT = map { ($_ => 1) } qw(
     accept_priority backlog epoll_exclusive err_respawn_interval header_read_timeout header_timeout hot_restart ipv6 keepalive
     keepalive_timeout main_process_delay max_accept_per_loop max_connection_reqs max_keepalive_connection max_keepalive_reqs
     max_keepalive_requests max_read_buf max_readahead_reqs max_spare_servers min_reqs_per_child min_servers min_spare_servers
-    no_delay preload_app proctitle quiet read_chunk_size read_priority read_timeout reuseport sendfile server_ready
-    server_software spawn_interval startup_timeout timeout verbose write_priority write_timeout
+    no_delay on_disconnect preload_app proctitle quiet read_chunk_size read_priority read_timeout reuseport sendfile server_ready
+    server_software spawn_interval startup_timeout threads timeout verbose write_priority write_timeout
 );
 
 my $NO_TLS = 'it does no TLS: have a proxy do it, for instance nginx, and tell Parkade with --trust where that runs';
@@ -326,6 +326,10 @@ C<--quiet>, C<--verbose>
 
 C<--timeout>, C<--keepalive-timeout>, C<--max-keepalive-reqs>, C<--max-keepalive-connection>, C<--max-readahead-reqs>,
 C<--min-reqs-per-child>, C<--spawn-interval>, C<--err-respawn-interval>, C<--main-process-delay>
+
+=item of Parkade, for Python
+
+C<--threads>, C<--on-disconnect>
 
 =back
 
