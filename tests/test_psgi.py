@@ -521,6 +521,18 @@ def test_a_child_that_dies_has_its_status_and_is_logged(server: Server) -> None:
     server.until_logged("in the child")
 
 
+def test_a_thread_that_ends_answers_nothing(start: Start) -> None:
+    if not perl.has("threads"):
+        pytest.skip("this Perl has no threads")
+    server = start()
+    waiting = server.connect().ask("GET", "/aside")
+    server.until_logged("put aside")
+    assert server.get("/thread").text == "42"
+    server.until_logged("INFO in a thread request_id")
+    assert server.get("/release").text == "1"
+    assert waiting.answer().text == "released"
+
+
 # An event loop
 
 

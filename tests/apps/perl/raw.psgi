@@ -226,6 +226,10 @@ my %pages = (
         waitpid $child, 0;
         return [200, $text, [$? >> 8]];
     },
+    thread => sub {
+        require threads;
+        return [200, $text, [threads->create(sub { print STDERR "in a thread\n"; 42 })->join]];
+    },
     child_loads_nothing => sub {
         my $child = fork // die $!;
         @INC = () if !$child;

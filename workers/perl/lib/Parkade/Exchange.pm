@@ -13,6 +13,8 @@ use constant {
     HELD_BACK_MAX => 4_194_304,
 };
 
+my $is_copy;    # in a thread of the application
+
 sub new {
     my ($class, $link, $stream) = @_;
     return bless { link => $link, stream => $stream }, $class;
@@ -266,9 +268,13 @@ sub _close {
     return;
 }
 
+# Perl calls it in each thread of the application, which has copies of all exchanges. (With CLONE_SKIP it would not copy
+# them, and panic because of the weak references to them.)
+sub CLONE { $is_copy = 1; return }
+
 # Whoever was to answer has been forgotten.
 sub DESTROY {
-    return if $_[0]{closed};
+    return if $_[0]{closed} || $is_copy;
     my ($self) = @_;
     return if ${^GLOBAL_PHASE} eq 'DESTRUCT' || $$ != $self->{link}{pid};
     local ($@, $!, $?);
@@ -342,6 +348,10 @@ answered until then.
 
 Calls the code with the reason when the client leaves before the answer has ended; calls it with the exchange when
 that is closed.
+
+=head2 CLONE
+
+For Perl: copies that threads of the application have end no request.
 
 =head2 put_aside, take_up
 
