@@ -4,6 +4,7 @@ clients that leave, responses that come first. And large bodies that go both way
 
 from __future__ import annotations
 
+import resource
 import signal
 import threading
 
@@ -109,6 +110,18 @@ def test_a_body_that_the_disk_has_no_room_for_is_500(serve: Serve, app: str) -> 
     server.until_logged("cannot store a body: No space left on device")
     assert server.post("/count", b"x" * 100_000).text == "100000"
     assert server.status()["counts"]["workers_died"] == 0
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_of_wsgi_too_if_its_length_is_not_known(serve: Serve, threads: int) -> None:
+    server = serve("raw_wsgi", workers=1, threads=threads, body_limit="64KiB", stream_limit="101MiB")
+    (pid,) = server.worker_pids()
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (MEBIBYTE, MEBIBYTE))
+    for count, status in ((20, 500), (10, 200)):
+        body = chunked(*[b"x" * 65_536] * count)
+        assert server.connect().send(head("/count", "Transfer-Encoding: chunked"), body).answer().status == status
+    server.until_logged("cannot store a body: File too large")
+    assert server.worker_pids() == [pid]
 
 
 @pytest.mark.parametrize("app", ["native_def", "native_async"])

@@ -9,6 +9,7 @@ import pytest
 
 from .conftest import Serve
 from .harness import perl, processes
+from .harness.client import chunked
 from .harness.server import Server
 
 MEBIBYTE = 1024 * 1024
@@ -28,17 +29,24 @@ def head(path: str, *fields: str) -> bytes:
     return "\r\n".join([f"POST {path} HTTP/1.1", "Host: here", *fields, "", ""]).encode()
 
 
+@pytest.mark.parametrize("is_announced", [True, False], ids=["announced", "of unknown length"])
 @pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
-def test_a_large_body_leaves_the_memory_of_core_and_worker_flat(server: Server, version: str) -> None:
+def test_a_large_body_leaves_the_memory_of_core_and_worker_flat(
+    server: Server, version: str, is_announced: bool
+) -> None:
     (pid,) = server.worker_pids()
     assert server.post("/count", b"x" * MEBIBYTE).text == str(MEBIBYTE), "what it takes once is there"
     before, core = processes.peak_bytes(pid), processes.peak_bytes(server.pid)
     body = b"x" * SIZE
-    if version == "HTTP/1.1":
+    if version == "HTTP/2":
+        fields = [("content-length", str(SIZE))] if is_announced else []
+        with server.connect2() as client:
+            answer = client.answer(client.ask("POST", "/count", *fields, body=body))
+    elif is_announced:
         answer = server.post("/count", body)
     else:
-        with server.connect2() as client:
-            answer = client.answer(client.ask("POST", "/count", ("content-length", str(SIZE)), body=body))
+        whole = chunked(*[body[:MEBIBYTE]] * (SIZE // MEBIBYTE))
+        answer = server.connect().send(head("/count", "Transfer-Encoding: chunked"), whole).answer()
     assert (answer.status, answer.text) == (200, str(SIZE))
     assert processes.peak_bytes(pid) - before < 4 * MEBIBYTE
     assert processes.peak_bytes(server.pid) - core < 4 * MEBIBYTE

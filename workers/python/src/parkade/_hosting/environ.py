@@ -7,7 +7,7 @@ import sys
 from typing import Any, Protocol
 
 from .._compiled import accelerator
-from .._requests.body_stream import file_of
+from .._requests.body_stream import file_of, on_disk
 from .._requests.percent import percent_decode
 from .._wire import payloads as p
 from .authority import server_of
@@ -54,7 +54,8 @@ class Environs:
         """The environment of one request.
 
         A body that follows is read from `source`: as it comes if its length is known, at once otherwise, because many
-        applications read nothing without `CONTENT_LENGTH`. Raises `BodyCutOff` then.
+        applications read nothing without `CONTENT_LENGTH`. It is longer than the core collects, so it goes to a file.
+        Raises `BodyCutOff` then, or `OSError` if the disk has no room.
         """
         environ = accelerator.wsgi_environ(raw.head, self._constants)
         if environ is None:
@@ -62,11 +63,15 @@ class Environs:
         if self._root_path:
             environ["PATH_INFO"] = self._root_path.below(environ["PATH_INFO"])
         body = raw.body
-        if body is None and "CONTENT_LENGTH" not in environ:
-            body = b"".join(iter(source.read_body, b""))
-        if body or (body is not None and "CONTENT_LENGTH" in environ):
-            environ["CONTENT_LENGTH"] = str(len(body))
-        environ["wsgi.input"] = file_of(source.read_body) if body is None else io.BytesIO(body)
+        if body is not None:
+            if body or "CONTENT_LENGTH" in environ:
+                environ["CONTENT_LENGTH"] = str(len(body))
+            environ["wsgi.input"] = io.BytesIO(body)
+        elif "CONTENT_LENGTH" in environ:
+            environ["wsgi.input"] = file_of(source.read_body)
+        else:
+            environ["wsgi.input"], length = on_disk(source.read_body)
+            environ["CONTENT_LENGTH"] = str(length)
         environ["wsgi.errors"] = sys.stderr  # of now: applications replace it
         return environ
 

@@ -6,7 +6,7 @@ import asyncio
 import io
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from .._link.port import ArrivingBody
 from ..errors import BodyError
@@ -21,6 +21,25 @@ BUFFER_BYTES = 65_536
 def file_of(read: Callable[[], bytes]) -> io.BufferedReader:
     """Reads what `read` gives, piece by piece, until that is nothing."""
     return io.BufferedReader(_Pieces(read), BUFFER_BYTES)
+
+
+def on_disk(read: Callable[[], bytes]) -> tuple[IO[bytes], int]:
+    """All that `read` gives, in a temporary file that is gone when nobody needs it, and its length.
+
+    Raises `OSError` if the disk has no room for it.
+    """
+    from tempfile import TemporaryFile  # here, since few workers need it
+
+    file = TemporaryFile(buffering=BUFFER_BYTES)  # noqa: SIM115 (it is for the caller)
+    for piece in iter(read, b""):
+        try:
+            file.write(piece)
+            file.flush()
+        except OSError as error:
+            raise OSError(error.errno, f"cannot store a body: {error.strerror}") from error
+    length = file.tell()
+    file.seek(0)
+    return file, length
 
 
 class BodyStream(io.BufferedReader):
