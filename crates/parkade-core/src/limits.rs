@@ -155,7 +155,8 @@ pub const STUCK_MAX: Duration = Duration::from_secs(30);
 pub const PING_INTERVAL: Duration = Duration::from_secs(1);
 /// If the core wakes this late, it was stopped itself, and no ping is judged by that time.
 pub const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// How long a dismissed worker may run its shut-down hooks, or one that has failed to load may take to exit. Then: it is killed.
+/// How long a worker that is dismissed when the grace is over may run its shut-down hooks, or one that has failed to load may take to exit. Then: it is
+/// killed.
 pub const HOOKS_MAX: Duration = Duration::from_secs(2);
 /// How long a worker that a reload replaces may take to finish. Then: it is killed.
 pub const RELOAD_GRACE: Duration = Duration::from_secs(30);

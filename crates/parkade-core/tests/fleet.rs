@@ -336,7 +336,7 @@ fn a_worn_worker_is_replaced_and_finishes_what_it_holds() {
     check_with(config(), &format!("{worn} arrive:c ready:2:concurrent arrive:d"), "assign:d:2");
     check_with(config(), &format!("{worn} arrive:c ready:2:concurrent answer:c"), "relay:c done:c dismiss:1");
     check_with(config(), &format!("{worn} ready:2:concurrent"), "drain:1:3600s dismiss:1");
-    check_with(config(), &format!("{} ready:2 wait:2s", worn.replace(":concurrent", "")), "kill:1:GraceOver");
+    check_with(config(), &format!("{} ready:2 wait:30s", worn.replace(":concurrent", "")), "kill:1:GraceOver");
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn a_reload_probes_then_starts_then_switches() {
     check_with(
         workers(2),
         "ready:1 ready:2 reload ready:3 arrive:a:/endless ready:4 wait:30s",
-        "kill:2:GraceOver kill:1:GraceOver",
+        "kill:1:GraceOver kill:2:GraceOver",
     );
 }
 
@@ -453,11 +453,21 @@ fn a_drain_ends_with_its_grace() {
     check("ready:1 arrive:a drain:30s drain:0", told);
 }
 
+/// Its code may go on after its responses.
 #[test]
-fn a_dismissed_worker_has_two_seconds_for_its_hooks() {
-    check("ready:1 drain:30s", "stop_accepting drain:1:30s dismiss:1");
-    check("ready:1 drain:30s wait:1999ms", "");
-    check("ready:1 drain:30s wait:2s", "kill:1:GraceOver");
+fn a_dismissed_worker_has_until_the_grace_is_over() {
+    check("ready:1 drain:20s", "stop_accepting drain:1:20s dismiss:1");
+    check("ready:1 drain:20s wait:19999ms", "");
+    check("ready:1 drain:20s wait:20s", "kill:1:GraceOver");
+    // A reload gives 30 s, and so does the stop of a server that may take longer.
+    check("ready:1 drain:60s wait:29999ms", "");
+    check("ready:1 drain:60s wait:30s", "kill:1:GraceOver");
+    // Hooks have two seconds in any case; and no more if the server cannot wait any longer.
+    check("ready:1 drain:1s wait:1999ms", "");
+    check("ready:1 drain:1s wait:2s", "kill:1:GraceOver");
+    check("ready:1 drain:20s drain:1s wait:2999ms", "");
+    check("ready:1 drain:20s drain:1s wait:3s", "kill:1:GraceOver");
+    check("ready:1 drain:20s drain:0", "kill:1:GraceOver");
 }
 
 /// Whatever is still at work elsewhere, their hooks run.

@@ -137,7 +137,7 @@ impl Crew {
         cx: &mut Context,
         workers: &mut WorkerPool,
         role: Role,
-        since: Moment,
+        (since, until): (Moment, Moment),
         mut needed: usize,
     ) -> bool {
         let abandoned_max = abandoned_max(cx);
@@ -149,7 +149,7 @@ impl Crew {
                 WorkerStage::Starting { .. } if needed == 0 => {
                     needs_review |= worker.kill(cx, KillReason::NotNeeded);
                 }
-                WorkerStage::Ready if has_drained && needed == 0 => worker.dismiss(cx),
+                WorkerStage::Ready if has_drained && needed == 0 => worker.dismiss(cx, until),
                 WorkerStage::Ready if has_drained => needed -= 1,
                 WorkerStage::Starting { .. }
                 | WorkerStage::Ready

@@ -35,8 +35,8 @@ pub fn review(worker: &mut Worker, cx: &mut Context, sockets_end: Option<Moment>
             worker.kill(cx, KillReason::StartedTooSlowly);
             Finding::StartedTooSlowly
         }
-        WorkerStage::Draining { since, .. } if worker.has_drained(now, since, abandoned_max(cx)) => {
-            worker.dismiss(cx);
+        WorkerStage::Draining { since, until } if worker.has_drained(now, since, abandoned_max(cx)) => {
+            worker.dismiss(cx, until);
             Finding::Nothing
         }
         WorkerStage::Draining { until, .. } if until <= now => stop_or_kill(worker, cx),

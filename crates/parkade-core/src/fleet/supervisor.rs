@@ -192,10 +192,11 @@ impl Supervisor {
         match self.service.state() {
             ServiceState::Open => self.reconcile_open(cx, workers),
             ServiceState::Draining { until, .. } if until <= cx.now => vec![Consequence::GraceOver],
-            ServiceState::Draining { since, .. } => {
+            ServiceState::Draining { since, until } => {
                 for (crew, AppDemand { to_come, is_queued }) in self.crews.iter().zip(&demand.apps) {
                     for role in ROLES {
-                        self.needs_review |= crew.dismiss_the_idle(cx, workers, role, since, *to_come.of(role));
+                        self.needs_review |=
+                            crew.dismiss_the_idle(cx, workers, role, (since, until), *to_come.of(role));
                         crew.fill_for_the_queued(cx, workers, role, *is_queued.of(role));
                     }
                 }
@@ -339,10 +340,11 @@ impl Supervisor {
         for worker in workers.iter_mut().filter(|worker| !last.stopping.contains(&worker.id)) {
             let is_leaving = matches!(worker.stage, WorkerStage::Leaving { .. });
             if last.idle.contains(&worker.id) {
-                worker.dismiss(cx);
+                worker.dismiss(cx, cx.now);
             } else if !is_leaving || last.is_at_once && !has_failed {
-                // The end of one that leaves is bounded.
                 worker.kill(cx, why);
+            } else {
+                worker.hurry(cx.now);
             }
         }
         self.service.force(were_left || !last.stopping.is_empty());

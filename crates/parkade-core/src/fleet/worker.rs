@@ -122,10 +122,19 @@ impl Worker {
         true
     }
 
-    /// Lets it go: nothing is left for it to do.
-    pub fn dismiss(&mut self, cx: &mut Context) {
-        self.stage = WorkerStage::Leaving { until: cx.now + HOOKS_MAX };
+    /// Lets it go: nothing is left for it to do, except perhaps what its code does after its responses. That has until the grace is over, and not
+    /// longer than a reload gives.
+    pub fn dismiss(&mut self, cx: &mut Context, grace_end: Moment) {
+        let grace_end = grace_end.min(cx.now + cx.config.reload_grace);
+        self.stage = WorkerStage::Leaving { until: grace_end.max(cx.now + HOOKS_MAX) };
         cx.effects.push(Effect::Worker(WorkerEffect::DismissWorker { worker: self.id }));
+    }
+
+    /// One that leaves has no more time than for its hooks: the grace of the server is over.
+    pub fn hurry(&mut self, now: Moment) {
+        if let WorkerStage::Leaving { until } = &mut self.stage {
+            *until = (*until).min(now + HOOKS_MAX);
+        }
     }
 
     pub fn drain(&mut self, cx: &mut Context, within: Duration) {
