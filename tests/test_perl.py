@@ -95,6 +95,24 @@ def test_code_that_does_not_load_is_told(tmp_path: Path) -> None:
     assert 'Global symbol "$nothing" requires explicit package name' in ended.stderr
 
 
+def test_a_module_that_cannot_be_loaded_is_told_without_a_line_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "lib" / "My").mkdir(parents=True)
+    (tmp_path / "lib" / "My" / "False.pm").write_text("0;\n")
+    for module, told in [("My::False", "My/False.pm did not return a true value\n"), ("My::Nope", "My/Nope.pm in @INC")]:
+        printed = run("serve", module, "--check", "--directory", tmp_path).stderr
+        assert told in printed
+        assert "Loader.pm" not in printed
+
+
+@pytest.mark.parametrize("code", ["exit 3;", "END { print STDERR qq(the end\\n) } exit 3;", "fork // die; exit 3;"])
+def test_exit_while_it_is_loaded_is_told(tmp_path: Path, code: str) -> None:
+    (tmp_path / "app.psgi").write_text(code)
+    ended = run("serve", tmp_path / "app.psgi", "--check")
+    assert ended.returncode == 1
+    assert "the application called exit(3) while it was loaded" in ended.stderr
+    assert "the application does not load; see the error above" in ended.stderr
+
+
 def test_what_a_script_dies_of_is_told_without_a_frame_of_ours(tmp_path: Path) -> None:
     app = tmp_path / "app.psgi"
     for dies, told in [

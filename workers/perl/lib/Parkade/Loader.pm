@@ -88,7 +88,8 @@ sub _module {
 sub _told {
     my ($error) = @_;
     return $error if ref $error;
-    return $error =~ s/(?:^Compilation failed in require)? at \S*Parkade\/Loader\.pm line \d+\.?\n//mgr;
+    $error =~ s/^Compilation failed in require at \S*Parkade\/Loader\.pm line \d+\.?\n//mg;
+    return $error =~ s/ at \S*Parkade\/Loader\.pm line \d+\.?\n/\n/gr;
 }
 
 1;

@@ -15,6 +15,9 @@ use Parkade::Sources    ();
 use Parkade::Trace      ();
 
 my $is_told;    # that it has to end
+my $ends_early;    # what tells the core that the application calls exit while it is loaded
+
+END { $ends_early->() if $ends_early }
 
 sub main {
     my (@arguments) = @_;
@@ -47,15 +50,22 @@ sub work {
     Parkade::Link::Loop::expect();
     my $target = Cwd::abs_path($info->{target} // '');    # the application may go to another folder
     Parkade::Trace::begin(dev => $info->{dev}, stream => sub { $link->running });
+    my $fails  = sub {
+        my ($why) = @_;
+        my $watched = $info->{dev} ? Parkade::Sources::watched($target) : [];
+        $link->write($session->failed($why, $watched) . $session->goodbye('stopping', ''));
+    };
+    my $pid = $$;
+    $ends_early = sub { $fails->("the application called exit($?) while it was loaded\n") if $$ == $pid };
     my $application = eval { $load->($info) };
+    undef $ends_early;
     my $error = $application ? undef : Parkade::Trace->of($@);
     Parkade::Trace::settle();
-    my $watched = $info->{dev} ? Parkade::Sources::watched($target) : [];
     if ($error) {
-        $link->write($session->failed($error->of_loading, $watched) . $session->goodbye('stopping', ''));
+        $fails->($error->of_loading);
         return 1;
     }
-    $link->watch($watched);
+    $link->watch(Parkade::Sources::watched($target)) if $info->{dev};
     Parkade::Log::record('debug', 'the compiled loop is ' . Parkade::Compiled::state()) if $application->can('compiled');
     return 0 if !$link->is_wanted;
     my ($how, $why) = $link->serve($application);
