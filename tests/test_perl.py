@@ -98,7 +98,7 @@ def test_code_that_does_not_load_is_told(tmp_path: Path) -> None:
 def test_a_module_that_cannot_be_loaded_is_told_without_a_line_of_ours(tmp_path: Path) -> None:
     (tmp_path / "lib" / "My").mkdir(parents=True)
     (tmp_path / "lib" / "My" / "False.pm").write_text("0;\n")
-    for module, told in [("My::False", "My/False.pm did not return a true value\n"), ("My::Nope", "My/Nope.pm in @INC")]:
+    for module, told in [("My::False", "False.pm did not return a true value\n"), ("My::Nope", "My/Nope.pm in @INC")]:
         printed = run("serve", module, "--check", "--directory", tmp_path).stderr
         assert told in printed
         assert "Loader.pm" not in printed
