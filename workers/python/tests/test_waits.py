@@ -58,6 +58,12 @@ def with_request(request: Request, n: int) -> str:
 def nothing() -> None: ...
 
 
+def by_place(got: object, /) -> None: ...
+
+
+def of_any_number(*got: object) -> None: ...
+
+
 def again(n: int) -> Wait | str:
     return after(1).then(again, n=n - 1) if n else "done"
 
@@ -285,6 +291,8 @@ def test_a_function_that_no_worker_could_find_is_refused_at_once() -> None:
     [
         (lambda: after(1).then(with_message, other=1), SignatureError, "takes no other"),
         (lambda: after(1).then(with_message), SignatureError, "needs lot"),
+        (lambda: after(1).then(by_place), SignatureError, "first parameter as got, without"),
+        (lambda: after(1).then(of_any_number), SignatureError, "first parameter as got, without"),
         (lambda: channel("a").stream().then(nothing), WaitError, "no .then"),
         (lambda: after(1).then(nothing).then(got), WaitError, "a wait has one .then"),
         (lambda: after(-1), ValueError, "0 or more"),

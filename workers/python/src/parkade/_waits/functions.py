@@ -69,6 +69,11 @@ def describe(function: Callable[..., Any], state: frozenset[str], hears: bool = 
     outcome = first if first is not None and first not in {*state, *typed, request} else None
     named = frozenset(parameters) - {outcome, request, job}
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+    if first is not None and _is_nameless(parameters[first], takes_any):
+        raise SignatureError(
+            f"{name}{inspect.signature(function)} is called with all its arguments by name: write its first parameter "
+            f"as {first}, without * or /"
+        )
     if not takes_any and (unknown := sorted(state - named)):
         raise SignatureError(f"{name}{inspect.signature(function)} takes no {', '.join(unknown)}")
     required = frozenset(
@@ -231,6 +236,13 @@ def is_job(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
         return False
     annotation = hints.get(parameter.name, Any)
     return _is_job_type(annotation) or (parameter.name == "job" and annotation is Any)
+
+
+def _is_nameless(parameter: inspect.Parameter, takes_any: bool) -> bool:
+    """Whether a call by name cannot reach it."""
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return not takes_any
+    return parameter.kind is inspect.Parameter.POSITIONAL_ONLY
 
 
 def _is_job_type(annotation: Any) -> bool:
