@@ -98,6 +98,13 @@ def awaits():
             return str(error)
     return [asyncio.run(wait()), asyncio.run(begin())]
 
+@app.get("/begins-in-a-thread")
+async def begins_in_a_thread():
+    try:
+        await asyncio.to_thread(transaction)  # with the context of its request, as in endpoints of FastAPI
+    except WaitError as error:
+        return str(error)
+
 @app.get("/sets")
 def sets():
     seen = variable.get()
@@ -267,8 +274,12 @@ def test_jobs_run_there_and_tell_how_far_they_are(worker: Core) -> None:
 
 def test_what_needs_the_loop_is_a_clear_error_there(worker: Core) -> None:
     wait, begin = msgspec.json.decode(worker.answer(at("awaits")).body)
-    assert wait == "a wait can only be awaited in the async def that answers a request or is a job"
-    assert begin == "a transaction is for the async def that answers a request"
+    assert wait.startswith("a wait can only be awaited in the async def that answers a request or is a job: a plain ")
+    assert begin.startswith("a transaction is for the async def that answers a request or is a job: a plain function")
+
+
+def test_a_thread_that_has_the_context_of_a_request_cannot_begin_a_transaction(worker: Core) -> None:
+    assert "a transaction is for the async def" in worker.answer(at("begins-in-a-thread")).body
 
 
 def test_each_has_a_context_of_its_own_that_the_start_hooks_made(worker: Core) -> None:

@@ -43,6 +43,7 @@ class Link(Protocol):
 
 
 AWAITED = "a wait can only be awaited in the async def that answers a request or is a job"
+AWAITED_ELSEWHERE = f"{AWAITED}: a plain function returns it, and a view of WSGI returns park(…)"
 TOO_MANY = f"a request waits for at most {BRANCHES_MAX + 1} things at a time: await some of them before the others"
 NOT_STORED = (
     "the handle of a job cannot be awaited after the WebSocket was accepted, and need not be: the next message is sent "

@@ -56,8 +56,8 @@ class Transaction:
         if isolation not in _ISOLATIONS:
             raise ValueError(f"isolation is one of {', '.join(filter(None, _ISOLATIONS))}, not {isolation!r}")
         exchange = port.exchange.get()
-        if exchange is None:
-            raise WaitError("a transaction is for the async def that answers a request")
+        if exchange is None or asyncio._get_running_loop() is None:  # frameworks give their threads its context
+            raise WaitError(_ELSEWHERE)
         self._exchange = exchange
         self._begin = p.Begin(p.BeginOptions(named(database), isolation, bool(read_only)))
         self._state = _State.NEW
@@ -211,6 +211,10 @@ class _State(Enum):
     OVER = 3
 
 
+_ELSEWHERE = (
+    "a transaction is for the async def that answers a request or is a job: a plain function, or a view of WSGI, has "
+    "query(…) for one statement, and the transactions of its own database library"
+)
 _BUSY = (
     "this transaction is executing another statement: a transaction has one connection, which executes one statement "
     "at a time. Await one query after the other, or use query(…) without the transaction, on another connection"

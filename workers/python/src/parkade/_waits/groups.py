@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar, overload
 
 from .._limits import BRANCHES_MAX
 from .._link import port
-from .._link.exchange import AWAITED
+from .._link.exchange import AWAITED_ELSEWHERE
 from .._validation.annotations import article_of
 from .._wire import payloads as p
 from ..errors import WaitError
@@ -137,7 +137,7 @@ class Group(Wait[T_co]):
         if self._function is not None:
             raise WaitError("a wait with .then is returned, not awaited")
         if port.exchange.get() is None:
-            raise WaitError(AWAITED)
+            raise WaitError(AWAITED_ELSEWHERE)
         tasks = [asyncio.ensure_future(wait._outcome()) for wait in self._waits]
         try:
             return await (_all(tasks) if isinstance(self._wait, p.AllOf) else _first(tasks))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from .._job import Job
 from .._limits import FRAME_MAX
 from .._link import port
-from .._link.exchange import AWAITED
+from .._link.exchange import AWAITED_ELSEWHERE
 from .._mappings import Headers
 from .._requests.request import Request
 from .._validation.values import Conversion
@@ -173,7 +173,7 @@ class Wait(Generic[T_co]):
             raise WaitError("a file is returned, not awaited")
         exchange = port.exchange.get()
         if exchange is None:
-            raise WaitError(AWAITED)
+            raise WaitError(AWAITED_ELSEWHERE)
         outcome = await exchange.wait(encode_park(self._wait, AWAIT))
         if isinstance(outcome, p.Elapsed):
             return self._response
