@@ -290,6 +290,14 @@ def test_a_middleware_that_compresses_is_refused(serve: Serve) -> None:
     server.until_logged("a middleware put 20 bytes into a response of park")
 
 
+@pytest.mark.parametrize("site", ["parked_django", "parked_django_async"])
+def test_a_cache_that_would_keep_the_empty_response_is_refused(serve: Serve, site: str) -> None:
+    server = serve(site, workers=1)
+    assert [server.get("/cached/timer").status for _ in range(2)] == [500, 500]
+    server.until_logged("a cache was about to keep a response of park")
+    server.until_zero()
+
+
 def test_flask_has_its_contexts_after_a_wait(serve: Serve) -> None:
     server = serve("parked_flask", workers=2)
     cookie = parked(server, "/wait/next")["set-cookie"].partition(";")[0]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.urls import path
+from django.views.decorators.cache import cache_page
 from parked_waits import WAITS, write_after, write_async, write_log
 
 from parkade import Message, channel, park
@@ -79,6 +80,7 @@ def enqueue(request: HttpRequest, kind: str) -> HttpResponse:
 urlpatterns = [
     path("hola/<str:name>", hola),
     path("wait/<str:name>", wait),
+    path("cached/<str:name>", cache_page(60)(wait)),
     path("wait_in_loop/<str:name>", wait_in_loop),
     path("awaited", awaited),
     path("visits", visits),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 from .._link import port
+from .._log import log_fault
 from .._sql.transactions import Statement
 from .._validation.annotations import article_of
 from .._waits.groups import answered
@@ -50,12 +52,35 @@ def park(wait: Wait[Any], response: Any = None) -> Any:
     if response is None:
         response = _response()
     response.headers[MARK] = str(stream)
+    with suppress(AttributeError):  # a class with __slots__
+        response._parkade = _NOT_FOR_CACHES
     parked[stream] = answered(wait)
     return response
 
 
 parked: dict[int, Wait[Any]] = {}
 """By their streams: the waits of requests that are about to be answered. Whoever answers a request takes its own."""
+
+
+class _NotForCaches:
+    """Has no copy in a cache, and so neither has the response that it belongs to: whoever got it would get no body.
+
+    Logs that, too: frameworks take what is raised for an exception of a view, and Django logs none by default.
+    """
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        log_fault(_CACHED)
+        raise InvalidResult(_CACHED)
+
+    def __deepcopy__(self, memo: object) -> _NotForCaches:
+        return self
+
+
+_NOT_FOR_CACHES = _NotForCaches()
+_CACHED = (
+    "a cache was about to keep a response of park(…), whose request is parked, so there is no body yet: leave the view "
+    "out of the cache (cache_page of Django), or have the cache skip it (never_cache)"
+)
 
 
 class ParkedResponse:
