@@ -18,8 +18,8 @@ from .harness.until import until
 SYNCHRONOUS = ["parked_flask", "parked_django"]
 ASYNCHRONOUS = ["parked_starlette", "parked_fastapi", "parked_litestar", "parked_quart", "parked_django_async"]
 
-VIEWS = {name: ("/wait",) if name in SYNCHRONOUS else ("/wait", "/wait_in_loop") for name in SYNCHRONOUS + ASYNCHRONOUS}
-"""Plain functions and coroutines."""
+VIEWS = {name: ("/wait", "/wait_in_loop") for name in SYNCHRONOUS + ASYNCHRONOUS}
+"""Plain functions and coroutines, which Flask and Django run in threads of their own under WSGI."""
 
 
 @pytest.fixture(scope="module", params=SYNCHRONOUS + [f"{name} in threads" for name in SYNCHRONOUS] + ASYNCHRONOUS)

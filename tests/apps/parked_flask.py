@@ -37,6 +37,11 @@ def wait(name: str) -> Any:
     return park(WAITS[name]())
 
 
+@app.get("/wait_in_loop/<name>")
+async def wait_in_loop(name: str) -> Any:
+    return park(WAITS[name]())
+
+
 @app.get("/visits")
 def visits() -> str:
     return str(session.get("visits", 0))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from .._link.answers import FAULTS, Answer, ClientLeft, Handed, Parked, Run, Sent
 from .._link.blocking import Blocking
 from .._link.concurrent import Concurrent
-from .._link.port import port
+from .._link.port import plain, port
 from .._log import log_error
 from .._requests.request import Request
 from .._responses.encoding import encode
@@ -61,6 +61,7 @@ class Wsgi:
         link = port()
         assert isinstance(link, Blocking | Concurrent)
         stream = link.plain_exchange() if isinstance(link, Concurrent) else link
+        plain.set(stream.stream())  # for coroutines that a framework runs in another thread, with this context
         sending = Sending(stream)
         try:
             environ = self._environs.make(raw, stream)

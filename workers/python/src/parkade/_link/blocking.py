@@ -84,7 +84,9 @@ class Blocking:
         self.write, self._write_parts = self._writer.write, self._writer.write_parts
 
     def stream(self) -> int:
-        return self._running if threading.get_ident() == self._thread else 0
+        """Also in another thread, if it has the context of the running request: Django and Flask run coroutines so."""
+        running = self._running
+        return running if threading.get_ident() == self._thread or port.plain.get() == running else 0
 
     def body(self) -> Body:
         return Body(self, self.stream())

@@ -81,7 +81,7 @@ class Exchange(Protocol):
 exchange: ContextVar[Exchange | None] = ContextVar("parkade.exchange", default=None)
 
 plain: ContextVar[int] = ContextVar("parkade.plain", default=0)
-"""The stream whose plain function runs in this thread of a worker with a loop; 0 for none. Anything that the function
+"""The stream whose plain function, or application of WSGI, runs in this thread; 0 for none. Anything that the function
 starts with a copy of its context, as `asyncio.to_thread` does, works for that stream too.
 """
 
