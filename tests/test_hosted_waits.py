@@ -18,7 +18,7 @@ from .harness.until import until
 SYNCHRONOUS = ["parked_flask", "parked_django"]
 ASYNCHRONOUS = ["parked_starlette", "parked_fastapi", "parked_litestar", "parked_quart", "parked_django_async"]
 
-VIEWS = {name: ("/wait", "/wait_in_loop") for name in SYNCHRONOUS + ASYNCHRONOUS}
+VIEWS = ("/wait", "/wait_in_loop")
 """Plain functions and coroutines, which Flask and Django run in threads of their own under WSGI."""
 
 
@@ -59,8 +59,8 @@ def waits_for_second(status: Any) -> bool:
 # What is parked
 
 
-def test_a_hundred_clients_wait_on_two_workers(server: Server, site: str) -> None:
-    for view in VIEWS[site]:
+def test_a_hundred_clients_wait_on_two_workers(server: Server) -> None:
+    for view in VIEWS:
         clients = server.waiting(f"{view}/next", 100)
         server.until_parked(100)
         assert server.get("/visits").status == 200  # nobody is busy
@@ -71,8 +71,8 @@ def test_a_hundred_clients_wait_on_two_workers(server: Server, site: str) -> Non
         }
 
 
-def test_the_time_is_up(server: Server, site: str) -> None:
-    for view in VIEWS[site]:
+def test_the_time_is_up(server: Server) -> None:
+    for view in VIEWS:
         assert server.get(f"{view}/short").status == 204
     assert server.get("/wait/timer").text == "time is up"
 
