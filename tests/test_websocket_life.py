@@ -141,7 +141,7 @@ def test_a_stop_tells_applications_and_closes_the_others(serve: Serve, opened: O
 def test_sockets_and_streams_during_reloads_and_a_stop(serve: Serve, opened: Opener) -> None:
     """Each is told first, and then closed in order. What does not listen stays with the old worker for the grace."""
     server = serve("sockets_asgi", workers=1, grace="30s")
-    for _ in range(4):
+    for _ in range(20 if opened.version == "1.1" else 4):
         sockets = [opened(server, "/until-shutdown") for _ in range(CLIENTS)]
         streams = [server.events("/events") for _ in range(CLIENTS)]
         assert {client.receive() for client in sockets} == {"begun"}
