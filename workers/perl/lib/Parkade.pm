@@ -139,6 +139,8 @@ C<{name:path}>. The code gets the parameters in their order. Options: C<deadline
 It returns text (as C<text/plain>), C<html(...)>, a hash or an array (as JSON), C<undef> (204), a response of PSGI, a wait, or
 a code reference: a body in pieces, which it returns one by one, and then C<undef>.
 
+Text is sent in UTF-8. Strings that Perl keeps as bytes, such as literals without C<use utf8>, are sent as they are.
+
 Instead of code, a route may have a constant answer, which is text or C<html(...)>, or a wait. Then the core answers, without
 a worker.
 
