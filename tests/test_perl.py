@@ -202,6 +202,7 @@ def test_fields_and_json_are_read(native: Server) -> None:
         ("/raises", "at once"),
         ("/anonymous", "an anonymous one cannot be found at .*native.pl line"),
         ("/unnamed", "the name of a channel must have 1 to 200 bytes at .*native.pl line"),
+        ("/misnamed", "the name of a sub-protocol consists of .*, not chat v2 at .*native.pl line"),
         ("/large", "a wait has at most 1048576 bytes with its answer"),
     ],
 )

@@ -12,8 +12,8 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::{self, Bind, Layers, MountSettings, OnDisconnect, ServerSettings, SettingView};
-use crate::language::Language;
+use crate::config::{self, Bind, Layers, MountSettings, ServerSettings, SettingView};
+use crate::language::{IdleSetting, Language};
 pub use jobs::{ChosenArgs, EnqueueArgs, JobsArgs, JobsCommand, ListArgs, ShowArgs};
 
 const ABOUT_SETTINGS: &str = "Every setting can also be given in parkade.toml (deadline = \"30s\") \
@@ -167,12 +167,9 @@ impl Mounted {
     /// The settings that change nothing for it, and what to do instead.
     pub fn without_effect(&self) -> Vec<String> {
         let Some(language) = self.language() else { return Vec::new() };
-        let is_asked = |name: &str| match name {
-            "threads" => self.settings.workers.threads > 1,
-            _ => self.settings.loading.on_disconnect == OnDisconnect::Cancel,
-        };
-        let facts = language.facts().without_effect.iter().filter(|(name, _)| is_asked(name));
-        facts.map(|(name, why)| format!("--{name} changes nothing for {}: {why}", self.target)).collect()
+        let idle = language.facts().without_effect.iter().filter(|setting| (setting.is_given)(&self.settings));
+        idle.map(|IdleSetting { name, advice, .. }| format!("--{name} changes nothing for {}: {advice}", self.target))
+            .collect()
     }
 
     /// `None`: a command of the operator runs it.

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::config::{Interface, WorkerSettings};
+use crate::config::{Interface, OnDisconnect, ServerSettings, WorkerSettings};
 
 /// Bytes of a file's first line that are read.
 const FIRST_LINE_BYTES: u64 = 128;
@@ -45,13 +45,23 @@ pub struct LanguageFacts {
     pub tells_own_files: bool,
     /// What `parkade routes` calls a plain function and a coroutine.
     pub functions: Functions,
-    /// Settings that change nothing for its applications: why, and what does.
-    pub without_effect: &'static [(&'static str, &'static str)],
+    /// Settings that change nothing for its applications.
+    pub without_effect: &'static [IdleSetting],
     /// Arguments of the interpreter before those of the worker.
     start: &'static [&'static str],
     environment: &'static [(&'static str, &'static str)],
     needs: &'static str,
     advice: &'static str,
+}
+
+/// A setting that changes nothing for applications in a language.
+#[derive(Debug, Clone, Copy)]
+pub struct IdleSetting {
+    pub name: &'static str,
+    /// Whether it asks for something.
+    pub is_given: fn(&ServerSettings) -> bool,
+    /// Why it changes nothing, and what does.
+    pub advice: &'static str,
 }
 
 /// The words of a language for code that handles a request.
@@ -85,8 +95,16 @@ const PERL: LanguageFacts = LanguageFacts {
     tells_own_files: false,
     functions: Functions { plain: "sub", coroutine: "async sub" },
     without_effect: &[
-        ("threads", "a worker in Perl runs one request at a time, and --workers sets how many run side by side"),
-        ("on-disconnect", "code in Perl is not cancelled; parkade.on_cancel tells it that its client has left"),
+        IdleSetting {
+            name: "threads",
+            is_given: |settings| settings.workers.threads > 1,
+            advice: "a worker in Perl runs one request at a time, and --workers sets how many run side by side",
+        },
+        IdleSetting {
+            name: "on-disconnect",
+            is_given: |settings| settings.loading.on_disconnect == OnDisconnect::Cancel,
+            advice: "code in Perl is not cancelled; parkade.on_cancel tells it that its client has left",
+        },
     ],
     start: &["-e", PERL_START],
     environment: &[],

@@ -18,6 +18,7 @@ get '/away' => sub { redirect '/hola/you' };
 get '/raises' => sub { die "at once\n" };
 get '/large' => sub { after(1, 'x' x 2_000_000) };
 get '/unnamed' => sub { channel('')->next };
+get '/misnamed' => sub { channel('lots')->socket({ subprotocols => ['chat v2'] }, sub { }) };
 get '/anonymous' => sub { after(1)->then(sub { 'never' }) };
 
 get '/lots/{lot}' => sub { my ($lot) = @_; channel("auction/$lot")->next(timeout => 0.3) };

@@ -71,9 +71,8 @@ impl SocketTerms {
             return Err(RequestFault::ForeignOrigin);
         }
         let compression = self.compression.and_then(|wished| upgrade.compression.agree(wished));
-        let offered = head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"));
-        let offered: Vec<_> = offered.map(|(_, value)| String::from_utf8_lossy(value)).collect();
-        Ok(Box::new(SocketOffer { accept, compression, offered: offered.join(",").into(), subprotocol: None }))
+        let offered = upgrade.protocols().iter().map(|name| (*name).to_owned()).collect();
+        Ok(Box::new(SocketOffer { accept, compression, offered, subprotocol: None }))
     }
 }
 

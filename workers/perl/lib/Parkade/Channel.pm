@@ -10,10 +10,6 @@ use Parkade::Wait   ();
 
 our @CARP_NOT = qw(Parkade);
 
-use constant { SUBPROTOCOLS_MAX => 16, SUBPROTOCOL_MAX => 200 };    # names, and bytes of one; then: it dies
-
-my $TOKEN = qr/\A[!#\$%&'*+.^_`|~0-9A-Za-z-]+\z/;
-
 sub new {
     my ($class, $name) = @_;
     Parkade::Checks::channel($name);
@@ -35,7 +31,7 @@ sub socket {
     my $options = ref $rest[0] eq 'HASH' ? shift @rest : {};
     my ($code, @state) = @rest;
     Carp::croak('socket needs the sub that is called for each message of the client') if !defined $code;
-    _check_subprotocols($options->{subprotocols}) if defined $options->{subprotocols};
+    Parkade::Checks::subprotocols($options->{subprotocols}) if defined $options->{subprotocols};
     return Parkade::Wait->new(socket => $self->{name}, _checked($options, qw(since subprotocols)))->then($code, @state);
 }
 
@@ -48,17 +44,6 @@ sub publish {
     my ($self, $body, %options) = @_;
     my $link = Parkade::Link->current or Carp::croak('only a worker of Parkade can publish messages');
     $link->publish($link->running, $self->{name}, $body, %options);
-    return;
-}
-
-sub _check_subprotocols {
-    my ($names) = @_;
-    Carp::croak('subprotocols is a reference to an array of names') if ref $names ne 'ARRAY';
-    Carp::croak('a WebSocket has at most ' . SUBPROTOCOLS_MAX . ' subprotocols to choose from') if @$names > SUBPROTOCOLS_MAX;
-    for my $name (@$names) {
-        next if defined $name && $name =~ $TOKEN && length $name <= SUBPROTOCOL_MAX;
-        Carp::croak(q(the name of a sub-protocol consists of letters, digits and !#$%&'*+.^_`|~-, not ) . ($name // 'undef'));
-    }
     return;
 }
 

@@ -10,10 +10,13 @@ use Parkade::MessagePack qw(bin);
 our @CARP_NOT = qw(Parkade::App Parkade::Channel Parkade::Job Parkade::Link Parkade::PSGI);
 
 use constant {
-    DEPTH_MAX   => 200,        # levels of a client's JSON. Then: it dies
-    NAME_MAX    => 200,        # bytes of a channel's name, an event's, a job's. Then: it dies
-    MESSAGE_MAX => 524_288,    # bytes of a message. Then: it dies
+    DEPTH_MAX        => 200,        # levels of a client's JSON. Then: it dies
+    NAME_MAX         => 200,        # bytes of a channel's name, an event's, a job's, a sub-protocol's. Then: it dies
+    MESSAGE_MAX      => 524_288,    # bytes of a message. Then: it dies
+    SUBPROTOCOLS_MAX => 16,         # of a WebSocket. Then: it dies
 };
+
+my $TOKEN = qr/\A[!#\$%&'*+.^_`|~0-9A-Za-z-]+\z/;
 
 # Many workers need none: it is a tenth of what they have in memory.
 sub _json {
@@ -62,6 +65,17 @@ sub event {
     return;
 }
 
+sub subprotocols {
+    my ($names) = @_;
+    Carp::croak('subprotocols is a reference to an array of names') if ref $names ne 'ARRAY';
+    Carp::croak('a WebSocket has at most ' . SUBPROTOCOLS_MAX . ' subprotocols to choose from') if @$names > SUBPROTOCOLS_MAX;
+    for my $name (@$names) {
+        _name('a sub-protocol', $name);
+        Carp::croak(q(the name of a sub-protocol consists of letters, digits and !#$%&'*+.^_`|~-, not ) . $name) if $name !~ $TOKEN;
+    }
+    return;
+}
+
 # The body of a message: text goes as UTF-8.
 sub message {
     my ($text) = @_;
@@ -86,6 +100,10 @@ Parkade::Checks - what the protocol requires of names and messages, told to whoe
 =head2 channel($name), event($name), job($name), queue($name)
 
 Die for what no core accepts, from the point of view of the caller.
+
+=head2 subprotocols(\@names)
+
+The same for those of a WebSocket.
 
 =head2 message($text)
 

@@ -140,9 +140,6 @@ class Headers(MutableMapping[str, str]):
 def _checked(name: str) -> str:
     """The name in lower case. There are few, and they come again and again."""
     name = name.lower()
-    if not name or not _TOKEN.issuperset(name):
+    if not HTTP_TOKEN.fullmatch(name):
         raise ValueError(f"{name!r} is not the name of a header")
     return name
-
-
-_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")  # RFC 9110, section 5.6.2, in lower case

@@ -206,7 +206,7 @@ impl StreamExchange {
             let value = HeaderValue::try_from(terms.field()).expect("names and numbers are ASCII");
             fields.insert("sec-websocket-extensions", value);
         }
-        if let Some(value) = subprotocol.and_then(|name| HeaderValue::try_from(String::from(name)).ok()) {
+        if let Some(value) = subprotocol.and_then(|name| HeaderValue::try_from(name).ok()) {
             fields.insert("sec-websocket-protocol", value);
         }
         let (asking, wished) = mpsc::unbounded_channel();
