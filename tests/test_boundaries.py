@@ -45,6 +45,7 @@ PYTHON_ORDER = [
     "_hooks",
     "_routing",
     "jobs",
+    "_django_store",
     "django",
     "_router",
     "_openapi",

@@ -41,9 +41,10 @@ LEFT_OUT = {
 def python() -> Path | None:
     """The interpreter of an environment with Django 6, which is made once; None without a Python 3.12 or newer."""
     with newest_python.alone(PLACE):
-        if not any(PLACE.glob("*.tar.gz")):
+        is_made = any(PLACE.glob("*.tar.gz")) and any(PLACE.glob("venv/lib/*/site-packages/psycopg"))
+        if not is_made:
             shutil.rmtree(PLACE, ignore_errors=True)
-            pip = newest_python.make(PLACE / "venv", f"django=={VERSION}", "msgspec")
+            pip = newest_python.make(PLACE / "venv", f"django=={VERSION}", "msgspec", "psycopg[binary]")
             if pip is None:
                 return None
             sources = [*pip, "download", "--no-deps", "--no-binary", ":all:", f"django=={VERSION}"]

@@ -34,6 +34,7 @@ pub mod snapshot;
 
 pub use door::{
     AdminDoor, Ask, CancelRefused, JobAnswer, JobAsk, PublishRefused, Readiness, ReloadEnd, ReloadId, ReloadRefused,
+    StorePlace,
 };
 pub use jobs::{JobList, JobView};
 #[cfg(test)]

@@ -4,17 +4,32 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import django
 from django.conf import settings
+from django.core.asgi import get_asgi_application
 from django.core.wsgi import get_wsgi_application
 
+SHOP = urlsplit(os.environ.get("SHOP", ""))
+"""A database in PostgreSQL; without one it is a file."""
+
 NOW: dict[str, Any] = {"BACKEND": "parkade.django.Tasks", "QUEUES": []}
+if "IN_DATABASE" in os.environ:
+    NOW["OPTIONS"] = {"in_database": True}
 
 settings.configure(
     ALLOWED_HOSTS=["*"],
     DATABASES={
         "default": {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": SHOP.path[1:],
+            "HOST": SHOP.hostname,
+            "PORT": SHOP.port,
+            "USER": SHOP.username,
+        }
+        if SHOP.path
+        else {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": Path(os.environ.get("GATES", ".")) / "db.sqlite3",
             "TEST": {"NAME": ":memory:"},
@@ -35,4 +50,4 @@ if __name__ == "__main__":
     django.setup()
     sys.exit(bool(DiscoverRunner(verbosity=2, exclude_tags=["left out"]).run_tests(sys.argv[1:])))
 
-application = get_wsgi_application()
+application: Any = get_asgi_application() if "ASGI" in os.environ else get_wsgi_application()

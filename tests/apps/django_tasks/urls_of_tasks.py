@@ -1,6 +1,10 @@
 """Views that enqueue tasks, in transactions and outside."""
 
+import os
+import signal
+from contextlib import nullcontext, suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.db import connection, transaction
@@ -32,6 +36,9 @@ def fails() -> None:
     raise ValueError("always")
 
 
+SERVED = "BLACK_BOX_SERVER" in os.environ
+"""This process is a worker; otherwise a command."""
+
 TASKS = {"add": add, "add_async": add_async, "fails_once": fails_once, "fails": fails}
 
 
@@ -58,6 +65,46 @@ def in_transaction(request: HttpRequest, end: str) -> JsonResponse:
     except ValueError:
         pass
     return JsonResponse({"id": id})
+
+
+def order(request: HttpRequest, end: str) -> JsonResponse:
+    """An order, and a task for it, in one transaction."""
+    try:
+        with nullcontext() if end == "outside" else transaction.atomic():
+            return JsonResponse({"id": _order(end, request.GET.get("later"))})
+    except ValueError:
+        return JsonResponse({"id": None})
+
+
+def _order(end: str, later: str | None) -> str | None:
+    chosen = add
+    if later is not None:
+        chosen = add.using(run_after=timezone.now() + timedelta(seconds=float(later)), priority=5, queue_name="mail")
+    cursor = connection.cursor()
+    if end == "outside":
+        return str(chosen.enqueue(1, 1).id)
+    if end == "reading":
+        cursor.execute("set transaction read only")
+    else:
+        cursor.execute("insert into orders (line) values (%s)", [end])
+    if end == "killed":  # in the first moment after the commit
+        transaction.on_commit(partial(_kill, os.getppid()))
+    if end == "savepoint":
+        with suppress(ValueError), transaction.atomic():
+            chosen.enqueue(1, 1)
+            raise ValueError("rolled back")
+        return None
+    with transaction.atomic() if end == "inner" else nullcontext():
+        id = str(chosen.enqueue(1, 1).id)
+    if end == "rollback":
+        raise ValueError("rolled back")
+    return id
+
+
+def _kill(server: int) -> None:
+    if SERVED:
+        os.kill(server, signal.SIGKILL)
+    os._exit(9)
 
 
 def result(request: HttpRequest, alias: str, id: str) -> JsonResponse:
@@ -89,5 +136,6 @@ urlpatterns = [
     path("enqueue/<str:name>", enqueue),
     path("enqueue_async/<str:name>", enqueue_async),
     path("in_transaction/<str:end>", in_transaction),
+    path("order/<str:end>", order),
     path("result/<str:alias>/<str:id>", result),
 ]

@@ -18,8 +18,12 @@ const CLOCK: &str = "clock AS MATERIALIZED (
 /// This server's instance is known in this database, so the jobs are here.
 const HERE: &str = "EXISTS (SELECT FROM parkade.boots WHERE boot = $12::uuid)";
 
+/// The same for a program that was told the instance `$1`; NULL is any. In a copy of the database, its heart does not beat.
+const BEATS: &str = "($1 IS NULL OR EXISTS (SELECT FROM parkade.boots
+     WHERE boot = $1 AND abs(extract(epoch FROM clock_timestamp() - seen)) < 10))";
+
 texts! {
-    SCHEMA = include_str!("sql/schema.sql");
+    SCHEMA = include_str!("sql/schema.sql").replace("enqueue_body", &enqueue_body());
     ENQUEUE = format!(
         "WITH {CLOCK}, {}
 SELECT id, CASE WHEN due > enqueued THEN due - enqueued END AS wait FROM fresh WHERE (SELECT count(*) FROM rung) >= 0",
@@ -70,6 +74,21 @@ RETURNING floor(extract(epoch FROM seen) * 1000)::int8 AS now";
     LIST_COMPLETED = list(&over(4));
     LIST_CANCELLED = list(&over(5));
     LIST_ALL = list(&newest());
+}
+
+/// The body of the function that enqueues one job: the statement of servers, with its columns as parameters.
+fn enqueue_body() -> String {
+    let mut statement = format!("{CLOCK}, {}", include_str!("sql/enqueue.sql"))
+        .replace("$1::int8", "NULL::int8")
+        .replace("may_begin", BEATS)
+        // Nobody gets a reply that says when a job is due, so servers are notified of those, too.
+        .replace("EXISTS (SELECT FROM readied)", "EXISTS (SELECT FROM fresh)")
+        .replace("$11::text", "'00000000-0000-0000-0000-000000000000'");
+    let wait = "$6 - (SELECT now FROM clock)";
+    for (column, value) in (2..).zip(["$2", "$3", "$4", "$5", "NULL", wait, "$7", "$8", "$9"]) {
+        statement = statement.replace(&format!("${column}::"), &format!("ARRAY[{value}]::"));
+    }
+    include_str!("sql/enqueue_body.sql").replace("statement", &statement)
 }
 
 /// For a state that few jobs have, all are searched.

@@ -54,6 +54,12 @@ impl Within {
         Self { clock, instance }
     }
 
+    /// The server's instance, whose row is only in the database that contains the jobs.
+    #[must_use]
+    pub const fn instance(&self) -> JobId {
+        JobId::new(self.instance.0)
+    }
+
     /// Checks whether a database may be the right one. It never fails, because a failure would end the transaction.
     #[must_use]
     pub fn probe() -> Query {

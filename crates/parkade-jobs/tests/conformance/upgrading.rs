@@ -60,6 +60,17 @@ fn tables_of_version_1_are_brought_up_to_date_with_jobs_in_them() {
     session.run("DELETE FROM parkade.running");
     assert_eq!(server.claim(12, PAIR), "newer1 later1");
 
+    // A program stores one by itself.
+    let stored = format!(
+        "SELECT parkade.enqueue(NULL, '{}', 'work', '{QUEUE}', 0::int2, NULL, 'of fresh', NULL, NULL) AS is_stored",
+        id("fresh")
+    );
+    assert_eq!(session.run(&stored), r#"[{"is_stored":true}]"#);
+    assert_eq!(session.run(&stored), r#"[{"is_stored":false}]"#, "it is there already");
+    session.run("DELETE FROM parkade.running");
+    server.running.clear();
+    assert_eq!(server.claim(12, PAIR), "fresh1");
+
     // Who was granted what claiming takes may go on, too.
     server.running.clear();
     let mut clerk = address();

@@ -83,6 +83,8 @@ pub enum JobAsk {
     Retry(JobId),
     /// Removes a job that is not running.
     Drop(JobId),
+    /// Where the store is, as this server itself knows.
+    Place,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,8 +101,19 @@ pub enum JobAnswer {
     Shown(Option<Box<JobRecord>>),
     /// Whether it was done.
     Changed(bool),
+    Place(StorePlace),
     /// The store failed.
     Refused(Fault),
+}
+
+/// What a program needs to find out whether its own database connection leads to the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StorePlace {
+    File,
+    /// `instance`: this server's in the store; `None` while the store is being opened or cannot be reached.
+    Postgres {
+        instance: Option<JobId>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use parkade_model::{BadJobId, JobId};
 use serde_json::json;
 
 use super::answers::{self, AdminAnswer, allow, fault};
-use super::door::{AdminDoor, JobAnswer, JobAsk};
+use super::door::{AdminDoor, JobAnswer, JobAsk, StorePlace};
 pub use view::{JobList, JobView};
 
 /// `place`: the part of the path after `/jobs`.
@@ -25,10 +25,25 @@ where
         ("", &Method::GET | &Method::HEAD) => filter::list(request.uri().query(), door).await,
         ("", &Method::POST) => enqueueing::answer(request, door).await,
         ("", _) => Err(allow("GET, HEAD, POST")),
+        ("/store", &Method::GET | &Method::HEAD) => tell_place(door).await,
+        ("/store", _) => Err(allow("GET, HEAD")),
         _ => of_a_job(&place[1..], &request, door).await,
     };
     match answered {
         Ok(answer) | Err(answer) => answer,
+    }
+}
+
+/// With it, a program finds out whether its own database connection leads to the store: the row of that instance is
+/// only there.
+async fn tell_place(door: &AdminDoor) -> Result<AdminAnswer, AdminAnswer> {
+    match asked(JobAsk::Place, door).await? {
+        JobAnswer::Place(StorePlace::File) => Ok(answers::json(StatusCode::OK, &json!({ "in": "file" }))),
+        JobAnswer::Place(StorePlace::Postgres { instance }) => {
+            let instance = instance.map(|instance| instance.to_string());
+            Ok(answers::json(StatusCode::OK, &json!({ "in": "postgres", "instance": instance })))
+        }
+        other => Err(unexpected(&other)),
     }
 }
 

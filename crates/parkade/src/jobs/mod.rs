@@ -480,6 +480,9 @@ impl Jobs {
             let names = self.declarations.names().map(ToOwned::to_owned).collect();
             return operators::send(back, JobAnswer::Undeclared(names));
         }
+        if ask == JobAsk::Place {
+            return operators::send(back, operators::place(self.store.within()));
+        }
         if !self.store.takes_commands()
             && let Some(answer) = self.answer_without_store(cx, &ask)
         {
@@ -498,6 +501,7 @@ impl Jobs {
             JobAsk::Drop(job) => self.store.ask(Question::Drop { job, back }, |tag| Command::Drop { tag, job }),
             JobAsk::Show(job) => self.store.find(Question::Operator(back), job),
             JobAsk::List(filter) => self.store.ask(Question::Operator(back), |tag| Command::List { tag, filter }),
+            JobAsk::Place => {}
         }
     }
 
@@ -505,7 +509,7 @@ impl Jobs {
     /// opened at the start.
     fn answer_without_store(&mut self, cx: &mut JobContext<'_>, ask: &JobAsk) -> Option<JobAnswer> {
         match ask {
-            JobAsk::Enqueue(_) | JobAsk::EnqueueKnown(_) => {}
+            JobAsk::Enqueue(_) | JobAsk::EnqueueKnown(_) | JobAsk::Place => {}
             _ if self.store.has_failed() => {}
             JobAsk::List(_) => return Some(JobAnswer::Listed(Vec::new())),
             JobAsk::Show(_) => return Some(JobAnswer::Shown(None)),

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use parkade_core::{CancelId, CancelOutcome};
+use parkade_jobs::postgres::Within;
 use parkade_jobs::{Fault, Reply};
 use parkade_model::PayloadId;
 use tokio::sync::oneshot;
 
-use crate::admin::JobAnswer;
+use crate::admin::{JobAnswer, StorePlace};
 
 /// Where the answer goes.
 pub type Back = oneshot::Sender<JobAnswer>;
@@ -60,6 +61,13 @@ pub fn pass_on(back: Back, reply: Reply) {
         Reply::Claimed { .. } | Reply::AttemptEnded { .. } | Reply::Counted { .. } | Reply::Schedules { .. } => return,
     };
     send(back, answer);
+}
+
+/// Where the store is. `within`: see `Store::within`.
+pub fn place(within: Option<Result<Option<Within>, Fault>>) -> JobAnswer {
+    JobAnswer::Place(within.map_or(StorePlace::File, |within| StorePlace::Postgres {
+        instance: within.ok().flatten().map(|within| within.instance()),
+    }))
 }
 
 pub fn send(back: Back, answer: JobAnswer) {

@@ -28,9 +28,10 @@ from django.db import transaction
 from django.utils.json import normalize_json
 from django.utils.module_loading import import_string
 
+from ._django_store import store_within
 from ._job import Job, new_id, text_of_id
 from ._limits import JOB_ERROR_MAX
-from ._link import port
+from ._link import origin, port
 from ._wire import payloads as p
 from .errors import JobError, Retry
 from .jobs._arguments import encode_arguments
@@ -54,8 +55,10 @@ class Tasks(BaseTaskBackend):  # type: ignore[misc]
 
     `OPTIONS`: `retries` (0 by default: a task that raises has failed), `deadline` (seconds for one attempt; None for
     the server's), `on_commit` (True by default: a task that is enqueued in `atomic` is enqueued when that commits, and
-    not at all if it does not), `server` (the admin address of the server, for processes that are not its workers; by
-    default as `parkade.connect` finds it).
+    not at all if it does not: by the same transaction if the jobs are in its database), `in_database` (False by
+    default; True: the jobs are in Django's database, so processes that are not workers store tasks there whether or not
+    a server runs), `server` (the admin address of the server, for processes that are not its workers; by default as
+    `parkade.connect` finds it).
     """
 
     supports_defer = True
@@ -71,6 +74,9 @@ class Tasks(BaseTaskBackend):  # type: ignore[misc]
             )
         self._retries: int = self.options.get("retries", 0)
         self._on_commit: bool = self.options.get("on_commit", True)
+        self._in_database: bool = self.options.get("in_database", False)
+        if self._in_database and not self._on_commit:
+            raise ImproperlyConfigured(f"TASKS[{alias!r}]: in_database and on_commit=False exclude each other")
         self._name = _NAME if alias == "default" else f"{_NAME} {alias}"
         if self._name not in _jobs.jobs:  # every thread makes a backend of its own
             run = partial(_run, alias)
@@ -79,7 +85,7 @@ class Tasks(BaseTaskBackend):  # type: ignore[misc]
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Enqueues the task. Its result is durable when this returns, or before the response that a worker answers; in
-        `atomic`, after the commit.
+        `atomic`, with the commit if the jobs are in the same PostgreSQL database, otherwise after it.
         """
         self.validate_task(task)
         id = new_id()
@@ -90,11 +96,15 @@ class Tasks(BaseTaskBackend):  # type: ignore[misc]
             queue=task.queue_name,
         )
         about = (task.module_path, result.args, result.kwargs, result.enqueued_at.timestamp(), told.at)
-        send = partial(self._send, id, encode_arguments(self._name, about, {}), told, result)
-        if self._on_commit and transaction.get_connection().in_atomic_block:
-            transaction.on_commit(send)
+        job = (id, self._name, encode_arguments(self._name, about, {}), told)
+        waits = self._on_commit and transaction.get_connection().in_atomic_block
+        is_trusted = self._in_database and not port.is_connected()
+        is_stored = (waits or is_trusted) and self._store(is_trusted, *job)
+        then = partial(self._tell, result) if is_stored else partial(self._send, *job, result)
+        if waits:
+            transaction.on_commit(then)
         else:
-            send()
+            then()
         return result
 
     def get_result(self, result_id: str) -> TaskResult:
@@ -120,12 +130,27 @@ class Tasks(BaseTaskBackend):  # type: ignore[misc]
     def _connect(self) -> Connection:
         return connect(self.options.get("server"))
 
-    def _send(self, id: bytes, arguments: bytes, told: p.EnqueueOptions, result: TaskResult) -> None:
+    def _store(self, is_trusted: bool, *job: Any) -> bool:
+        """Stores it through Django's own connection, in its transaction; returns whether that is possible."""
+        connection = transaction.get_connection()
+        is_stored = store_within(connection, self.options.get("server"), is_trusted, *job)
+        if is_trusted and not is_stored:
+            raise ImproperlyConfigured(
+                f"TASKS[{self.alias!r}]: in_database is true, but a task cannot be stored through the connection "
+                f"{connection.alias!r}: it needs the schema that `parkade serve --jobs postgresql://…` makes, the "
+                "rights to select and insert there, and a transaction that may write"
+            )
+        return is_stored
+
+    def _send(self, id: bytes, name: str, arguments: bytes, told: p.EnqueueOptions, result: TaskResult) -> None:
         if port.is_connected():
-            _jobs.jobs[self._name]._send(id, arguments, told)
+            _jobs.jobs[name]._send(id, arguments, told)
         else:
             with self._connect() as server:
-                server._store(id, self._name, arguments, told)
+                server._store(id, name, arguments, told)
+        self._tell(result)
+
+    def _tell(self, result: TaskResult) -> None:
         task_enqueued.send(type(self), task_result=result)
 
     def _task(self, path: str, priority: int | None, queue: str | None, at: float | None) -> Task:
@@ -170,7 +195,7 @@ class Tasks(BaseTaskBackend):  # type: ignore[misc]
 
 
 _NAME = "django task"
-_OPTIONS = {"deadline", "on_commit", "retries", "server"}
+_OPTIONS = {"deadline", "in_database", "on_commit", "retries", "server"}
 _jobs = Jobs()
 
 _STATUS = {
@@ -201,6 +226,7 @@ def _run(
 ) -> dict[str, Any]:
     from django.tasks import task_backends
 
+    origin.begin((port.stream(), job.request_id or job.id.replace("-", ""), job.traceparent))
     backend: Tasks = task_backends[alias]
     worker = f"{socket.gethostname()}:{os.getpid()}"
     task = backend._task(path, None, None, at)

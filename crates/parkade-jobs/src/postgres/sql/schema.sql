@@ -3,6 +3,7 @@ DO $parkade$
 DECLARE
     found int;
     granted record;
+    enqueuing text := $enqueue$enqueue_body$enqueue$;
 BEGIN
     PERFORM pg_advisory_xact_lock(5785453205117423682);
     IF to_regnamespace('parkade') IS NULL THEN
@@ -163,6 +164,20 @@ BEGIN
         -- The request that enqueued a job. NULL in jobs of servers that do not know these columns.
         ALTER TABLE parkade.bodies ADD COLUMN request_id text COLLATE "C", ADD COLUMN traceparent text COLLATE "C";
         UPDATE parkade.version SET version = 3;
+    END IF;
+    -- For applications that enqueue with a connection of their own. It changes no table, so it belongs to no version. Where the role may not
+    -- make it, they enqueue through their server.
+    IF (SELECT p.prosrc FROM pg_proc p
+         WHERE p.oid = to_regprocedure('parkade.enqueue(uuid, uuid, text, text, int2, int8, bytea, text, text)')
+       ) IS DISTINCT FROM enqueuing AND has_schema_privilege('parkade', 'CREATE') AND NOT EXISTS (
+        SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+         WHERE n.nspname = 'parkade' AND p.proname = 'enqueue' AND NOT pg_has_role(p.proowner, 'USAGE')
+    ) THEN
+        EXECUTE format(
+            'CREATE OR REPLACE FUNCTION parkade.enqueue(uuid, uuid, text, text, int2, int8, bytea, text, text)
+             RETURNS bool LANGUAGE plpgsql VOLATILE AS %L', enqueuing);
+        -- The rights on the tables decide who may use it.
+        GRANT EXECUTE ON FUNCTION parkade.enqueue TO PUBLIC;
     END IF;
 END
 $parkade$

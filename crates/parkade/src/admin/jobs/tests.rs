@@ -129,6 +129,17 @@ async fn a_job_is_shown_with_what_can_be_read_of_it() {
 }
 
 #[tokio::test]
+async fn the_store_says_where_it_is() {
+    let place = |place| vec![JobAnswer::Place(place)];
+    check("GET /jobs/store", place(StorePlace::File), 200, json!({ "in": "file" })).await;
+    for (instance, told) in [(None, Value::Null), (Some(id(ID)), json!(ID))] {
+        let told = json!({ "in": "postgres", "instance": told });
+        check("GET /jobs/store", place(StorePlace::Postgres { instance }), 200, told).await;
+    }
+    assert_eq!(asked_with("POST /jobs/store", "", vec![]).await.0, 405);
+}
+
+#[tokio::test]
 async fn a_list_leaves_arguments_and_results_out() {
     let (status, told, heard) =
         asked_with("GET /jobs?state=dead&count=2", "", vec![JobAnswer::Listed(vec![job_that_is(JobState::Dead)])])

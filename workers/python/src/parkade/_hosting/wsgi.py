@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from .._link import origin
 from .._link.answers import FAULTS, Answer, ClientLeft, Handed, Parked, Run, Sent
 from .._link.blocking import Blocking
 from .._link.concurrent import Concurrent
@@ -61,10 +62,12 @@ class Wsgi:
         link = port()
         assert isinstance(link, Blocking | Concurrent)
         stream = link.plain_exchange() if isinstance(link, Concurrent) else link
-        plain.set(stream.stream())  # for coroutines that a framework runs in another thread, with this context
+        number = stream.stream()
+        plain.set(number)  # for coroutines that a framework runs in another thread, with this context
         sending = Sending(stream)
         try:
             environ = self._environs.make(raw, stream)
+            origin.begin((number, environ["parkade.request_id"], environ.get("HTTP_TRACEPARENT")))
             body = self._application(environ, sending.start_response)
             if parked and isinstance(body, ParkedResponse):  # returned, rather than called
                 body = sending.started(body)

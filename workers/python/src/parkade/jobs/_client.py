@@ -143,6 +143,16 @@ class Connection:
             raise _refused(status, answer)
         return answer
 
+    def _instance(self) -> str | None:
+        """That of the server in its store in PostgreSQL; None if it has none, or is not one of its servers yet."""
+        status, answer = self._admin.ask("GET", "/jobs/store")
+        if status in (400, 404):  # an older server
+            return None
+        if status != 200:
+            raise _refused(status, answer)
+        found = answer.get("instance")
+        return found if isinstance(found, str) else None
+
     def result(self, id: str, timeout: float | None = None) -> Any:
         """Waits until the job has ended, and returns its result.
 
