@@ -204,6 +204,16 @@ def test_a_server_that_was_taken_for_dead_is_known_by_its_new_instance(shop: Sho
     assert ran(server, id)
 
 
+def test_a_long_transaction_with_one_snapshot_stores_its_task(shop: Shop) -> None:
+    """There, the heart of its server has stood still since its beginning."""
+    server = shop.serve()
+    assert ran(server, order(server))
+    shop.postgres.psql("truncate orders, parkade.bodies", shop.name)
+    id = order(server, "snapshot")
+    assert shop.is_stored_with_its_order(id)
+    assert ran(server, id)
+
+
 # Elsewhere: after the commit, as before
 
 

@@ -83,6 +83,9 @@ def _order(end: str, later: str | None) -> str | None:
     cursor = connection.cursor()
     if end == "outside":
         return str(chosen.enqueue(1, 1).id)
+    if end == "snapshot":
+        cursor.execute("set transaction isolation level repeatable read")
+        cursor.execute("select pg_sleep(10.5)")
     if end == "reading":
         cursor.execute("set transaction read only")
     else:

@@ -18,9 +18,12 @@ const CLOCK: &str = "clock AS MATERIALIZED (
 /// This server's instance is known in this database, so the jobs are here.
 const HERE: &str = "EXISTS (SELECT FROM parkade.boots WHERE boot = $12::uuid)";
 
-/// The same for a program that was told the instance `$1`; NULL is any. In a copy of the database, its heart does not beat.
+/// The same for a program that was told the instance `$1`; NULL is any. In a copy of the database, its heart does not beat. A
+/// transaction with one snapshot sees how it did at its beginning.
 const BEATS: &str = "($1 IS NULL OR EXISTS (SELECT FROM parkade.boots
-     WHERE boot = $1 AND abs(extract(epoch FROM clock_timestamp() - seen)) < 10))";
+     WHERE boot = $1 AND abs(extract(epoch FROM seen -
+           CASE WHEN current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN transaction_timestamp()
+                ELSE clock_timestamp() END)) < 10))";
 
 texts! {
     SCHEMA = include_str!("sql/schema.sql").replace("enqueue_body", &enqueue_body());
