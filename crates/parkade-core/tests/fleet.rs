@@ -357,6 +357,16 @@ fn one_worn_worker_is_replaced_at_a_time() {
     check_with(config, &format!("{both} ready:3 exited:1"), "start:4");
 }
 
+/// It counts for the one that is queued, so no fresh one is started for that, and found not to be needed, again and again.
+#[test]
+fn a_worker_that_was_to_be_replaced_is_kept_when_the_server_drains() {
+    let config = recycled(Recycle { resident_bytes: Some(1000), ..Recycle::default() });
+    let silent = "ready:1:concurrent measured:1:2000 wait:1s arrive:a:/async";
+    check_with(config.clone(), silent, "");
+    check_with(config.clone(), &format!("{silent} drain:60s"), "stop_accepting drain:1:60s kill:2:NotNeeded");
+    check_with(config, &format!("{silent} drain:60s pong:1"), "assign:a:1");
+}
+
 #[test]
 fn a_reload_probes_then_starts_then_switches() {
     check_with(workers(2), "ready:1 ready:2 reload", "start:3");

@@ -168,7 +168,7 @@ impl Serving {
                 Err(refused(ProtocolRule::Second, frame))
             }
             FromWorker::Credit { delta } => self.grant(*delta).map(ConversationState::Serving),
-            FromWorker::Park { then: ThenRequest::Await | ThenRequest::Branch { .. }, .. } if !self.concurrent => {
+            FromWorker::Park { then: ThenRequest::Await, .. } if !self.concurrent => {
                 Err(refused(ProtocolRule::Await, frame))
             }
             other if self.agreed.features & needed_by(other) != needed_by(other) => {

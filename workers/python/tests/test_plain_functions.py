@@ -7,7 +7,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from conftest import Core, StartCore
@@ -91,17 +90,24 @@ def awaits():
             await after(1)
         except WaitError as error:
             return str(error)
-    async def begin():
-        try:
-            async with transaction(): pass
-        except WaitError as error:
-            return str(error)
-    return [asyncio.run(wait()), asyncio.run(begin())]
+    return asyncio.run(wait())
 
 @app.get("/begins-in-a-thread")
 async def begins_in_a_thread():
+    def begin():
+        with transaction(): pass
+    await asyncio.to_thread(begin)  # with the context of its request, as in endpoints of FastAPI
+
+@app.get("/begins-in-a-loop-of-its-own")
+def begins_in_a_loop_of_its_own():
+    async def begin():
+        async with transaction(): pass
+    asyncio.run(begin())
+
+@app.get("/begins-as-plain-code")
+async def begins_as_plain_code():
     try:
-        await asyncio.to_thread(transaction)  # with the context of its request, as in endpoints of FastAPI
+        with transaction(): pass
     except WaitError as error:
         return str(error)
 
@@ -273,13 +279,23 @@ def test_jobs_run_there_and_tell_how_far_they_are(worker: Core) -> None:
 
 
 def test_what_needs_the_loop_is_a_clear_error_there(worker: Core) -> None:
-    wait, begin = msgspec.json.decode(worker.answer(at("awaits")).body)
+    wait = worker.answer(at("awaits")).body
     assert wait.startswith("a wait can only be awaited in the async def that answers a request or is a job: a plain ")
-    assert begin.startswith("a transaction is for the async def that answers a request or is a job: a plain function")
 
 
-def test_a_thread_that_has_the_context_of_a_request_cannot_begin_a_transaction(worker: Core) -> None:
-    assert "a transaction is for the async def" in worker.answer(at("begins-in-a-thread")).body
+def test_a_coroutine_is_told_how_to_begin_a_transaction(worker: Core) -> None:
+    said = worker.answer(at("begins-as-plain-code")).body
+    assert said == "in an async def, write: async with transaction() as t, and await t.query(…)"
+
+
+@pytest.mark.parametrize("way", ["begins-in-a-thread", "begins-in-a-loop-of-its-own"])
+def test_a_thread_with_the_context_of_a_request_may_begin_a_transaction(worker: Core, way: str) -> None:
+    stream = worker.request(at(way))
+    for wait in ("begin", "commit"):
+        name, place, park = worker.next()
+        assert (name, park.wait[0]) == ("PARK", wait)
+        worker.send(f.RESUME, 0, [["rows", [], wait.upper(), 0, b"null"], [place]])
+    assert worker.names(1) == [f"RESPONSE {stream}"]
 
 
 def test_each_has_a_context_of_its_own_that_the_start_hooks_made(worker: Core) -> None:

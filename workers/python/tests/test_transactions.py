@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from parkade import App, QueryError, Status, Transaction, WaitError, after, query, transaction
+from parkade import App, HTTPError, QueryError, Status, Transaction, WaitError, after, query, transaction
 from parkade.testing import Client
 
 
@@ -231,13 +231,66 @@ def test_what_cannot_be_says_what_to_do(
     assert asked.count("begin") == asked.count("commit") + asked.count("rollback") == (asked != [])
 
 
-def test_there_is_none_in_a_plain_function() -> None:
-    app = App(concurrent=True)
-    app.get("/", lambda: transaction() and "begun")
+@pytest.mark.parametrize("concurrent", [False, True])
+def test_a_plain_function_has_one_too(concurrent: bool) -> None:
+    app = App(concurrent=concurrent)
+
+    @app.job
+    def write(line: str) -> None: ...
+
+    @app.get("/{way}")
+    def handler(way: str) -> object:
+        with transaction() as t:
+            found = list(t.query("select 1 as one"))
+            write.enqueue(way)
+            if way == "taken-back":
+                t.rollback()
+            if way == "fails":
+                raise HTTPError(418)
+        return found
+
+    with Client(app) as client:
+        client.database({"select 1 as one": [{"one": 1}]})
+        assert [client.get(f"/{way}").status for way in ("kept", "taken-back", "fails")] == [200, 200, 418]
+        assert client.get("/again").json() == [{"one": 1}]
+        ends = [asked for asked in asked_of(client) if asked in ("commit", "rollback")]
+        assert [job.args for job in client.jobs] == [("kept",), ("again",)]
+    assert ends == ["commit", "rollback", "rollback", "commit"]
+
+
+def test_a_plain_function_has_one_at_a_time() -> None:
+    app = App()
+
+    @app.get("/")
+    def handler() -> object:
+        with transaction() as t, pytest.raises(WaitError, match="already has an open"), transaction():
+            pass
+        with pytest.raises(WaitError, match="has ended"):
+            t.query("select 1")
+        again = transaction()
+        with again, pytest.raises(WaitError, match="begins only once"), again:
+            pass
+        return "as it should"
+
+    with Client(app) as client:
+        client.database({})
+        assert client.get("/").text == "as it should"
+
+
+def test_there_is_none_without_a_request() -> None:
+    with pytest.raises(WaitError, match="there is no core here"), transaction():
+        pass
+
+    async def begin() -> None:
+        with transaction():
+            pass
+
+    app = App()
+    app.get("/", begin)
     with Client(app) as client:
         assert client.get("/").status == 500
-    with pytest.raises(WaitError, match="async def"):
-        transaction()
+        with pytest.raises(WaitError, match="there is none here"), transaction():
+            pass
 
 
 def test_it_is_its_requests_own() -> None:

@@ -123,6 +123,14 @@ impl Crew {
         }
     }
 
+    /// The server drains: no worker is replaced any more, so one that was about to be counts like any other.
+    pub fn stop_replacing(&mut self, cx: &mut Context, workers: &mut WorkerPool) {
+        self.code.stop_reload(cx, workers);
+        for role in ROLES {
+            self.roles.of_mut(role).recycling = None;
+        }
+    }
+
     /// While the server drains, a fresh worker is wanted only when somebody is queued and no other is there.
     pub fn fill_for_the_queued(&self, cx: &mut Context, workers: &mut WorkerPool, role: Role, is_queued: bool) {
         if is_queued && self.present(workers, role) == 0 && !self.is_put_off(role, cx.now) {

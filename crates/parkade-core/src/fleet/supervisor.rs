@@ -305,7 +305,7 @@ impl Supervisor {
         }
         cx.effects.push(Effect::Server(ServerEffect::StopAccepting));
         self.reload = None;
-        self.crews.iter_mut().for_each(|crew| crew.code.stop_reload(cx, workers));
+        self.crews.iter_mut().for_each(|crew| crew.stop_replacing(cx, workers));
         for worker in workers.iter().filter(|worker| worker.is_at_work()) {
             cx.effects.push(Effect::Worker(WorkerEffect::DrainWorker { worker: worker.id, within: grace }));
         }

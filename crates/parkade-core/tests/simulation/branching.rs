@@ -1,18 +1,20 @@
-//! Branches: coroutines that wait for several things at a time.
+//! Branches: coroutines that wait for several things at a time, and plain functions that wait while they hold their worker.
 
 use parkade_core::{Event, Outcome, QueryWork, RequestId, Then, Wait, WorkerId};
 
 use crate::model::{Answer, Model, Place, Request, Waiting};
-use crate::process::Process;
+use crate::process::{Process, Stream};
 use crate::world::World;
 
 impl World {
-    /// Some coroutine waits for one more thing.
+    /// Some coroutine waits for one more thing, or some plain function for its first.
     pub(crate) fn branches(&mut self, process: &Process) {
         let waiting = process.awaiting.iter().copied().filter(|id| self.model.requests[id].owner.is_none());
-        let running = process.streams.iter().filter(|stream| stream.coroutine && stream.told && !stream.ghost);
+        let turns = process.touched().min(process.streams.len());
+        let may = |stream: &&Stream| stream.told && !stream.ghost && (stream.coroutine || self.has_plain_waits);
+        let running = process.streams.iter().take(turns).filter(may);
         let owners: Vec<RequestId> = waiting.chain(running.map(|stream| stream.request)).collect();
-        if owners.is_empty() || !process.concurrent {
+        if owners.is_empty() || !process.concurrent && !self.has_plain_waits {
             return;
         }
         let (worker, owner) = (process.id, *self.one_of(&owners));
@@ -32,7 +34,14 @@ impl World {
         self.model.request(branch).place = Place::Waiting(waiting);
         self.model.process(worker).awaiting.push(branch);
         self.model.branching = Some(branch);
-        self.model.seen.insert(if self.model.is_run(owner) { "branch of a job" } else { "branch" });
+        let holds = process.streams.iter().find(|stream| stream.request == owner);
+        self.model.seen.insert(match (self.model.is_run(owner), holds.is_some_and(|stream| !stream.coroutine)) {
+            (true, true) => "branch of a plain job",
+            (true, false) => "branch of a job",
+            (false, true) if process.concurrent => "branch of a plain function in a thread",
+            (false, true) => "branch of a plain function",
+            (false, false) => "branch",
+        });
         self.tell(Event::Branched { worker, owner, branch, wait, payload: self.payload() });
         self.model.branching = None;
     }

@@ -304,6 +304,7 @@ impl Model {
         request.holds = waiting.asked.query;
         let by_it = publishing.filter(|(channel, _)| waiting.channel() == Some(channel));
         request.place = Place::Queue;
+        request.unrouted = false; // a function like any other
         request.spell = now;
         request.deadline = request.deadline.filter(|_| request.run.is_none() && request.close.is_none());
         request.called = None;

@@ -44,7 +44,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use parkade_core::Core;
 use world::World;
 
-const SEEDS: u64 = 480;
+const SEEDS: u64 = 530;
+/// In the worlds after these, plain functions wait while they hold their workers.
+const SEEDS_WITHOUT_PLAIN_WAITS: u64 = 480;
 /// In the worlds after these, bodies arrive while code reads them, and more responses come in pieces.
 const SEEDS_WITHOUT_BODIES: u64 = 440;
 /// In the worlds after these, there are WebSockets that no worker holds.
@@ -123,7 +125,7 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 220] = [
+const EXPECTED: [&str; 223] = [
     "end called",
     "end not called",
     "end broken off",
@@ -131,6 +133,9 @@ const EXPECTED: [&str; 220] = [
     "NotFound",
     "branch",
     "branch of a job",
+    "branch of a plain function",
+    "branch of a plain function in a thread",
+    "branch of a plain job",
     "branch over",
     "branch withdrawn",
     "branch refused",

@@ -202,7 +202,8 @@ impl World {
         }
         if !stream.ghost && self.model.is_branched(stream.request) {
             // The wire lets it close no stream that has branches.
-            let may_park = !stream.begun && !self.model.is_unstored(stream.request) && self.random.below(2) == 0;
+            let may_await = process.concurrent && !stream.begun && !self.model.is_unstored(stream.request);
+            let may_park = may_await && self.random.below(2) == 0;
             return if may_park { self.parks(process, stream) } else { self.time_passes() };
         }
         let spent = self.now - stream.since.max(process.front_since);

@@ -14,7 +14,7 @@ use crate::promises;
 use crate::settings::{config, declared};
 use crate::sockets;
 use crate::tables::Tables;
-use crate::{SEEDS_WITHOUT_BODIES, SEEDS_WITHOUT_BRANCHES, SEEDS_WITHOUT_HELD_SOCKETS};
+use crate::{SEEDS_WITHOUT_BODIES, SEEDS_WITHOUT_BRANCHES, SEEDS_WITHOUT_HELD_SOCKETS, SEEDS_WITHOUT_PLAIN_WAITS};
 
 #[expect(clippy::struct_excessive_bools, reason = "what differs from world to world has nothing to do with each other")]
 pub struct World {
@@ -37,6 +37,7 @@ pub struct World {
     pub(crate) has_transactions: bool,
     /// Coroutines wait for several things at a time.
     pub(crate) has_branches: bool,
+    pub(crate) has_plain_waits: bool,
     /// Files are answers, too.
     pub(crate) has_files: bool,
     /// So are WebSockets.
@@ -89,6 +90,7 @@ impl World {
             jobs_are_deadly: seed.is_multiple_of(4),
             has_transactions,
             has_branches: seed > SEEDS_WITHOUT_BRANCHES,
+            has_plain_waits: seed > SEEDS_WITHOUT_PLAIN_WAITS,
             // Next to deadly jobs (4), next to transactions (5), and next to neither.
             has_files: matches!(seed % 8, 2..=5 | 7),
             has_sockets: matches!(seed % 8, 1 | 6),

@@ -19,6 +19,7 @@ from ._responses.templates import Templates
 from ._router import Router
 from ._routing.markers import Cookie, Header
 from ._sql.placeholders import Json
+from ._sql.plain_transactions import PlainTransaction
 from ._sql.queries import Query, query
 from ._sql.rows import Row, Rows
 from ._sql.transactions import Transaction, transaction
@@ -88,6 +89,7 @@ __all__ = [
     "LoadError",
     "Message",
     "ParkadeError",
+    "PlainTransaction",
     "Query",
     "QueryError",
     "Refused",

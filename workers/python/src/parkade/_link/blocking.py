@@ -6,6 +6,7 @@ import os
 import select
 import threading
 import traceback
+from asyncio import CancelledError
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, cast
@@ -22,10 +23,12 @@ from .._session.events import (
     OpenedEarly,
     Pinged,
     Reply,
+    Resumed,
     Writable,
 )
 from .._session.session import Session
-from ..errors import BodyError
+from .._wire import payloads as p
+from ..errors import BodyError, WaitError
 from . import gathering, port
 from .answers import (
     Answer,
@@ -40,6 +43,7 @@ from .answers import (
     Sent,
     Streamed,
 )
+from .held_stream import RESPONDED, HeldStream, cancelled
 from .link import Link
 from .writer import Writer
 
@@ -79,6 +83,9 @@ class Blocking:
         self._thread = threading.get_ident()
         self._poll = select.poll()
         self._poll.register(link.reader, select.POLLIN)
+        self._reading = threading.RLock()  # for reads while code runs: a thread of it may wait for something
+        self._is_held = False  # whether a wait of the running stream may be left
+        self._outcomes: dict[int, p.Outcome] = {}  # of waits of the running stream, by their branches
         self._suspended: dict[int, Chunks] = {}  # answers whose client reads more slowly than we write
         self._writer = Writer(partial(os.write, link.writer), partial(gathering.write, link.writer))
         self.write, self._write_parts = self._writer.write, self._writer.write_parts
@@ -92,31 +99,34 @@ class Blocking:
         return Body(self, self.stream())
 
     def publish(self, channel: str, content_type: str, body: bytes, event: str | None) -> int:
-        if threading.get_ident() == self._thread:
-            number = next(port.numbers)
-            self.write(self._session.publish(self._running, channel, content_type, body, event, number))
-            return number
-        # It is unknown for which request the thread works.
-        self._writer.write_from_any(self._session.publish(0, channel, content_type, body, event, 0))
-        return 0
+        stream = self.stream()
+        number = next(port.numbers) if stream else 0
+        self._say(partial(self._session.publish, stream, channel, content_type, body, event, number))
+        return number
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
-        if threading.get_ident() == self._thread:
-            self.write(self._session.enqueue(self._running, job))
-        else:  # it is unknown for which request the thread works
-            self._writer.write_from_any(self._session.enqueue_alone(job))
+        self._say(partial(self._session.enqueue, self.stream(), job))
 
     def progress(self, stream: int, progress: bytes) -> None:
+        self._say(partial(self._session.progress, stream, progress))
+
+    def _say(self, make: Callable[[], bytes]) -> None:
+        """Writes what `make` returns. In a thread, the closing frame that the main thread may be about to write comes
+        after it, or is known to `make`.
+        """
         if threading.get_ident() == self._thread:
-            self.write(self._session.progress(stream, progress))
-        else:  # its closing frame, which the main thread may be about to write, comes after it
-            self._writer.write_made(lambda: self._session.progress(stream, progress))
+            self.write(make())
+        else:
+            self._writer.write_made(make)
 
     def is_cancelled(self, stream: int) -> bool:
         """Reads what has arrived, because nothing else does while the code runs; requests in it are run later."""
-        if threading.get_ident() == self._thread:
-            while self._poll.poll(0) and (data := self._receive()):
-                self._kept += self._session.receive(data)
+        if threading.get_ident() == self._thread and self._reading.acquire(blocking=False):  # otherwise a thread reads
+            try:
+                while self._poll.poll(0) and (data := self._receive()):
+                    self._kept += self._session.receive(data)
+            finally:
+                self._reading.release()
         return not self._session.held(stream) or stream in self._session.cancelled
 
     def read_body(self) -> bytes:
@@ -137,9 +147,7 @@ class Blocking:
                 return piece
             if stream in session.cancelled:
                 raise BodyCutOff("the client left in the middle of its request")
-            if not (data := self._receive(min(session.decoder.wanted, RECEIVE_SIZE) or RECEIVE_SIZE)):
-                raise ConnectionError("the core is gone")
-            self._keep(session.receive(data))
+            self._read(min(session.decoder.wanted, RECEIVE_SIZE) or RECEIVE_SIZE)
 
     def begin_answer(self, head: bytes, first: bytes) -> None:
         """Begins the answer of the running request: a RESPONSE, encoded with nil for its body, and its first piece.
@@ -165,9 +173,7 @@ class Blocking:
         session.naming.add(stream, session.cancelled)
         self.write(session.park(stream, park))
         while stream in session.naming:
-            if not (data := self._receive()):
-                raise ConnectionError("the core is gone")
-            self._keep(session.receive(data))
+            self._read()
         return True
 
     def _send(self, begun: bytes, piece: bytes) -> None:
@@ -176,26 +182,78 @@ class Blocking:
             raise RuntimeError("an answer is sent by the thread that its application runs in")
         self._write_parts([begun, *session.data(stream, piece)])
         while session.blocked(stream):
-            if not (data := self._receive()):
-                raise ConnectionError("the core is gone")
-            self._keep(session.receive(data))
+            self._read()
         if stream in session.cancelled:
             raise ClientLeft
 
+    def holder(self) -> HeldStream | None:
+        stream = self.stream()
+        return HeldStream(self, stream) if stream else None
+
+    def hold(self, stream: int, park: bytes) -> p.Outcome:
+        """Waits for something while code of the running stream goes on holding it: a PARK, encoded with `await`.
+
+        Raises as `port.Holder.ask` does, and `ValueError` for a query that is too long for a frame.
+        """
+        session, is_shared = self._session, threading.get_ident() != self._thread
+        with self._reading:
+            if stream != self._running or not session.held(stream):
+                raise WaitError(RESPONDED)
+            if stream in session.cancelled:
+                raise cancelled()
+            self._is_held = True  # until it is over
+            branch, frame = session.branch(stream, park)
+            self._writer.write_from_any(frame)
+            while session.awaiting(branch):
+                self._read()
+            self._is_held = is_shared
+            outcome = self._outcomes.pop(branch, None)
+        if outcome is None or isinstance(outcome, p.Unparked):
+            raise cancelled()
+        return outcome
+
+    def _leave(self) -> None:
+        """The code of the running stream is over, or put aside: what it still waits for is withdrawn. Its threads wait
+        for nothing more.
+        """
+        if not self._is_held:  # nearly always
+            return
+        session, stream, self._running = self._session, self._running, 0
+        for branch in session.branches_of(stream):
+            self.write(session.unpark(branch))
+        with self._reading:
+            while session.is_branched(stream):
+                self._read()
+            self._outcomes.clear()
+            self._is_held = False
+
     def _hear(self) -> None:
         """Reads what has arrived."""
-        while self._poll.poll(0) and (data := self._receive()):
+        if self._reading.acquire(blocking=False):  # otherwise a thread reads
+            try:
+                while self._poll.poll(0):
+                    self._read()
+            finally:
+                self._reading.release()
+
+    def _read(self, size: int = RECEIVE_SIZE) -> None:
+        """Reads while code runs. Raises `ConnectionError` if the core is gone."""
+        with self._reading:
+            if not (data := self._receive(size)):
+                raise ConnectionError("the core is gone")
             self._keep(self._session.receive(data))
 
     def _keep(self, events: list[Event]) -> None:
         """What the core asks of the link is answered at once; the rest has to wait for the code that runs."""
         for event in events:
             if type(event) is Reply:
-                self.write(event.data)
+                self._writer.write_from_any(event.data)
             elif type(event) is Continued:
-                self._write_parts(event.parts)
+                self._writer.write_from_any(b"".join(event.parts))
             elif type(event) is Pinged:
-                self.write(self._session.pong(event.token))
+                self._writer.write_from_any(self._session.pong(event.token))
+            elif type(event) is Resumed:
+                self._outcomes.update(dict.fromkeys(event.streams, event.outcome))
             else:
                 self._kept.append(event)
 
@@ -234,6 +292,8 @@ class Blocking:
                     except BaseException as error:
                         self._fail(stream, error)
                         continue
+                    if self._is_held:
+                        self._leave()
                     if type(answer) is bytes:
                         write(respond(stream, answer))
                     elif type(answer) is Attempted:
@@ -284,10 +344,15 @@ class Blocking:
 
     def _fail(self, stream: int, error: BaseException) -> None:
         """A BaseException that is not an Exception, from a foreign library for instance, ends only the request."""
+        self._leave()
+        if isinstance(error, CancelledError) and stream in self._session.cancelled:
+            self.write(self._session.error(stream, "cancelled"))
+            return
         self.write(self._session.error(stream, "application", "".join(traceback.format_exception(error))))
 
     def _answer(self, stream: int, answer: Answer) -> None:
         session = self._session
+        self._leave()
         if type(answer) is bytes:
             self.write(session.respond(stream, answer))
             return
@@ -314,13 +379,16 @@ class Blocking:
             try:
                 chunk = next(chunks, None)
             except BaseException as error:
+                self._leave()
                 self.write(session.error(stream, "application", self._application.failed(error)))
                 break
             if chunk is None:
+                self._leave()
                 self.write(session.finish(stream))
                 break
             self._write_parts(session.data(stream, chunk))
             if session.blocked(stream):
+                self._leave()
                 self._suspend(stream, chunks)
                 return
         self._unsuspend(stream)

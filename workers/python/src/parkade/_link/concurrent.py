@@ -54,6 +54,8 @@ from .body_reader import Body, BodyReader
 from .client_sockets import ClientSockets
 from .enqueued import Enqueued
 from .exchange import Exchange
+from .held_stream import HeldStream
+from .held_waits import HeldExchange
 from .inlet import read_on
 from .link import Link
 from .loops import loop_of_choice
@@ -142,6 +144,13 @@ class Concurrent(asyncio.Protocol):
         self.put(self._session.publish(0, channel, content_type, body, event, 0))  # it is unknown for which request
         self._written()
         return 0
+
+    def holder(self) -> port.Holder | None:
+        exchange = cast("Exchange | None", port.exchange.get())
+        if exchange is not None:
+            return None if asyncio._get_running_loop() is self.loop else HeldExchange(exchange, self.loop)
+        functions, stream = self._plain_functions, port.plain.get()
+        return HeldStream(functions.held, stream) if functions is not None and functions.owns(stream) else None
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:
         exchange = cast("Exchange | None", port.exchange.get())
@@ -371,7 +380,7 @@ class Concurrent(asyncio.Protocol):
             exchange.end_branch(stream, outcome)
             if exchange.stream not in self._exchanges:
                 self._end_alone(exchange.stream)
-        else:
+        elif not cast(PlainFunctions, self._plain_functions).held.end(stream, outcome):
             self._end_alone(stream)
 
     def _end_alone(self, stream: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from asyncio import CancelledError
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, TypeVar, cast
@@ -19,6 +20,7 @@ from .._limits import SUSPENDED_MAX
 from .._session.session import Session
 from . import port
 from .answers import FAULTS, Answer, Application, Attempted, Chunks, Parked, Sent, Streamed
+from .held_waits import HeldWaits
 from .outlet import Outlet
 from .plain_exchange import PlainExchange, Wakers
 from .threads import Threads
@@ -48,6 +50,7 @@ class PlainFunctions:
         self._own: set[int] = set()  # streams whose function has begun
         self._aside: dict[int, tuple[Chunks, Context]] = {}  # answers whose client has to read first
         self._wakers = Wakers()
+        self.held = HeldWaits(loop, session, self._own.__contains__, self._write)
 
     # In the loop
 
@@ -65,7 +68,12 @@ class PlainFunctions:
                 self._queued.remove(stream)
                 self.outlet.put(self.session.error(stream, "cancelled"))
                 return True
+        self.held.cancel(stream)
         return self.writable(stream)
+
+    def _write(self, data: bytes) -> None:
+        self.outlet.put(data)
+        self.outlet.flush()
 
     def writable(self, stream: int) -> bool:
         """The client has read. Returns whether a plain function answers the stream."""
@@ -122,9 +130,7 @@ class PlainFunctions:
         """Writes what the function returned."""
         session = self.session
         if type(answer) is bytes:  # nearly always
-            with self.outlet.lock:
-                self._own.remove(stream)
-                self.outlet.put(session.respond(stream, answer))
+            self._close(stream, session.respond, answer)
         elif type(answer) is Parked:
             self._close(stream, session.park, answer.park)
         elif type(answer) is Attempted:
@@ -138,6 +144,9 @@ class PlainFunctions:
 
     def fail(self, stream: int, error: BaseException) -> None:
         """A BaseException that is not an Exception, from a foreign library for instance, ends only the request."""
+        if isinstance(error, CancelledError) and stream in self.session.cancelled and stream in self._own:
+            self._close(stream, self.session.error, "cancelled")
+            return
         text = "".join(traceback.format_exception(error))
         if stream in self._own:
             self._close(stream, self.session.error, "application", text)
@@ -145,8 +154,14 @@ class PlainFunctions:
             self.application.failed(error)
 
     def _close(self, stream: int, say: Callable[..., bytes], *rest: Any) -> None:
+        """Nothing begins to wait for the stream any more, and what still does is ended first."""
         with self.outlet.lock:
             self._own.remove(stream)
+            if not self.held.holds(stream):  # nearly always
+                self.outlet.put(say(stream, *rest))
+                return
+        self.held.leave(stream)
+        with self.outlet.lock:
             self.outlet.put(say(stream, *rest))
 
     # Streamed answers

@@ -7,13 +7,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from .._wire import payloads as p
 from ..errors import WaitError
 from .enqueued import Enqueued
 
 T = TypeVar("T")
+
+Statement: TypeAlias = p.Begin | p.Query | p.Commit | p.Rollback
+"""What a transaction consists of."""
 
 
 class ArrivingBody(Protocol):
@@ -62,6 +65,11 @@ class Port(Protocol):
     async def in_thread(self, function: Callable[[], T]) -> T:
         """Runs a plain function in a thread, for a coroutine of the loop; returns its result."""
 
+    def holder(self) -> Holder | None:
+        """What the calling code waits with while it keeps its worker, or its thread. None: it awaits, or it works for
+        no request.
+        """
+
 
 class Exchange(Protocol):
     """One request that a coroutine is answering, or one job."""
@@ -76,6 +84,30 @@ class Exchange(Protocol):
 
     async def wait(self, park: bytes) -> p.Outcome:
         """Parks the request with `await` and returns the outcome. Raises `WaitError` if that is impossible."""
+
+
+class Holder(Protocol):
+    """Plain code that waits while it keeps its worker, or its thread."""
+
+    @property
+    def who(self) -> object:
+        """The request or job that it works for, as `open_transactions.requester` names it."""
+
+    def ask(self, wait: Statement) -> p.Outcome:
+        """Returns the outcome of a wait. Raises `WaitError` where nothing can be waited for any more, `CancelledError`
+        when the request was cancelled.
+        """
+
+    def over(self, committed: bool) -> None:
+        """The transaction of the request is over, and with it what it has enqueued."""
+
+
+def tell_enqueued(exchange: Exchange, committed: bool) -> None:
+    """The transaction of the request is over. Called where its coroutine runs."""
+    if exchange.enqueued is not None and committed:
+        exchange.enqueued.committed()
+    elif exchange.enqueued is not None:
+        exchange.enqueued.rolled_back()
 
 
 exchange: ContextVar[Exchange | None] = ContextVar("parkade.exchange", default=None)

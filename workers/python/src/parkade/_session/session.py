@@ -95,7 +95,11 @@ class Session:
         return isinstance(state := self._streams.get(stream), Collecting) and isinstance(state.event, Resumed)
 
     def is_branched(self, stream: int) -> bool:
-        return bool(self._branches and self._branches.of(stream))
+        return bool(self.branches_of(stream))
+
+    def branches_of(self, stream: int) -> list[int]:
+        """The branches of it that are open."""
+        return self._branches.of(stream) if self._branches else []
 
     def may_await(self, stream: int) -> bool:
         """Whether it can be parked with `await`: it is held, wanted, and nothing of its answer was written."""
@@ -291,7 +295,7 @@ class Session:
 
     def _cancel(self, stream: int, reason: str, events: list[Event]) -> None:
         self._known(stream, "CANCEL")
-        for branch in self._branches.of(stream) if self._branches else ():
+        for branch in self.branches_of(stream):
             self._close_branch(branch)
         match self._streams.get(stream):
             case None:  # it crossed the closing frame

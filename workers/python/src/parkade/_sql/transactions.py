@@ -1,4 +1,4 @@
-"""Transactions: several statements of one request on one connection."""
+"""Transactions: several statements of one request on one connection. For plain code: `plain_transactions`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from .._validation.values import Conversion
 from .._waits.wait import AWAIT, T_co, encode_park
 from .._wire import payloads as p
 from ..errors import HTTPError, WaitError
+from .open_transactions import note_begin, note_end, requester
 from .outcomes import value_of_query
+from .plain_transactions import PlainTransaction
 from .queries import Int8, Query, named, options, statement
 from .rows import Rows
 
@@ -25,14 +27,20 @@ Isolation = Literal["read committed", "repeatable read", "serializable"]
 
 
 def transaction(database: str = "default", isolation: Isolation | None = None, read_only: bool = False) -> Transaction:
-    """Several statements on one connection, in the `async def` that answers a request:
+    """Several statements on one connection, in the code that answers a request or is a job:
 
     ```python
     async def move(amount: int, payer: int, payee: int) -> None:
         async with transaction() as t:
             await t.query("update accounts set amount = amount - $1 where id = $2", amount, payer)
             await t.query("update accounts set amount = amount + $1 where id = $2", amount, payee)
+
+    def pay_in(amount: int, payee: int) -> None:  # plain code: `with`, and each statement is executed at once
+        with transaction() as t:
+            t.query("update accounts set amount = amount + $1 where id = $2", amount, payee)
     ```
+
+    Plain code keeps its worker, or its thread, until the block ends; a coroutine does not.
 
     The end of the block commits. An exception that leaves the block rolls back, and so does a client that leaves
     before the COMMIT. `isolation` None is the database's default. A request has one transaction at a time; `query`
@@ -42,23 +50,25 @@ def transaction(database: str = "default", isolation: Isolation | None = None, r
     the jobs are in the same PostgreSQL database, the transaction itself stores it.
 
     Entering and leaving the block may raise `QueryError`: then nothing has changed, unless its `effect` says otherwise.
-    Raises `WaitError` outside a request's coroutine.
+    Raises `WaitError` where there is neither a request nor a job.
     """
     return Transaction(database, isolation, read_only)
 
 
 class Transaction:
-    """An open transaction: what `async with transaction()` gives."""
+    """A transaction, which begins with its block: what `async with transaction()` gives, once it is open. `with` gives
+    a `PlainTransaction`.
+    """
 
-    __slots__ = ("_begin", "_exchange", "_idle", "_runs", "_state")
+    __slots__ = ("_begin", "_exchange", "_holder", "_idle", "_plain", "_runs", "_state", "_who")
 
     def __init__(self, database: str, isolation: Isolation | None, read_only: bool) -> None:
         if isolation not in _ISOLATIONS:
             raise ValueError(f"isolation is one of {', '.join(filter(None, _ISOLATIONS))}, not {isolation!r}")
-        exchange = port.exchange.get()
-        if exchange is None or asyncio._get_running_loop() is None:  # frameworks give their threads its context
-            raise WaitError(_ELSEWHERE)
-        self._exchange = exchange
+        self._who: object = None  # the request that it belongs to
+        self._exchange: port.Exchange | None = None  # its statements are awaited with this
+        self._holder: port.Holder | None = None  # or, by a coroutine that has its worker to itself, executed with this
+        self._plain: PlainTransaction | None = None  # that of `with`
         self._begin = p.Begin(p.BeginOptions(named(database), isolation, bool(read_only)))
         self._state = _State.NEW
         self._runs: asyncio.Task[Any] | None = None  # the task that awaits a statement of it
@@ -87,7 +97,7 @@ class Transaction:
             raise WaitError("a transaction begins with its block: async with transaction() as t")
         if self._state is _State.OVER:
             raise WaitError("this transaction has ended: begin another")
-        if port.exchange.get() is not self._exchange:
+        if requester() != self._who:
             raise WaitError("this transaction belongs to another request")
 
     async def run(self, statement: Coroutine[Any, Any, T]) -> T:
@@ -116,9 +126,11 @@ class Transaction:
     async def __aenter__(self) -> Transaction:
         if self._state is not _State.NEW:
             raise WaitError("a transaction begins only once: make another with transaction()")
-        if self._exchange in _begun:
-            raise WaitError("this request already has an open transaction: end that before you begin another")
-        _begun[self._exchange] = self
+        self._holder, self._exchange = port.port().holder(), port.exchange.get()
+        if self._holder is None and self._exchange is None:
+            raise WaitError(_ELSEWHERE)
+        self._who = requester()
+        note_begin(self._who, self)
         self._state = _State.OPEN
         try:
             await self._ask(self._begin)
@@ -129,6 +141,23 @@ class Transaction:
             self._over()
             raise
         return self
+
+    def __enter__(self) -> PlainTransaction:
+        if self._state is not _State.NEW:
+            raise WaitError("a transaction begins only once: make another with transaction()")
+        holder = port.port().holder()
+        if holder is None:
+            raise WaitError(_ELSEWHERE if port.exchange.get() is None else _AWAITS)
+        self._state = _State.OVER  # as far as `async with` is concerned
+        self._plain = PlainTransaction(holder, self._begin)
+        self._plain._enter()
+        return self._plain
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._plain is not None:
+            self._plain._exit(error)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -164,23 +193,22 @@ class Transaction:
             self._over(committed)
 
     async def _ask(self, wait: p.Begin | p.Commit | p.Rollback) -> None:
-        value_of_query(await self._exchange.wait(encode_park(wait, AWAIT)))
+        value_of_query(await self._outcome_of(wait))
+
+    async def _outcome_of(self, wait: port.Statement) -> p.Outcome:
+        """The outcome of a statement of it."""
+        if self._holder is not None:
+            return self._holder.ask(wait)
+        assert self._exchange is not None, "it has begun"
+        return await self._exchange.wait(encode_park(wait, AWAIT))
 
     def _over(self, committed: bool = False) -> None:
         self._state = _State.OVER
-        _begun.pop(self._exchange, None)
-        enqueued = self._exchange.enqueued
-        if enqueued is not None and committed:
-            enqueued.committed()
-        elif enqueued is not None:
-            enqueued.rolled_back()
-
-
-def open_transaction() -> Transaction | None:
-    """The open transaction of the request that is being answered."""
-    exchange = port.exchange.get()
-    begun = None if exchange is None else _begun.get(exchange)
-    return begun if begun is not None and begun.is_open else None
+        note_end(self._who)
+        if self._holder is not None:
+            self._holder.over(committed)
+        elif self._exchange is not None:
+            port.tell_enqueued(self._exchange, committed)
 
 
 class Statement(Query[T_co]):
@@ -199,7 +227,12 @@ class Statement(Query[T_co]):
         raise WaitError("a query of a transaction is awaited: the transaction ends with its block")
 
     async def _outcome(self) -> Any:
-        return await self._transaction.run(super()._outcome())
+        return await self._transaction.run(self._found())
+
+    async def _found(self) -> Any:
+        self._used = True
+        value = self._value(await self._transaction._outcome_of(self._wait))
+        return value if self._convert is None else self._convert(value)
 
     def _copied(self, wait: p.Query, convert: Conversion | None) -> Query[Any]:
         return Statement(wait, self._transaction, convert)
@@ -212,9 +245,10 @@ class _State(Enum):
 
 
 _ELSEWHERE = (
-    "a transaction is for the async def that answers a request or is a job: a plain function, or a view of WSGI, has "
-    "query(…) for one statement, and the transactions of its own database library"
+    "a transaction belongs to the request or job for which its code runs, and there is none here: a thread needs the "
+    "context of its request, as asyncio.to_thread copies it"
 )
+_AWAITS = "in an async def, write: async with transaction() as t, and await t.query(…)"
 _BUSY = (
     "this transaction is executing another statement: a transaction has one connection, which executes one statement "
     "at a time. Await one query after the other, or use query(…) without the transaction, on another connection"
@@ -225,4 +259,3 @@ _STILL_RUNS = (
 )
 _ISOLATIONS = (None, "read committed", "repeatable read", "serializable")
 _END = p.EndOptions()
-_begun: dict[port.Exchange, Transaction] = {}  # the open transactions; each is removed at the end of its block

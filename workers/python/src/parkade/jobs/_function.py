@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from .._job import new_id
 from .._link import port
 from .._origin import source_of
-from .._sql.transactions import open_transaction
+from .._sql.open_transactions import open_transaction
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from .._wire.ready import Job as ReadyJob

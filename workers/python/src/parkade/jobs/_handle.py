@@ -8,7 +8,7 @@ from uuid import UUID
 
 from .._job import text_of_id
 from .._link import port
-from .._sql.transactions import Transaction
+from .._sql.open_transactions import OpenTransaction
 from .._validation.values import Conversion
 from .._waits.wait import Wait, check_seconds
 from .._wire import payloads as p
@@ -29,7 +29,9 @@ class Handle(Generic[R_co]):
     __slots__ = ("_asked", "_convert", "_id", "_transaction")
     _instead = "return its result(timeout=…), which is a wait, or its id"
 
-    def __init__(self, id: bytes, transaction: Transaction | None = None, convert: Conversion | None = None) -> None:
+    def __init__(
+        self, id: bytes, transaction: OpenTransaction | None = None, convert: Conversion | None = None
+    ) -> None:
         self._asked = self._id = id  # the id that it was enqueued with, and the one that it has
         self._transaction = transaction
         self._convert = convert  # makes the result what the job's function says that it returns

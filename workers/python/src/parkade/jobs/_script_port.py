@@ -58,6 +58,9 @@ class ScriptPort:
         """Nothing waits here."""
         return 0.0
 
+    def holder(self) -> None:
+        """There is no request."""
+
     async def in_thread(self, function: Callable[[], T]) -> T:
         """There is no loop."""
         return function()

@@ -56,7 +56,7 @@ class Core:
 
     def port(self) -> port.Port:
         """The application's way to this core."""
-        return TestPort(self.waits, self.jobs, self.worker.thread)
+        return TestPort(self.waits, self.databases, self.jobs, self.worker.thread)
 
     @contextmanager
     def connected(self) -> Iterator[None]:

@@ -42,7 +42,6 @@ class Exchange:
         self.response = response
         self.occupies = occupies
         self.enqueued = Enqueued()
-        self.within: list[bytes] = []  # jobs that wait for the COMMIT
 
     async def wait(self, park: bytes) -> p.Outcome:
         if self.response.begun:
@@ -63,7 +62,5 @@ class Exchange:
             self._core.leave(self.response, parking)
             raise
         if isinstance(wait, p.Commit | p.Rollback):
-            within, self.within = self.within, []
-            for job in within if isinstance(wait, p.Commit) and isinstance(outcome, p.Rows) else []:
-                self._core.jobs.enqueue(job, self.response.correlation)
+            self._core.jobs.end_transaction(self.response, isinstance(wait, p.Commit) and isinstance(outcome, p.Rows))
         return outcome

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -17,6 +17,14 @@ from ..jobs._values import decode_result
 from ._request import Correlation
 
 RUNS_MAX = 10_000  # attempts in one `run_jobs`; then: AssertionError, since a test would never end
+
+
+class Requester(Hashable, Protocol):
+    """A request or job that enqueues."""
+
+    @property
+    def correlation(self) -> Correlation:
+        """What is given to the jobs that it enqueues."""
 
 
 @dataclass(slots=True)
@@ -60,6 +68,7 @@ class Jobs:
         told = list(told)
         self._retries = {job.name: job.retries for job in told}
         self._access = {job.name: job.access for job in told}
+        self._within: dict[Requester, list[bytes]] = {}  # jobs that wait for a COMMIT
         self._same: dict[bytes, bytes] = {}  # ids of jobs that existed already, by their keys, and of the existing ones
 
     def enqueue(self, job: bytes, by: Correlation | None = None) -> None:
@@ -73,6 +82,16 @@ class Jobs:
         enqueued = Enqueued(text_of_id(told.id), told.name, tuple(args), kwargs, options, told=told)
         enqueued.correlation = by or (told.id.hex(), None)
         self.all.append(enqueued)
+
+    def keep(self, requester: Requester, job: bytes) -> None:
+        """Takes the payload of an ENQUEUE that belongs to the transaction of its request or job."""
+        self._within.setdefault(requester, []).append(job)
+
+    def end_transaction(self, requester: Requester, is_committed: bool) -> None:
+        """The transaction of the request or job is over."""
+        kept = self._within.pop(requester, [])
+        for job in kept if is_committed else []:
+            self.enqueue(job, requester.correlation)
 
     def effective(self, id: bytes) -> bytes:
         """The id that a job has: that of the existing one, when there was one with its key."""

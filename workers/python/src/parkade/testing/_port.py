@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -12,7 +13,9 @@ from .._wire import payloads as p
 from ..errors import BodyError
 from . import _job_address as job_address
 from ._arriving import Arriving
+from ._databases import Databases
 from ._exchange import Exchange, answering
+from ._held import HeldRequest
 from ._jobs import Jobs
 from ._response import Parked
 from ._thread import Thread
@@ -26,8 +29,9 @@ class TestPort:
 
     __test__ = False  # pytest takes any class of that name for a test
 
-    def __init__(self, waits: Waits, jobs: Jobs, thread: Thread) -> None:
+    def __init__(self, waits: Waits, databases: Databases, jobs: Jobs, thread: Thread) -> None:
         self._waits = waits
+        self._databases = databases
         self._jobs = jobs
         self._thread = thread
 
@@ -53,9 +57,9 @@ class TestPort:
         exchange, response = port.exchange.get(), self._answered()
         if isinstance(exchange, Exchange):
             exchange.enqueued.add(id, within)
-            if within:
-                exchange.within.append(job)
-                return
+        if within and response is not None:
+            self._jobs.keep(response, job)
+            return
         self._jobs.enqueue(job, response.correlation if response is not None else None)
 
     def progress(self, stream: int, progress: bytes) -> None:
@@ -69,6 +73,12 @@ class TestPort:
 
     def parked_seconds(self, stream: int) -> float:
         return 0.0
+
+    def holder(self) -> HeldRequest | None:
+        response = self._answered()
+        if response is None or (isinstance(port.exchange.get(), Exchange) and asyncio._get_running_loop() is not None):
+            return None
+        return HeldRequest(self._databases, self._jobs, response)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         return self._thread.call(function)
