@@ -329,9 +329,10 @@ def test_the_deadline_cancels(serve: Serve) -> None:
     server.still_serves()
 
 
-def test_the_deadline_is_for_the_beginning_of_a_response(serve: Serve) -> None:
+@pytest.mark.parametrize("target", ["/held/gate", "/held/gate?after-a-wait"])
+def test_the_deadline_is_for_the_beginning_of_a_response(serve: Serve, target: str) -> None:
     server = serve("raw_asgi", workers=1, deadline="500ms")
-    with server.connect().ask("GET", "/held/gate") as client:
+    with server.connect().ask("GET", target) as client:
         pieces = client.pieces(client.opening())
         assert next(pieces) == b"one "
         assert server.get("/deadline").status == 504  # which began later

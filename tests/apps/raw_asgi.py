@@ -167,6 +167,8 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
                 await piece(send, text)
             await piece(send, b"", more=False)
         case ["held", gate]:
+            if scope["query_string"] == b"after-a-wait":
+                await after(0.05)
             await start(send)
             await piece(send, b"one ")
             await hold_async(gate)

@@ -140,7 +140,7 @@ impl HeldStreams {
             self.occupying += 1;
         }
         self.credit -= 1;
-        let goes_on = matches!(work, Work::Coroutine);
+        let goes_on = matches!(work, Work::Coroutine { .. });
         let is_told = occupies || role == Role::Jobs && !goes_on;
         let is_next = !self.is_concurrent() && self.streams.count() < self.turns_count();
         let begun = (is_next || self.is_concurrent() && !is_told).then_some(now);

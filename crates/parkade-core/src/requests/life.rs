@@ -69,10 +69,11 @@ pub enum Sequel {
     Call {
         concurrent: bool,
     },
-    /// `place`: where the coroutine stands in its worker.
+    /// `place`: where the coroutine stands in its worker. `is_fallback`: it answers what matches no route.
     Await {
         worker: WorkerId,
         place: Place,
+        is_fallback: bool,
     },
     /// The same, of a branch of the coroutine.
     Branch {
@@ -108,11 +109,11 @@ impl Running {
 
 impl Sequel {
     /// Of a wait that a worker asked for.
-    pub fn of(then: Then, fleet: &mut Fleet, worker: WorkerId, request: RequestId) -> Self {
+    pub fn of(then: Then, fleet: &mut Fleet, worker: WorkerId, request: RequestId, is_fallback: bool) -> Self {
         match then {
             Then::Answer => Self::Answer,
             Then::Call { concurrent } => Self::Call { concurrent },
-            Then::Await => Self::Await { worker, place: fleet.workers.park(worker, request) },
+            Then::Await => Self::Await { worker, place: fleet.workers.park(worker, request), is_fallback },
         }
     }
 
@@ -150,7 +151,7 @@ impl Sequel {
 
     /// The wait is over: its coroutine does not wait any more.
     pub fn leave(self, fleet: &mut Fleet) {
-        if let Self::Await { worker, place } | Self::Branch { worker, place } = self {
+        if let Self::Await { worker, place, .. } | Self::Branch { worker, place } = self {
             fleet.workers.leave(worker, place);
         }
     }

@@ -62,7 +62,7 @@ impl Line {
         let lane = match work {
             Work::Job { .. } => Lane::Waiting,
             Work::Call { .. } if jobs.is_run(request) => Lane::Resuming,
-            Work::Handler { .. } | Work::Fallback { .. } | Work::Call { .. } | Work::Coroutine => Lane::Requests,
+            Work::Handler { .. } | Work::Fallback { .. } | Work::Call { .. } | Work::Coroutine { .. } => Lane::Requests,
         };
         Self { app, lane, is_concurrent: work.is_coroutine() }
     }

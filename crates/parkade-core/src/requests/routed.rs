@@ -41,7 +41,7 @@ pub fn give(step: &mut Step<'_>, mut life: Routed, worker: WorkerId) -> Life {
             Effect::Worker(WorkerEffect::Call { request, worker, outcome: outcome.outcome() })
         }
         Work::Job { .. } => Effect::Worker(WorkerEffect::RunJob { request, worker }),
-        work @ (Work::Handler { .. } | Work::Fallback { .. } | Work::Coroutine) => {
+        work @ (Work::Handler { .. } | Work::Fallback { .. } | Work::Coroutine { .. }) => {
             Effect::Worker(WorkerEffect::Assign { request, worker, route: work.route() })
         }
     });

@@ -17,7 +17,7 @@ pub fn follow(step: &mut Step<'_>, journey: Journey, sequel: Sequel, outcome: Ou
         step.cx.counts.gaps += u64::from(gap);
     }
     match sequel {
-        Sequel::Await { worker, .. } => resume(step, journey, worker, outcome),
+        Sequel::Await { worker, is_fallback, .. } => resume(step, journey, worker, is_fallback, outcome),
         Sequel::Branch { worker, .. } => branch_end::end(step, journey, worker, outcome),
         Sequel::Member => branch_end::end_member(step, journey, outcome),
         Sequel::Call { concurrent } if !waits::is_failure(outcome) => call(step, journey, concurrent, outcome),
@@ -74,9 +74,10 @@ pub fn call(step: &mut Step<'_>, mut journey: Journey, concurrent: bool, outcome
     routed::enter(step, journey, Work::Call { outcome: CallOutcome::new(outcome), concurrent }, Turn::Last)
 }
 
-fn resume(step: &mut Step<'_>, mut journey: Journey, worker: WorkerId, outcome: Outcome) -> Life {
+fn resume(step: &mut Step<'_>, mut journey: Journey, worker: WorkerId, is_fallback: bool, outcome: Outcome) -> Life {
+    let work = Work::Coroutine { is_fallback };
     journey.start_spell(step.cx, step.request);
     step.requests.resumed.add(worker, outcome, step.request);
-    let place = step.fleet.workers.assign(step.cx.now, worker, step.request, &Work::Coroutine).place;
-    Life::Running(Running::new(journey, worker, place, Work::Coroutine))
+    let place = step.fleet.workers.assign(step.cx.now, worker, step.request, &work).place;
+    Life::Running(Running::new(journey, worker, place, work))
 }

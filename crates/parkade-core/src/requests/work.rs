@@ -27,7 +27,10 @@ pub enum Work {
         concurrent: bool,
     },
     /// A coroutine that went on after its wait: only its own worker can do that.
-    Coroutine,
+    Coroutine {
+        /// It began as [`Fallback`](Self::Fallback).
+        is_fallback: bool,
+    },
 }
 
 /// What a call is told. Boxed, because it is large and rare; packed, because a pointer that is aligned would make every life eight bytes larger.
@@ -56,7 +59,7 @@ impl Work {
         match self {
             Self::Handler { route, .. } => Some(route.table),
             Self::Fallback { table, .. } => Some(*table),
-            Self::Call { .. } | Self::Job { .. } | Self::Coroutine => None,
+            Self::Call { .. } | Self::Job { .. } | Self::Coroutine { .. } => None,
         }
     }
 
@@ -64,7 +67,7 @@ impl Work {
     pub fn route(&self) -> Option<RouteId> {
         match self {
             Self::Handler { route, .. } => Some(*route),
-            Self::Fallback { .. } | Self::Call { .. } | Self::Job { .. } | Self::Coroutine => None,
+            Self::Fallback { .. } | Self::Call { .. } | Self::Job { .. } | Self::Coroutine { .. } => None,
         }
     }
 
@@ -75,8 +78,13 @@ impl Work {
             | Self::Fallback { concurrent, .. }
             | Self::Call { concurrent, .. }
             | Self::Job { concurrent } => *concurrent,
-            Self::Coroutine => true,
+            Self::Coroutine { .. } => true,
         }
+    }
+
+    /// Whether it is a coroutine that answers what matches no route.
+    pub fn is_fallback_coroutine(&self) -> bool {
+        matches!(self, Self::Fallback { concurrent: true, .. } | Self::Coroutine { is_fallback: true })
     }
 
     /// It has been done, or will not be: what a call was woken by is needed no more.

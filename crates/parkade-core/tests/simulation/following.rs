@@ -337,7 +337,6 @@ impl Model {
         request.place = Place::Worker(worker);
         request.spell = now;
         request.called = Some(outcome);
-        request.unrouted = false; // a coroutine like any other
         let (deadline_at, queue) = (request.deadline_at(), request.run.as_ref().map(|run| run.queue));
         let process = self.process(worker);
         process.awaiting.retain(|awaiting| *awaiting != id);
