@@ -209,7 +209,8 @@ pub fn ends_of_sockets_wait_only_for_their_turns(world: &World, status: &Status)
         let requests = world.model.requests.iter().filter(|(id, other)| ours(other) && queued(**id)).count();
         let is_full = requests >= status.limits.queued_count_max.max(1) || before >= CLOSE_CALLS_QUEUED_COUNT_MAX;
         let mut workers = world.model.processes.values().filter(|process| process.app == end.app);
-        let has_none = !workers.any(|process| process.phase == Phase::Ready);
+        let fails = status.apps.iter().any(|app| app.app == end.app && app.fails_to_start && app.workers_ready == 0);
+        let has_none = fails || !workers.any(|process| process.phase == Phase::Ready);
         assert!(is_full || has_none || world.model.is_unfinished(*id), "{id:?} waits for nothing: {end:?}");
     }
 }
