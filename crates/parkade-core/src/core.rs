@@ -15,7 +15,7 @@ use crate::report::counts::Counts;
 use crate::report::reporting;
 use crate::report::status::{LivesStatus, QueryStatus, RequestStatus, Status};
 use crate::requests::{
-    self, Components, Happening, Requests, State, branching, hearing, runs, socket_end, supervision, waking,
+    self, Components, Happening, Requests, State, branching, hearing, runs, scripts, socket_end, supervision, waking,
 };
 use crate::waits::Waits;
 use parkade_model::{
@@ -294,6 +294,8 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         Event::RouteFound { request, destination } => requests.turn(with, request, Happening::Routed(destination)),
         Event::Served { request } => requests.turn(with, request, Happening::Served),
         Event::Left { request } => requests.turn(with, request, Happening::Cancelled(Reason::ClientLeft)),
+        Event::ScriptCame { script } => scripts::begin(requests, with, script),
+        Event::ScriptAsked { script, wait, payload } => requests.turn(with, script, Happening::Asked(wait, payload)),
         Event::Said { socket, call } => hearing::begin(requests, with, socket, call),
         Event::CancelledByOperator { request } => requests.cancel_by_operator(with, request),
         Event::WorkerReady { worker, table, credit, manner, jobs } => {

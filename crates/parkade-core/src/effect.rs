@@ -231,6 +231,8 @@ pub enum ServerEffect {
     LookUpRoute { request: RequestId, table: TableId },
     /// It was in this state for this time. Told as it leaves it, if [`Config::tells_spells`](crate::Config::tells_spells).
     Spent { request: RequestId, spell: Spell, since: Moment, until: Moment },
+    /// What this script has asked for is over.
+    TellScript { script: RequestId, outcome: Outcome },
     /// The request is over for the core: log it, forget what was kept for it. Always the last effect that names a request.
     Forget { request: RequestId, ending: Ending, times: Times },
     /// The function for the end of this WebSocket was not called, or did not come to its end, for this reason. For the log.

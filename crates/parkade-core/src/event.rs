@@ -22,7 +22,7 @@ pub enum Event {
     RouteFound { request: RequestId, destination: Destination },
     /// More of the body of a request has arrived, which its code reads while it arrives.
     BodyProgressed { request: RequestId },
-    /// The client of a request that has not ended has gone.
+    /// The client of a request that has not ended has gone, or a script has.
     Left { request: RequestId },
     /// The same, and the client has got everything that its response announced: its worker has only not said that this is the end.
     Served { request: RequestId },
@@ -30,6 +30,12 @@ pub enum Event {
     Said { socket: RequestId, call: RequestId },
     /// An operator ends a request.
     CancelledByOperator { request: RequestId },
+
+    // From scripts: programs that are no workers. That one has left is told like that of a client.
+    /// A script is there, for a transaction. Its id is like that of a request.
+    ScriptCame { script: RequestId },
+    /// It asks for something, and is told what comes of that; the payload is a statement.
+    ScriptAsked { script: RequestId, wait: Wait, payload: PayloadId },
 
     // From the workers, in the order in which each wrote it.
     /// The worker can be given requests, or runs of the jobs that its application declares.

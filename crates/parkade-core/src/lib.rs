@@ -12,6 +12,7 @@
 //! | where a request goes | `routes` |
 //! | every kind of wait: how it begins, goes on, expires, is cancelled, drained | `waits` |
 //! | what is waited for, each with its own state | `channels`, `queries`, `jobs` |
+//! | programs that are no workers, and have transactions | `scripts` |
 //! | what clients of WebSockets say, one message at a time; the calls when one is over | `sockets`, `close_calls` |
 //! | bounds and choices | `limits`, `config` |
 //! | what every decision may use: the time, the effects | `context` |
@@ -41,6 +42,7 @@ mod refused;
 mod report;
 mod requests;
 mod routes;
+mod scripts;
 mod sockets;
 mod structures;
 mod waits;

@@ -137,6 +137,10 @@ pub const RECURRING_LOOK_MAX: Duration = Duration::from_secs(30);
 /// A recurring job that is late by less than this is on time: a server that restarts has not missed it.
 pub const RECURRING_ON_TIME: Duration = Duration::from_secs(60);
 
+/// How long a script may leave its transaction idle if the server has no deadline for requests, which is the limit otherwise: meanwhile it holds a
+/// connection, and what it has locked. Then: it is rolled back.
+pub const SCRIPT_SILENT_MAX: Duration = Duration::from_secs(60);
+
 /// For how many more things a request may wait that waits already. Each costs as much as a parked request. Then: the wait is refused, and its
 /// coroutine is told so.
 pub const BRANCHES_COUNT_MAX: usize = 100;

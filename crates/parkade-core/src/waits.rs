@@ -19,6 +19,7 @@ use crate::moment::Moment;
 use crate::queries::{GivenUp, NewQuery, Queries, QueryBegan, Waiter, WaiterOutcome};
 use crate::report::status::{WaitKind, WaitTarget};
 use crate::requests::Patience;
+use crate::scripts::Scripts;
 use crate::sockets::CallsOfSockets;
 use crate::woken::Woken;
 use parkade_model::{
@@ -37,6 +38,7 @@ pub struct Waits {
     pub groups: Groups,
     pub sockets: CallsOfSockets,
     pub ends: CloseCalls,
+    pub scripts: Scripts,
 }
 
 /// What a parked request waits for, and where it stands.
@@ -59,6 +61,8 @@ pub enum Watch {
     Branches,
     /// Until all of its members are over, or the first.
     Group,
+    /// For what the script says next.
+    Script,
 }
 
 /// A request that is to wait.
@@ -142,7 +146,8 @@ impl Watch {
             | Self::Job
             | Self::File { .. }
             | Self::Branches
-            | Self::Group => None,
+            | Self::Group
+            | Self::Script => None,
         }
     }
 
@@ -162,6 +167,7 @@ impl Watch {
             Self::Stored | Self::Job => WaitKind::Job,
             Self::File { .. } => WaitKind::File,
             Self::Branches | Self::Group => WaitKind::Several,
+            Self::Script => WaitKind::Script,
         }
     }
 }
@@ -243,6 +249,7 @@ impl Waits {
             groups: Groups::default(),
             sockets: CallsOfSockets::default(),
             ends: CloseCalls::new(config.apps.len()),
+            scripts: Scripts::default(),
         }
     }
 
@@ -432,6 +439,7 @@ impl Waits {
                 | Watch::File { .. }
                 | Watch::Branches
                 | Watch::Group
+                | Watch::Script
                 | Watch::End,
                 outcome,
             ) => Continuation::Outcome(outcome),
@@ -448,7 +456,7 @@ impl Waits {
                 WaitChange::Over(self.channels.timed_out(subscription))
             }
             Watch::Query(waiter) => query_given_up(self.queries.expire(cx, waiter), cx.now, Reason::Deadline),
-            Watch::Stored | Watch::File { has_begun: false } => WaitChange::Cancelled(Reason::Deadline),
+            Watch::Stored | Watch::File { has_begun: false } | Watch::Script => WaitChange::Cancelled(Reason::Deadline),
             // Several waits have no time of their own.
             Watch::File { has_begun: true } | Watch::Branches | Watch::Group | Watch::End => WaitChange::AsBefore,
             Watch::Job => self.jobs.expire(request).map_or(WaitChange::AsBefore, WaitChange::Over),
@@ -468,7 +476,8 @@ impl Waits {
             | Watch::Job
             | Watch::File { .. }
             | Watch::Branches
-            | Watch::Group => WaitChange::AsBefore,
+            | Watch::Group
+            | Watch::Script => WaitChange::AsBefore,
         }
     }
 
@@ -491,6 +500,7 @@ impl Waits {
             | Watch::File { has_begun: false }
             | Watch::Branches
             | Watch::Group
+            | Watch::Script
             | Watch::End => refusal,
             Watch::File { has_begun: true } => {
                 if reason != Reason::ClientLeft {
@@ -517,7 +527,13 @@ impl Waits {
     /// What exactly a request waits for, if that has a name.
     pub fn target(&self, request: RequestId, watch: Watch) -> Option<WaitTarget> {
         match watch {
-            Watch::Timer | Watch::Stored | Watch::File { .. } | Watch::Branches | Watch::Group | Watch::End => None,
+            Watch::Timer
+            | Watch::Stored
+            | Watch::File { .. }
+            | Watch::Branches
+            | Watch::Group
+            | Watch::Script
+            | Watch::End => None,
             Watch::Next(subscription) | Watch::Stream(subscription) | Watch::Socket(subscription, _) => {
                 Some(WaitTarget::Channel(self.channels.name_of(subscription).clone()))
             }
@@ -529,7 +545,7 @@ impl Waits {
     /// The request waits for it no longer.
     pub fn leave(&mut self, cx: &mut Context, request: RequestId, watch: Watch) {
         match watch {
-            Watch::Timer | Watch::Stored | Watch::Branches | Watch::Group => {}
+            Watch::Timer | Watch::Stored | Watch::Branches | Watch::Group | Watch::Script => {}
             Watch::End => self.ends.leave(request),
             Watch::Job => self.jobs.leave(request),
             Watch::Next(subscription) => self.channels.leave_next(cx.now, subscription),
@@ -567,6 +583,7 @@ impl Waits {
     /// The request has ended.
     pub fn forget(&mut self, cx: &mut Context, request: RequestId) {
         self.queries.end_transaction(cx, request);
+        self.scripts.end(request);
         self.jobs.forget(request);
         self.channels.publications.forget(request);
         self.forget_group(request);

@@ -84,6 +84,18 @@ pub enum WaitRequest {
     },
 }
 
+impl WaitRequest {
+    /// Whether a script may wait for this, which has a transaction and nothing else. What is wrong with one that is invalid is told.
+    #[must_use]
+    pub fn is_of_a_transaction(&self) -> bool {
+        match self {
+            Self::Query(query) => query.options.within,
+            Self::Begin(_) | Self::Commit | Self::Rollback | Self::Stored | Self::Unaccepted { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 /// Which file of a folder is the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilesOf {

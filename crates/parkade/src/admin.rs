@@ -9,6 +9,7 @@
 //! | questions to the server | `door` |
 //! | `/status`, `/metrics` | `report`, `metrics` |
 //! | `/jobs` | `jobs` |
+//! | `/transaction` | `scripts` |
 //! | `/publish`, `/reload` | `publish`, `reloading` |
 //! | the admin page | `page`, `snapshot` |
 
@@ -29,12 +30,13 @@ pub mod private;
 mod publish;
 mod reloading;
 pub mod report;
+mod scripts;
 mod site;
 pub mod snapshot;
 
 pub use door::{
     AdminDoor, Ask, CancelRefused, JobAnswer, JobAsk, PublishRefused, Readiness, ReloadEnd, ReloadId, ReloadRefused,
-    StorePlace,
+    ScriptSaid, StorePlace,
 };
 pub use jobs::{JobList, JobView};
 #[cfg(test)]
@@ -42,5 +44,6 @@ pub use listen::serve_private;
 pub use listen::{AdminError, probe, serve};
 pub use reloading::{ReloadState, ReloadView};
 pub use report::{Report, Shell};
+pub use scripts::SCRIPT_STREAM;
 pub use site::Site;
 pub use snapshot::Snapshot;

@@ -125,6 +125,7 @@ pub fn wait(kind: WaitKind) -> &'static str {
         WaitKind::Job => "job",
         WaitKind::File => "file",
         WaitKind::Several => "several",
+        WaitKind::Script => "script",
     }
 }
 

@@ -7,8 +7,9 @@ use parkade_model::{DatabaseId, JobId, LeaseId, PayloadId, QueryId, RequestId, W
 /// Events about transactions that enqueue jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CommitEvent {
-    /// `ENQUEUE` within the request's transaction: the job is stored if that commits. The payload is the job; `bytes`: of its arguments.
-    Enqueued { worker: WorkerId, request: RequestId, job: JobId, bytes: usize, payload: PayloadId },
+    /// `ENQUEUE` within the request's transaction, or that of a script, which has no worker: the job is stored if that commits. The payload is
+    /// the job; `bytes`: of its arguments.
+    Enqueued { worker: Option<WorkerId>, request: RequestId, job: JobId, bytes: usize, payload: PayloadId },
     /// How the store of jobs stands from now on, where it is in a database ([`Config::job_databases`](crate::Config::job_databases)).
     Store(StoreStanding),
     /// The answer to [`CommitEffect::Ask`].
@@ -66,7 +67,7 @@ pub enum CommitEffect {
     /// Keep the job that is this payload with the transaction, until [`CommitEffect::Drop`].
     Keep { lease: LeaseId, payload: PayloadId },
     /// The job that is this payload was enqueued within a transaction, and none is open. Its request fails.
-    NoTransaction { worker: WorkerId, payload: PayloadId },
+    NoTransaction { worker: Option<WorkerId>, payload: PayloadId },
     /// A COMMIT of a transaction with jobs is asked for. It is sent later, or ends without.
     Begin { commit: QueryId, request: RequestId, lease: LeaseId, database: DatabaseId },
     /// Execute this statement in the transaction.
@@ -82,7 +83,7 @@ pub enum CommitEffect {
     /// The transaction has stored the job of this request itself.
     Enqueued { request: RequestId, job: JobId, id: JobId },
     /// The transaction has committed: its jobs go to the store.
-    Give { lease: LeaseId, worker: WorkerId, request: RequestId },
+    Give { lease: LeaseId, worker: Option<WorkerId>, request: RequestId },
     /// The transaction is over: its jobs are not needed any more.
     Drop { lease: LeaseId },
 }

@@ -38,7 +38,8 @@ pub struct Commits {
 /// A job that is enqueued within a transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct EnqueuedJob {
-    pub worker: WorkerId,
+    /// None if a script enqueues it.
+    pub worker: Option<WorkerId>,
     pub job: JobId,
     pub bytes: usize,
     pub payload: PayloadId,
@@ -68,7 +69,7 @@ pub enum CommitCancel {
 #[derive(Debug)]
 pub struct CommittedJobs {
     pub lease: LeaseId,
-    pub worker: WorkerId,
+    pub worker: Option<WorkerId>,
     pub request: RequestId,
     pub jobs: JobsAfterCommit,
 }
@@ -84,7 +85,7 @@ pub enum JobsAfterCommit {
 #[derive(Debug)]
 struct EnqueuedJobs {
     /// That of the request.
-    worker: WorkerId,
+    worker: Option<WorkerId>,
     jobs: Vec<JobId>,
     known: HashSet<JobId>,
     bytes: usize,
@@ -94,7 +95,7 @@ struct EnqueuedJobs {
 #[derive(Debug)]
 struct Commit {
     request: RequestId,
-    worker: WorkerId,
+    worker: Option<WorkerId>,
     lease: LeaseId,
     database: DatabaseId,
     jobs: Vec<JobId>,
@@ -322,7 +323,7 @@ impl Commits {
 }
 
 impl EnqueuedJobs {
-    fn of(worker: WorkerId) -> Self {
+    fn of(worker: Option<WorkerId>) -> Self {
         Self { worker, jobs: Vec::new(), known: HashSet::new(), bytes: 0, are_too_many: false }
     }
 

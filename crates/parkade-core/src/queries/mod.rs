@@ -468,6 +468,11 @@ impl Queries {
         self.results.count()
     }
 
+    /// Whether the request has a transaction open.
+    pub fn has_transaction(&self, request: RequestId) -> bool {
+        self.leases.of(request).is_some()
+    }
+
     pub fn transactions_count(&self) -> usize {
         self.leases.count()
     }

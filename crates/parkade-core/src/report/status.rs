@@ -28,6 +28,8 @@ pub struct Status {
     pub queries_count: usize,
     pub results_held: usize,
     pub transactions_count: usize,
+    /// Scripts, which are there for a transaction each.
+    pub scripts_count: usize,
     /// Those that have enqueued jobs, until their COMMIT has ended.
     pub transactions_with_jobs_count: usize,
     /// Runs of jobs that workers have, or that are parked.
@@ -82,11 +84,22 @@ pub enum WaitKind {
     File,
     /// For several things at a time. Each of them is counted too, as what it is.
     Several,
+    /// A script with a transaction: for what it says next.
+    Script,
 }
 
 impl WaitKind {
-    pub const ALL: [Self; 8] =
-        [Self::Timer, Self::Next, Self::Stream, Self::Socket, Self::Query, Self::Job, Self::File, Self::Several];
+    pub const ALL: [Self; 9] = [
+        Self::Timer,
+        Self::Next,
+        Self::Stream,
+        Self::Socket,
+        Self::Query,
+        Self::Job,
+        Self::File,
+        Self::Several,
+        Self::Script,
+    ];
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

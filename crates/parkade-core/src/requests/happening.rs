@@ -27,6 +27,8 @@ pub enum Happening {
     JobReturned,
     Errored(WorkerError),
     Parked(Wait, Then, PayloadId),
+    /// The script asks for this.
+    Asked(Wait, PayloadId),
     /// The first rows of its query, or bytes of its file, have come.
     ContentBegan,
     /// Its query is given up; the request still gets the outcome.

@@ -82,6 +82,8 @@ pub enum Sequel {
     },
     /// What comes of it counts for the group that it is a member of.
     Member,
+    /// A script is told, and may ask for the next thing.
+    Tell,
 }
 
 /// The name of a state, without what belongs to it.
@@ -132,7 +134,7 @@ impl Sequel {
             Self::Call { concurrent } => Then::Call { concurrent },
             // The outcome is needed whole.
             Self::Member => Then::Call { concurrent: false },
-            Self::Await { .. } | Self::Branch { .. } => Then::Await,
+            Self::Await { .. } | Self::Branch { .. } | Self::Tell => Then::Await,
         }
     }
 
@@ -140,7 +142,7 @@ impl Sequel {
     pub fn awaiting_worker(self) -> Option<WorkerId> {
         match self {
             Self::Await { worker, .. } | Self::Branch { worker, .. } => Some(worker),
-            Self::Answer | Self::Call { .. } | Self::Member => None,
+            Self::Answer | Self::Call { .. } | Self::Member | Self::Tell => None,
         }
     }
 

@@ -35,6 +35,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
         (Life::Running(life), H::Cancelled(reason)) => running::cancel(step, life, reason),
         (Life::Running(life), H::Served) => running::end_served(step, life),
 
+        (Life::Parked(life), H::Asked(wait, payload)) => return parked::ask(step, life, wait, payload),
         (Life::Parked(life), H::Woken(outcome)) => parked::wake(step, life, outcome),
         (Life::Parked(life), H::Guarded { route, concurrent }) => {
             parked::ask_the_application(step, life, route, concurrent)
@@ -57,6 +58,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::JobReturned
             | H::Errored(_)
             | H::Parked(..)
+            | H::Asked(..)
             | H::ContentBegan
             | H::QueryGivenUp(_)
             | H::Guarded { .. }
@@ -68,6 +70,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::Unrouted { .. }
             | H::Refused(_)
             | H::Given(_)
+            | H::Asked(..)
             | H::ContentBegan
             | H::QueryGivenUp(_)
             | H::Guarded { .. }
@@ -100,6 +103,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::JobReturned
             | H::Errored(_)
             | H::Parked(..)
+            | H::Asked(..)
             | H::ContentBegan
             | H::QueryGivenUp(_)
             | H::Guarded { .. }

@@ -18,6 +18,7 @@
 //! | several waits of one coroutine | `branching`, `branch_end` |
 //! | what clients of WebSockets say | `hearing` |
 //! | a frame that comes too late: its worker no longer holds the request | `Requests::frame` |
+//! | scripts: programs that are no workers, and have transactions | `scripts` |
 //! | what waits, workers and jobs mean for requests | `waking`, `supervision`, `runs` |
 //! | what can be seen | `status` |
 
@@ -39,6 +40,7 @@ mod resumed;
 mod routed;
 mod running;
 pub mod runs;
+pub mod scripts;
 mod sequel;
 pub mod socket_end;
 mod status;

@@ -6,14 +6,14 @@ use super::queue::Turn;
 use super::sequel::{ends_query_alone, follow};
 use super::step::{Step, refusal_of};
 use super::work::Work;
-use super::{admission, branch_end, routed, socket_end};
+use super::{admission, branch_end, routed, scripts, socket_end};
 use crate::effect::{Effect, HttpEffect, Outcome, StatementSource, WorkerEffect};
 use crate::fleet::QueueLine;
 use crate::queries::fate_unknown;
 use crate::refused::Refused;
 use crate::routes::RouteId;
 use crate::waits::{Begun, Continuation, NewWait, WaitChange, Watch};
-use parkade_model::{Ending, Reason, Refusal, Wait};
+use parkade_model::{Ending, PayloadId, Reason, Refusal, Then, Wait};
 
 /// A wait begins. The journey has no alarm, and nobody watches for the request yet. `source`: where the statement of a query is found.
 pub fn begin(step: &mut Step<'_>, journey: Journey, sequel: Sequel, wait: Wait, source: StatementSource) -> Life {
@@ -22,7 +22,7 @@ pub fn begin(step: &mut Step<'_>, journey: Journey, sequel: Sequel, wait: Wait, 
     if step.requests.lives.count_of(State::Parked) >= step.cx.config.parked_count_max && !is_for_branches {
         return go_on(step, journey, sequel, Outcome::Refused { refusal: Refusal::ParkedFull });
     }
-    let is_first = !is_for_branches && !sequel.is_branch();
+    let is_first = !is_for_branches && !sequel.is_branch() && !matches!(sequel, Sequel::Tell);
     step.cx.counts.parked += u64::from(is_first && !step.is_run());
     let new = new_wait(step, &journey, sequel);
     let begun = step.waits.begin(step.cx, new, wait, source);
@@ -50,6 +50,15 @@ fn park(step: &mut Step<'_>, mut journey: Journey, sequel: Sequel, begun: Begun)
 fn go_on(step: &mut Step<'_>, journey: Journey, sequel: Sequel, outcome: Outcome) -> Life {
     sequel.leave(step.fleet);
     follow(step, journey, sequel, outcome)
+}
+
+/// A script asks for something: now it waits for that.
+pub fn ask(step: &mut Step<'_>, life: Parked, wait: Wait, payload: PayloadId) -> Result<Life, Unmoved> {
+    if !matches!(life.watch, Watch::Script) {
+        return Err(Unmoved { life: Life::Parked(life), refused: Refused::OutOfTurn });
+    }
+    let (journey, sequel) = unpark(step, life);
+    Ok(begin(step, journey, sequel, wait, StatementSource::Payload(payload)))
 }
 
 /// Its wait is over. A message that is the answer has been sent already.
@@ -131,6 +140,9 @@ pub fn cancel(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
     if life.sequel.is_branch() {
         return branch_end::cancel(step, life, reason);
     }
+    if matches!(life.sequel, Sequel::Tell) {
+        return scripts::cancel(step, life, reason);
+    }
     let request = step.request;
     // A branch may have ended in this very event: the worker must hear of that first.
     step.requests.resumed.tell(step.cx);
@@ -159,7 +171,7 @@ fn apply(step: &mut Step<'_>, mut life: Parked, change: WaitChange) -> Life {
         WaitChange::Over(outcome) => wake(step, life, outcome),
         WaitChange::Cancelled(reason) => cancel(step, life, reason),
         WaitChange::QueryUnknown(reason) => {
-            let is_told = life.sequel.awaiting_worker().is_some() || life.sequel.is_branch();
+            let is_told = matches!(life.sequel.then(), Then::Await) || life.sequel.is_branch();
             if is_told || ends_query_alone(step, reason) {
                 return wake(step, life, Outcome::Refused { refusal: fate_unknown(reason) });
             }

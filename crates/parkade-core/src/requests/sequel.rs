@@ -5,7 +5,7 @@ use super::life::{Life, Running, Sequel};
 use super::queue::Turn;
 use super::step::Step;
 use super::work::{CallOutcome, Work};
-use super::{branch_end, routed};
+use super::{branch_end, routed, scripts};
 use crate::effect::{Effect, HttpEffect, Outcome};
 use crate::waits::{self, WaitAnswer};
 use parkade_model::{QueryId, Reason, Refusal, WorkerId};
@@ -19,6 +19,7 @@ pub fn follow(step: &mut Step<'_>, journey: Journey, sequel: Sequel, outcome: Ou
     match sequel {
         Sequel::Await { worker, is_fallback, .. } => resume(step, journey, worker, is_fallback, outcome),
         Sequel::Branch { worker, .. } => branch_end::end(step, journey, worker, outcome),
+        Sequel::Tell => scripts::tell(step, journey, outcome),
         Sequel::Member => branch_end::end_member(step, journey, outcome),
         Sequel::Call { concurrent } if !waits::is_failure(outcome) => call(step, journey, concurrent, outcome),
         Sequel::Call { .. } | Sequel::Answer => answer(step, journey, outcome),

@@ -196,7 +196,8 @@ impl Step<'_> {
         }
     }
 
-    fn forget(&mut self, journey: Journey, ending: Ending) {
+    /// It is over, whoever is told.
+    pub fn forget(&mut self, journey: Journey, ending: Ending) {
         let request = self.request;
         let times = journey.end(self.cx);
         let (ending, times) = self.waits.ends.end(request).unwrap_or((ending, times));

@@ -71,7 +71,9 @@ pub fn drain(requests: &mut Requests, with: &mut Components<'_>, grace: Duration
 
 /// What the number of workers depends on.
 fn demand(requests: &Requests, with: &Components<'_>) -> Demand {
-    let (all, runs) = (requests.count() - with.waits.branches.count(), with.jobs.runs_count());
+    // No worker is needed for branches, which wait, and for scripts.
+    let others = with.waits.branches.count() + with.waits.scripts.count();
+    let (all, runs) = (requests.count() - others, with.jobs.runs_count());
     // What runs is in its worker.
     let outside = all - requests.running_count();
     let of_all = PerRole { requests: all.saturating_sub(runs).min(outside), jobs: runs.min(outside) };

@@ -86,7 +86,8 @@ pub fn commit(requests: &mut Requests, with: &mut Components<'_>, event: CommitE
 /// A request that enqueues a job within a transaction, and has none, fails: its client must not be told that all is well.
 fn enqueue_within(requests: &mut Requests, with: &mut Components<'_>, request: RequestId, job: EnqueuedJob) {
     let EnqueuedJob { worker, payload, .. } = job;
-    if !requests.is_with(worker, request) {
+    let may = worker.map_or_else(|| with.waits.scripts.contains(request), |worker| requests.is_with(worker, request));
+    if !may {
         return with.cx.counts.refused_events.add(Refused::NotHeld);
     }
     if !with.waits.queries.enqueue(with.cx, request, job) {

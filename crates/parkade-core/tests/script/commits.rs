@@ -15,9 +15,13 @@ impl Script {
         let event = match (verb, rest) {
             ("within", [name, job, size @ ..]) => {
                 let request = self.request(name);
-                let worker = self.holders.get(&request).copied().unwrap_or_else(|| self.id(1));
+                let worker = Some(self.holders.get(&request).copied().unwrap_or_else(|| self.id(1)));
                 let bytes = size.first().map_or(1, |size| size.parse().unwrap());
                 CommitEvent::Enqueued { worker, request, job: jobs::job(job), bytes, payload: PayloadId(0) }
+            }
+            ("inscript", [name, job]) => {
+                let (request, job) = (self.request(name), jobs::job(job));
+                CommitEvent::Enqueued { worker: None, request, job, bytes: 1, payload: PayloadId(0) }
             }
             ("standing", [standing]) => CommitEvent::Store(match *standing {
                 "open" => StoreStanding::Open,

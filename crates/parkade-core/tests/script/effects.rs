@@ -143,6 +143,9 @@ impl Script {
             Effect::Server(ServerEffect::Spent { request, spell, since, until }) => {
                 format!("spent:{}:{spell:?}:{}", self.name(*request), (*until - *since).as_millis())
             }
+            Effect::Server(ServerEffect::TellScript { script, outcome }) => {
+                format!("tell:{}:{}", self.name(*script), self.outcome(*outcome))
+            }
             Effect::Server(ServerEffect::ReleaseOutput { request }) => format!("output:{}", self.name(*request)),
             Effect::Server(ServerEffect::CloseCallLost { request, refusal }) => {
                 format!("lost:{}:{refusal:?}", self.name(*request))

@@ -13,6 +13,8 @@
 //! it was begun for, the second of a `a2`. `lost:bids`: messages of a channel. `over:channel:bids`
 //! nothing more comes on it.
 //!
+//! Scripts: `script:s` it is there; `ask:s:query:begin`; `tell:s:ended@s` it is told.
+//!
 //! Jobs: see `jobs`; those of transactions: see `commits`.
 
 #![allow(dead_code, reason = "no test uses all of the language")]
@@ -181,6 +183,10 @@ impl Script {
             ["said", socket, call] => {
                 let (socket, call) = (self.request(socket), self.request(call));
                 Event::Said { socket, call }
+            }
+            ["script", name] => Event::ScriptCame { script: self.request(name) },
+            ["ask", name, kind, of] => {
+                Event::ScriptAsked { script: self.request(name), wait: wait(kind, of), payload: PayloadId(0) }
             }
             ["closed", name] => Event::SocketClosed { request: self.request(name) },
             ["left", name] => Event::Left { request: self.request(name) },

@@ -289,7 +289,7 @@ impl Model {
         }
     }
 
-    fn give_committed(&mut self, lease: LeaseId, worker: WorkerId, id: RequestId) {
+    fn give_committed(&mut self, lease: LeaseId, worker: Option<WorkerId>, id: RequestId) {
         assert_eq!(self.commits.completed, Some(lease), "given to the store by a transaction that has not committed");
         let transaction = self.commits.transaction(lease);
         assert!(!transaction.is_of_itself(), "it has stored them itself");
@@ -303,7 +303,11 @@ impl Model {
             self.jobs.store.ask(Command::Enqueue { by, request: Some(id), id: job, job: stored });
             self.commits.given.push(by);
         }
-        self.seen.insert("jobs given after the commit");
+        self.seen.insert(if worker.is_some() {
+            "jobs given after the commit"
+        } else {
+            "jobs of a script given after the commit"
+        });
     }
 
     fn drop_jobs(&mut self, lease: LeaseId) {
@@ -336,7 +340,12 @@ impl Model {
 impl World {
     /// `ENQUEUE` within the transaction of the request, or of none.
     pub(crate) fn enqueues_within(&mut self, process: &Process, request: RequestId, is_ghost: bool) {
-        let (worker, now) = (process.id, self.now);
+        self.enqueues_in_a_transaction(Some(process.id), request, is_ghost);
+    }
+
+    /// `worker`: none if it is a script that enqueues.
+    pub(crate) fn enqueues_in_a_transaction(&mut self, worker: Option<WorkerId>, request: RequestId, is_ghost: bool) {
+        let now = self.now;
         if self.model.jobs.store.jobs.len() > JOBS_COUNT_MAX + WITHIN_COUNT_MAX {
             return self.time_passes();
         }

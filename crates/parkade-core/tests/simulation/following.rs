@@ -127,6 +127,9 @@ impl Model {
     }
 
     pub(crate) fn forget(&mut self, id: RequestId, ending: Ending) {
+        if self.request(id).is_script {
+            return self.forget_script(id, ending);
+        }
         if self.request(id).owner.is_some() {
             return if self.members.contains(&id) { self.forget_member(id, ending) } else { self.forget_branch(id) };
         }

@@ -29,6 +29,7 @@ mod queries;
 mod query_promises;
 mod recurring;
 mod runs;
+mod scripts;
 mod settings;
 mod sockets;
 mod store;
@@ -44,9 +45,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use parkade_core::Core;
 use world::World;
 
-const SEEDS: u64 = 530;
+const SEEDS: u64 = 570;
 /// In the worlds after these, plain functions wait while they hold their workers.
 const SEEDS_WITHOUT_PLAIN_WAITS: u64 = 480;
+/// In the worlds after these, there are scripts.
+const SEEDS_WITHOUT_SCRIPTS: u64 = 530;
 /// In the worlds after these, bodies arrive while code reads them, and more responses come in pieces.
 const SEEDS_WITHOUT_BODIES: u64 = 440;
 /// In the worlds after these, there are WebSockets that no worker holds.
@@ -125,7 +128,18 @@ fn counted(core: &Core) -> BTreeSet<String> {
 }
 
 /// A simulation that never gets somewhere proves nothing about it.
-const EXPECTED: [&str; 223] = [
+const EXPECTED: [&str; 234] = [
+    "script told",
+    "script refused",
+    "script done",
+    "script left its transaction",
+    "script left its statement",
+    "script silent for too long",
+    "script ended by an operator",
+    "script ended by a stop",
+    "script out of turn",
+    "job of a script",
+    "jobs of a script given after the commit",
     "end called",
     "end not called",
     "end broken off",

@@ -116,6 +116,8 @@ pub struct Request {
     pub call_of: Option<RequestId>,
     /// It was a WebSocket whose end is a call.
     pub close: Option<CloseStage>,
+    /// It is a script.
+    pub is_script: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -231,6 +233,7 @@ impl Request {
             owner: None,
             call_of: None,
             close: None,
+            is_script: false,
         }
     }
 
@@ -400,6 +403,7 @@ impl Model {
                 self.request(*request).visit = None;
                 self.routes.push((*request, *table));
             }
+            ServerEffect::TellScript { script, outcome } => self.tell_script(*script, *outcome),
             ServerEffect::Forget { request, ending, .. } => {
                 self.forget(*request, *ending);
                 self.forget_output(*request);

@@ -14,7 +14,8 @@ const MIB: u64 = 1 << 20;
 /// Who has enqueued a job, and how large it is.
 #[derive(Debug, Clone, Copy)]
 pub struct Enqueuer {
-    worker: WorkerId,
+    /// None if it is a script.
+    worker: Option<WorkerId>,
     bytes: usize,
 }
 
@@ -36,7 +37,7 @@ impl Enqueuer {
         self.bytes
     }
 
-    pub fn paid_by(self, worker: WorkerId) -> Self {
+    pub fn paid_by(self, worker: Option<WorkerId>) -> Self {
         Self { worker, ..self }
     }
 }
@@ -91,12 +92,13 @@ impl Model {
 }
 
 impl World {
-    pub(crate) fn enqueuer(&mut self, worker: WorkerId) -> Enqueuer {
+    pub(crate) fn enqueuer(&mut self, worker: Option<WorkerId>) -> Enqueuer {
         let bytes = if self.random.below(3) == 0 { self.random.below(9 * MIB) } else { self.random.below(1_000) };
         Enqueuer { worker, bytes: usize::try_from(bytes).unwrap() }
     }
 
     pub(crate) fn write_began(&mut self, Enqueuer { worker, bytes }: Enqueuer) {
+        let Some(worker) = worker else { return };
         let clients_behind = self.model.processes.get(&worker).is_some_and(|process| process.clients_behind);
         let load = self.model.loads.entry(worker).or_default();
         load.bytes += bytes;
@@ -110,6 +112,7 @@ impl World {
     }
 
     pub(crate) fn write_ended(&mut self, Enqueuer { worker, bytes }: Enqueuer) {
+        let Some(worker) = worker else { return };
         let load = self.model.loads.entry(worker).or_default();
         load.bytes -= bytes;
         load.is_behind &= load.is_busy() && self.now < load.answered_at + STORE_SILENT_MAX;

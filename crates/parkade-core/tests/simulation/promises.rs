@@ -213,6 +213,7 @@ fn everybody_is_in_one_place(world: &World, status: &Status) {
         };
         assert!(place, "{id:?} is {state:?} for the core and {:?} for the world", request.place);
     }
+    assert_eq!(status.scripts_count, world.model.scripts().count());
     let lives = status.lives;
     let whole = world.model.requests.values().filter(|request| request.owner.is_none()).count();
     assert_eq!(lives.accepted + lives.routed + lives.running + lives.parked, whole);

@@ -73,7 +73,7 @@ impl World {
         if is_wanted {
             self.model.request(id).enqueued.insert(job, Enqueued::Pending);
         }
-        let by = self.enqueuer(process.id);
+        let by = self.enqueuer(Some(process.id));
         self.model.jobs.store.ask(Command::Enqueue { by, request: is_wanted.then_some(id), id: job, job: stored });
         assert_eq!(self.core.awaits_write(process.id, id), is_wanted, "{id:?} is there, or not");
         if is_wanted {

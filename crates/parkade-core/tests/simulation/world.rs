@@ -14,7 +14,10 @@ use crate::promises;
 use crate::settings::{config, declared};
 use crate::sockets;
 use crate::tables::Tables;
-use crate::{SEEDS_WITHOUT_BODIES, SEEDS_WITHOUT_BRANCHES, SEEDS_WITHOUT_HELD_SOCKETS, SEEDS_WITHOUT_PLAIN_WAITS};
+use crate::{
+    SEEDS_WITHOUT_BODIES, SEEDS_WITHOUT_BRANCHES, SEEDS_WITHOUT_HELD_SOCKETS, SEEDS_WITHOUT_PLAIN_WAITS,
+    SEEDS_WITHOUT_SCRIPTS,
+};
 
 #[expect(clippy::struct_excessive_bools, reason = "what differs from world to world has nothing to do with each other")]
 pub struct World {
@@ -46,6 +49,8 @@ pub struct World {
     pub(crate) has_held_sockets: bool,
     /// Bodies arrive while code reads them.
     pub(crate) has_bodies: bool,
+    /// There are scripts.
+    pub(crate) has_scripts: bool,
     /// What a worker that loads the code now says of its jobs.
     pub(crate) declared: DeclaredJobs,
     /// The application whose workers for jobs all end before they are ready.
@@ -95,7 +100,8 @@ impl World {
             has_files: matches!(seed % 8, 2..=5 | 7),
             has_sockets: matches!(seed % 8, 1 | 6),
             has_held_sockets: seed > SEEDS_WITHOUT_HELD_SOCKETS,
-            has_bodies: seed > SEEDS_WITHOUT_BODIES,
+            has_bodies: seed > SEEDS_WITHOUT_BODIES && seed <= SEEDS_WITHOUT_SCRIPTS,
+            has_scripts: seed > SEEDS_WITHOUT_SCRIPTS,
             declared,
             broken: None,
             slots: Vec::new(),
@@ -113,6 +119,9 @@ impl World {
     pub fn step(&mut self) {
         if self.model.exited.is_some() {
             return;
+        }
+        if self.has_scripts && self.random.below(3) == 0 {
+            return self.a_script_acts();
         }
         if self.has_transactions && self.random.below(3) > 0 {
             return self.a_transaction_goes_on();
@@ -201,6 +210,7 @@ impl World {
                 4 => self.the_store_acts(),
                 5 if self.has_files => self.a_disk_acts(),
                 6 if self.has_bodies => self.a_client_sends(),
+                7 if self.has_scripts => self.a_script_acts(),
                 _ => self.a_process_acts(),
             }
             assert!(self.now < over + Duration::from_secs(60) || self.model.exited.is_some(), "the drain does not end");
@@ -241,6 +251,7 @@ impl World {
                 | Event::Parked { payload, .. }
                 | Event::Branched { payload, .. }
                 | Event::Joined { payload, .. }
+                | Event::ScriptAsked { payload, .. }
                 | Event::Commit(
                     CommitEvent::Enqueued { payload, .. }
                     | CommitEvent::Answered { answer: CommitAnswer::Failed(payload), .. },

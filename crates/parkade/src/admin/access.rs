@@ -69,6 +69,18 @@ impl WritePolicy {
         }
     }
 
+    /// Why a transaction must not begin, if it must not; the request may otherwise change something. It does whatever the server's role may do in
+    /// its databases, so it is for those who could act as the server's user, or have the token; and for no page.
+    pub fn transaction_refusal(&self, via: Via, headers: &HeaderMap) -> Option<AdminAnswer> {
+        match (self, via) {
+            _ if headers.contains_key(ORIGIN) => Some(forbidden("a page cannot have a transaction")),
+            (_, Via::Unix) | (Self::Token(_), Via::Tcp { .. }) => None,
+            (Self::Off | Self::Local, Via::Tcp { .. }) => Some(forbidden(
+                "a transaction executes any SQL that the server's role may: over TCP it needs --admin-writes token; scripts of the server's user on the same machine use the private socket, with connect() and without an address",
+            )),
+        }
+    }
+
     /// Why this request must not be carried out, if it must not.
     pub fn refusal(&self, via: Via, method: &Method, headers: &HeaderMap) -> Option<AdminAnswer> {
         if matches!(*method, Method::GET | Method::HEAD) {
@@ -169,6 +181,24 @@ mod tests {
         }
         assert_eq!(status(&writes, Via::Unix, &[]), 200, "its file mode is the proof");
         assert!(!format!("{writes:?}").contains(TOKEN));
+    }
+
+    #[test]
+    fn a_transaction_is_for_the_servers_user_and_for_who_has_the_token() {
+        let refused = |writes: &WritePolicy, via, fields: &[(&'static str, &str)]| {
+            let headers = fields.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+            writes.transaction_refusal(via, &headers).map(|refused| refused.status().as_u16())
+        };
+        let token = WritePolicy::Token(TokenDigest::new(TOKEN));
+        for writes in [WritePolicy::Off, WritePolicy::Local, token.clone()] {
+            assert_eq!(refused(&writes, Via::Unix, &[]), None);
+            assert_eq!(refused(&writes, Via::Unix, &[("origin", "null")]), Some(403));
+        }
+        for writes in [WritePolicy::Off, WritePolicy::Local] {
+            assert_eq!(refused(&writes, tcp("127.0.0.1"), &[]), Some(403), "others may have an account here");
+        }
+        assert_eq!(refused(&token, tcp("10.0.0.7"), &[]), None, "that it is the right one is checked before");
+        assert_eq!(refused(&token, tcp("127.0.0.1"), &[("origin", "http://127.0.0.1:9000")]), Some(403));
     }
 
     #[test]

@@ -6,10 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use parkade_jobs::{Fault, Filter, JobRecord};
 use parkade_model::{ChannelName, Cursor, EventName, JobId, QueryId, RequestId};
-use parkade_wire::Enqueued;
+use parkade_wire::{Enqueued, WaitRequest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::limits::{ANSWER_TIME_MAX, ASKS_COUNT_MAX, JOB_ANSWER_TIME_MAX, RELOAD_ANSWER_TIME, WAITS_COUNT_MAX};
+use super::limits::{
+    ANSWER_TIME_MAX, ASKS_COUNT_MAX, JOB_ANSWER_TIME_MAX, RELOAD_ANSWER_TIME, SCRIPTS_COUNT_MAX, WAITS_COUNT_MAX,
+};
 use super::report::Report;
 use super::snapshot::Snapshot;
 
@@ -18,6 +20,7 @@ use super::snapshot::Snapshot;
 pub struct AdminDoor {
     asks: mpsc::Sender<Ask>,
     waits: Arc<Semaphore>,
+    scripts: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -61,6 +64,16 @@ pub enum Ask {
         at_once: bool,
         reply: oneshot::Sender<()>,
     },
+    /// A script is there, for a transaction. It is told by `tell`, which is closed after the last frame.
+    ScriptCame {
+        tell: mpsc::UnboundedSender<Bytes>,
+        reply: oneshot::Sender<RequestId>,
+    },
+    /// That script says something, and is told what comes of it.
+    ScriptSaid {
+        script: RequestId,
+        said: ScriptSaid,
+    },
     Publish {
         channel: ChannelName,
         content_type: String,
@@ -68,6 +81,16 @@ pub enum Ask {
         event: Option<EventName>,
         reply: oneshot::Sender<Result<Cursor, PublishRefused>>,
     },
+}
+
+/// What a script with a transaction says.
+#[derive(Debug)]
+pub enum ScriptSaid {
+    /// It waits for this, and for nothing else at a time.
+    Waits(WaitRequest),
+    /// A job for its transaction.
+    Enqueues(Box<Enqueued>),
+    Leaves,
 }
 
 /// What operators and scripts can ask about jobs.
@@ -174,7 +197,8 @@ impl AdminDoor {
     #[must_use]
     pub fn new() -> (Self, mpsc::Receiver<Ask>) {
         let (sender, asks) = mpsc::channel(ASKS_COUNT_MAX);
-        (Self { asks: sender, waits: Arc::new(Semaphore::new(WAITS_COUNT_MAX)) }, asks)
+        let [waits, scripts] = [WAITS_COUNT_MAX, SCRIPTS_COUNT_MAX].map(|count| Arc::new(Semaphore::new(count)));
+        (Self { asks: sender, waits, scripts }, asks)
     }
 
     /// Asks, and waits for the answer.
@@ -201,6 +225,16 @@ impl AdminDoor {
     /// A place to wait for the end of a job or a reload, if one is left.
     pub fn place_to_wait(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.waits).try_acquire_owned().ok()
+    }
+
+    /// A place for a script with a transaction, if one is left.
+    pub fn place_for_script(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.scripts).try_acquire_owned().ok()
+    }
+
+    /// A script says something. It waits if the server has much to do: nothing of it may be lost.
+    pub async fn say(&self, script: RequestId, said: ScriptSaid) -> Result<(), NoAnswer> {
+        self.asks.send(Ask::ScriptSaid { script, said }).await.map_err(|_| NoAnswer)
     }
 
     async fn ask_for<T>(

@@ -42,7 +42,7 @@ where
     }
     let known = matches!(&*path, "/health/live" | "/health/ready" | "/status" | "/metrics");
     if !known {
-        let paths = "the paths are / (a page for browsers), /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel>, POST /queries/<id>/cancel, POST /requests/<id>/cancel, POST /reload and POST /stop";
+        let paths = "the paths are / (a page for browsers), /health/live, /health/ready, /status, /metrics, /jobs, POST /publish/<channel>, POST /queries/<id>/cancel, POST /requests/<id>/cancel, POST /transaction, POST /reload and POST /stop";
         return fault(StatusCode::NOT_FOUND, &format!("unknown path; {paths}"));
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {

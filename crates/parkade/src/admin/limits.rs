@@ -15,6 +15,10 @@ pub const JOB_ANSWER_TIME_MAX: Duration = Duration::from_secs(4);
 pub const WAIT_TIME_MAX: Duration = Duration::from_secs(60);
 /// Clients that wait for the end of a job or a reload, all addresses together: they must leave connections to others. Then: 503.
 pub const WAITS_COUNT_MAX: usize = CONNECTIONS_COUNT_MAX / 2;
+/// Scripts with a transaction, all addresses together: each holds a connection of a pool for as long as it likes. Then: 503.
+pub const SCRIPTS_COUNT_MAX: usize = 64;
+/// How long a script whose transaction has ended may take to read what it is told. Then: its connection is closed.
+pub const LAST_WORD_TIME_MAX: Duration = Duration::from_secs(1);
 /// How long a client that does not wait is kept: one turn of the server's loop is enough for what is known already.
 pub const RELOAD_ANSWER_TIME: Duration = Duration::from_millis(50);
 /// The first pause before the store is asked again whether the job has ended; each is twice the one before it.

@@ -19,6 +19,7 @@ use super::access::Via;
 use super::host::OwnNames;
 use super::limits::{ACCEPT_PAUSE, CONNECTION_TIME_MAX, CONNECTIONS_COUNT_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX};
 use super::private::{self, PrivateSocket};
+use super::scripts::ScriptPlace;
 use super::site::Site;
 use crate::complaints::Complaints;
 use crate::config::{Bind, Mode};
@@ -47,6 +48,12 @@ struct Listeners {
 enum AdminListener {
     Tcp(TcpListener),
     Unix(UnixListener),
+}
+
+/// A connection that speaks HTTP no longer.
+struct Upgrade {
+    stream: hyper::upgrade::Upgraded,
+    place: ScriptPlace,
 }
 
 enum AdminStream {
@@ -142,9 +149,12 @@ async fn accept(listener: AdminListener, site: Site) {
             Ok(stream) => {
                 let (site, complaints) = (site.clone(), Arc::clone(&tls_complaints));
                 connections.spawn(async move {
-                    let _place = place;
                     // An error is the client's, and cannot be reported to it.
-                    let _ = timeout(CONNECTION_TIME_MAX, converse(stream, site, &complaints)).await;
+                    let ended = timeout(CONNECTION_TIME_MAX, converse(stream, &site, &complaints)).await;
+                    drop(place);
+                    if let Ok(Ok(Some(Upgrade { stream, place }))) = ended {
+                        site.serve_script(TokioIo::new(stream), place).await;
+                    }
                 });
             }
             Err(error) => {
@@ -156,13 +166,13 @@ async fn accept(listener: AdminListener, site: Site) {
     }
 }
 
-async fn converse(stream: AdminStream, site: Site, complaints: &Mutex<Complaints>) -> io::Result<()> {
+async fn converse(stream: AdminStream, site: &Site, complaints: &Mutex<Complaints>) -> io::Result<Option<Upgrade>> {
     match stream {
         AdminStream::Tcp(stream) => {
             if begins_tls(&stream).await? {
                 let peer = stream.peer_addr()?.ip();
                 tls_refusal::complain(&mut complaints.lock().unwrap_or_else(PoisonError::into_inner), Some(peer));
-                return turn_away(stream).await;
+                return turn_away(stream).await.map(|()| None);
             }
             let address = stream.local_addr()?.ip();
             speak_http(stream, (Some(OwnNames::at(address)), Via::Tcp { address }), site).await
@@ -185,18 +195,24 @@ async fn begins_tls(stream: &TcpStream) -> io::Result<bool> {
     Ok(tls_refusal::is_handshake(&first[..count]))
 }
 
-/// `names`: the accepted host names; none where browsers have no access.
-async fn speak_http<S>(stream: S, (names, via): (Option<OwnNames>, Via), site: Site) -> io::Result<()>
+/// Returns the connection if it is a script's from now on. `names`: the accepted host names; none where browsers have no access.
+async fn speak_http<S>(stream: S, (names, via): (Option<OwnNames>, Via), site: &Site) -> io::Result<Option<Upgrade>>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let site = site.clone();
+    let upgrading = Mutex::new(None);
+    let service = service_fn(|mut request: Request<Incoming>| {
+        let upgrading = &upgrading;
         let refusal = names.as_ref().and_then(|names| names.refusal(request.uri(), request.headers()));
         async move {
-            let answer = match refusal {
-                Some(refusal) => refusal.map(Either::Left),
-                None => site.answer(request, via).await,
+            let answer = if let Some(refusal) = refusal {
+                refusal.map(Either::Left)
+            } else {
+                let upgrade = hyper::upgrade::on(&mut request);
+                let mut answer = site.answer(request, via).await;
+                let place = answer.extensions_mut().remove::<ScriptPlace>();
+                *upgrading.lock().unwrap_or_else(PoisonError::into_inner) = place.map(|place| (upgrade, place));
+                answer
             };
             Ok::<_, std::convert::Infallible>(answer)
         }
@@ -206,8 +222,12 @@ where
         .header_read_timeout(HEAD_TIME_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades()
         .await
-        .map_err(io::Error::other)
+        .map_err(io::Error::other)?;
+    let upgrading = upgrading.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some((upgrade, place)) = upgrading else { return Ok(None) };
+    Ok(Some(Upgrade { stream: upgrade.await.map_err(io::Error::other)?, place }))
 }
 
 impl AdminListener {

@@ -6,6 +6,7 @@ use hyper::body::Body;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::access::{Via, WritePolicy};
 use super::answers::{self, AdminAnswer, allow, fault};
@@ -13,6 +14,7 @@ use super::body;
 use super::door::AdminDoor;
 use super::endpoints;
 use super::page::{self, EventStream, Feed};
+use super::scripts::{self, ScriptPlace};
 use crate::config::SettingView;
 
 /// One for all addresses.
@@ -52,15 +54,32 @@ impl Site {
         match (path, method) {
             ("/events", &Method::GET) => self.events(),
             ("/settings", &Method::GET | &Method::HEAD) => self.settings().map(Either::Left),
+            ("/transaction", &Method::POST) => self.transaction(&request, via).map(Either::Left),
             // For the page, which asks whether it has the right token.
             ("/access", &Method::POST) => {
                 answers::json(StatusCode::OK, &json!({ "may_write": true })).map(Either::Left)
             }
-            ("/access", _) => allow("POST").map(Either::Left),
+            ("/access" | "/transaction", _) => allow("POST").map(Either::Left),
             ("/events", _) => allow("GET").map(Either::Left),
             ("/settings", _) => allow("GET, HEAD").map(Either::Left),
             _ => endpoints::answer(request, &self.door).await.map(Either::Left),
         }
+    }
+
+    /// The connection is a script's from now on, which has a transaction: `serve_script`.
+    fn transaction<B>(&self, request: &Request<B>, via: Via) -> AdminAnswer {
+        if let Some(refused) = self.writes.transaction_refusal(via, request.headers()) {
+            return refused;
+        }
+        scripts::answer(request.headers(), &self.door)
+    }
+
+    /// A script whose request was answered with [`ScriptPlace`] has the connection for itself.
+    pub async fn serve_script<S>(&self, stream: S, place: ScriptPlace)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        scripts::serve(stream, place, &self.door).await;
     }
 
     fn events(&self) -> SiteAnswer {

@@ -16,6 +16,7 @@
 //! | the access log, and sums of ended requests | `request_log` |
 
 pub mod added;
+pub mod casualties;
 mod client_text;
 mod closed_sockets;
 mod equal_ones;

@@ -296,21 +296,24 @@ impl Jobs {
         }
         let correlation = request.map(|(request, _)| cx.clients.correlation(request));
         let job = self.new_job(job, correlation);
-        self.enqueue_for_worker(cx, worker, request, job);
+        self.enqueue_for(cx, Some(worker), request, job);
     }
 
     /// Gives the job to the store. It is durable only when the store has replied. `request`: for which it is enqueued,
-    /// and whether that waits for it.
-    pub fn enqueue_for_worker(
+    /// and whether that waits for it. `worker`: none if a script enqueues it.
+    pub fn enqueue_for(
         &mut self,
         cx: &mut JobContext<'_>,
-        worker: WorkerId,
+        worker: Option<WorkerId>,
         request: Option<(RequestId, bool)>,
         job: NewJob,
     ) {
         let (id, bytes) = (job.id, job.arguments.len());
-        self.store.enqueue(Question::Enqueue { id, request, by: Enqueuer::Worker { worker, bytes } }, job);
-        cx.tell(Event::Pressure(PressureEvent::WriteBegan { worker, bytes }));
+        let by = worker.map_or(Enqueuer::Script, |worker| Enqueuer::Worker { worker, bytes });
+        self.store.enqueue(Question::Enqueue { id, request, by }, job);
+        if let Some(worker) = worker {
+            cx.tell(Event::Pressure(PressureEvent::WriteBegan { worker, bytes }));
+        }
     }
 
     /// `correlation`: that of the request that enqueues it, if there is one.
@@ -578,6 +581,7 @@ fn enqueued(cx: &mut JobContext<'_>, id: JobId, request: Option<(RequestId, bool
         Enqueuer::Worker { worker, bytes } => {
             cx.tell(Event::Pressure(PressureEvent::WriteEnded { worker, bytes }));
         }
+        Enqueuer::Script => {}
         Enqueuer::Operator(back) => operators::pass_on(back, reply),
     }
 }

@@ -64,7 +64,9 @@ pub enum Question {
 pub enum Enqueuer {
     /// `bytes`: the size of the arguments.
     Worker { worker: WorkerId, bytes: usize },
-    /// A script, or the command line.
+    /// A script, in a transaction that has committed.
+    Script,
+    /// A script without one, or the command line.
     Operator(Back),
 }
 

@@ -12,7 +12,7 @@ use parkade_sql::{DatabaseWork, QueryEnd};
 use parkade_wire::WaitOutcome;
 use parkade_wire::limits::STORED_COUNT_MAX;
 
-use super::{Server, file_answers};
+use super::{Server, file_answers, scripts};
 use crate::application::{Routes, StaticRoute, waits};
 use crate::clients::exchange::Exchange;
 use crate::clients::{Clients, IdText, closing};
@@ -257,7 +257,7 @@ impl Server {
             CommitEffect::NoTransaction { worker, payload } => {
                 let job = self.payloads.take_job(payload).map(|job| job.name);
                 tracing::error!(
-                    worker = worker.0,
+                    worker = worker.map(|worker| worker.0),
                     job,
                     "a job was enqueued within a transaction, but none is open; the request fails"
                 );
@@ -307,7 +307,7 @@ impl Server {
             }
             CommitEffect::Give { lease, worker, request } => {
                 for job in self.transaction_jobs.take(lease) {
-                    self.with_jobs(|jobs, cx| jobs.enqueue_for_worker(cx, worker, Some((request, true)), job));
+                    self.with_jobs(|jobs, cx| jobs.enqueue_for(cx, worker, Some((request, true)), job));
                 }
             }
             CommitEffect::Drop { lease } => drop(self.transaction_jobs.take(lease)),
@@ -333,7 +333,9 @@ impl Server {
         match effect {
             ServerEffect::LookUpRoute { request, table } => self.look_up_route(request, table),
             ServerEffect::Spent { request, spell, since, until } => self.traces.spent(request, spell, since, until),
+            ServerEffect::TellScript { script, outcome } => scripts::tell(self, script, outcome),
             ServerEffect::Forget { request, ending, times } => {
+                self.scripts.end(request, ending);
                 self.traces.ended(request, ending, (&self.clients, &self.routes), self.now);
                 self.queries.stop_flow(request);
                 self.held_output.forget(request);

@@ -14,10 +14,9 @@ use tokio::time::{Instant, MissedTickBehavior, timeout};
 
 use super::Server;
 use super::limits::{ANSWERS_SHARE, SHARE};
-use super::loop_timer::LoopTimer;
 use super::payloads::Payload;
 use super::turns::{Part, Turns};
-use super::{report, snapshot};
+use super::{report, scripts, snapshot};
 use crate::admin::{Ask, CancelRefused, PublishRefused, ReloadId, ReloadRefused};
 use crate::clients::NewMessage;
 use crate::clients::Step;
@@ -25,6 +24,7 @@ use crate::databases::DatabaseEvent;
 use crate::files::FileEvent;
 use crate::http::{FIRST_REQUEST_TIME, HttpEvent, SWEEP_INTERVAL};
 use crate::jobs::{CancelFailed, Jobs, Waited};
+use crate::loop_timer::LoopTimer;
 use crate::poll::{NextTurn, Pollable, ready};
 use crate::service_manager::{ServiceManager, ServicePhase};
 use crate::share::Share;
@@ -469,6 +469,8 @@ impl EventLoop {
                 }
                 let _ = reply.send(cancelled);
             }
+            Ask::ScriptCame { tell, reply } => scripts::came(server, tell, reply),
+            Ask::ScriptSaid { script, said } => scripts::said(server, script, said),
             Ask::Jobs { ask, reply } => server.with_jobs(|jobs, cx| jobs.answer_operator(cx, ask, reply)),
             Ask::Reload { reply } => {
                 let _ = reply.send(self.reload());
@@ -577,17 +579,24 @@ impl EventLoop {
                 // What has just been written is still in transit: the moment begins after the last write.
                 end = Instant::now() + FAREWELL;
             }
-            let is_ending = server.clients.http.is_closing() || !server.databases.are_ended() || has_put_off;
+            let are_leaving = server.scripts.are_leaving();
+            let is_ending =
+                server.clients.http.is_closing() || !server.databases.are_ended() || has_put_off || are_leaving;
             let waits = is_unsent || is_ending && Instant::now() < end;
             if are_jobs_settled && (hurries || !waits) {
                 return Ok(());
             }
             server.databases.turn(server.clock.at(server.now), &mut Vec::new())?;
+            let mut heard = None;
             let _ = tokio::time::timeout(SWEEP_INTERVAL, async {
                 tokio::select! {
                     ready = ready(&mut server.clients.http) => ready,
                     ready = ready(&mut server.databases) => ready,
                     ready = ready(&mut server.jobs), if !are_jobs_settled => ready,
+                    input = inputs.recv(), if are_leaving => {
+                        heard = input;
+                        Ok(())
+                    }
                     () = std::future::ready(()), if has_put_off => Ok(()),
                 }
             })
@@ -603,7 +612,11 @@ impl EventLoop {
                 server.clients.http.sweep();
                 swept = Instant::now();
             }
-            hurries |= matches!(inputs.try_recv(), Ok(Input::Stop));
+            match heard.or_else(|| inputs.try_recv().ok()) {
+                Some(Input::Stop) => hurries = true,
+                Some(Input::Ask(Ask::ScriptSaid { script, said })) => scripts::said(server, script, said),
+                Some(Input::Ask(_) | Input::Reload | Input::Drain) | None => {}
+            }
             tokio::task::yield_now().await;
         }
     }

@@ -17,12 +17,12 @@ use parkade_wire::{
     ErrorReason, Headers, Published, RequestBody, Response, SWITCHING_PROTOCOLS, ThenRequest, WaitOutcome, WaitRequest,
 };
 
-use super::casualties::{Casualties, DeadWorker};
 use super::payloads::Payload;
-use super::{Server, held_output};
+use super::{Server, held_output, scripts};
 use crate::admin::PublishRefused;
 use crate::application::waits::{self, WaitResource};
 use crate::application::{self, Routes, surroundings, worker_error};
+use crate::clients::casualties::{Casualties, DeadWorker};
 use crate::clients::exchange::{Arrival, Exchange, JobAsked, Kept};
 use crate::clients::{Clients, NewMessage, publishing};
 use crate::databases::DatabaseEvent;
@@ -194,10 +194,7 @@ impl Server {
                 // Without a request there is no transaction: both have ended.
                 let Some(request) = request else { return };
                 let job = self.jobs.new_job(*job, Some(self.clients.correlation(request)));
-                let (id, bytes) = (job.id, job.arguments.len());
-                self.tell_with(Payload::Job(Box::new(job)), |payload| {
-                    Event::Commit(CommitEvent::Enqueued { worker, request, job: id, bytes, payload })
-                });
+                scripts::enqueued_within(self, Some(worker), request, job);
             }
             WorkerEvent::Enqueued { worker, request, job } => {
                 self.with_jobs(|jobs, cx| jobs.worker_enqueued(cx, worker, request, *job));
@@ -344,6 +341,9 @@ impl Server {
 
     /// A request as the log names it: method, path, and its id.
     pub(super) fn describe(&self, request: RequestId) -> String {
+        if self.scripts.contains(request) {
+            return "a script".to_owned();
+        }
         self.clients.describe(request, &self.routes.names())
     }
 

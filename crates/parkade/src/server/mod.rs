@@ -3,18 +3,16 @@
 //! | question | where |
 //! |---|---|
 //! | waiting for input; turns; stopping | `event_loop` |
-//! | when the next turn is due at the latest | `loop_timer` |
 //! | how long turns take | `turns`, `cpu` |
 //! | input, as events of the core | `events` |
 //! | effects of the core, carried out | `effects`; files: `file_answers` |
 //! | what an event carries while the core decides | `payloads` |
 //! | frames of workers that are put off, or wait for a durable write | `backlog`, `held_output` |
+//! | scripts with transactions | `scripts` |
 //! | bytes for a client, as fast as it reads | `flow` |
-//! | the log of a worker's death | `casualties` |
 //! | what `/status` and the admin page show | `report`, `snapshot` |
 
 mod backlog;
-mod casualties;
 mod cpu;
 mod effects;
 mod event_loop;
@@ -23,9 +21,9 @@ mod file_answers;
 mod flow;
 mod held_output;
 mod limits;
-mod loop_timer;
 mod payloads;
 mod report;
+mod scripts;
 mod snapshot;
 mod turns;
 
@@ -37,6 +35,7 @@ use parkade_jobs::sqlite::OpenError;
 use parkade_model::PayloadId;
 
 use crate::application::Routes;
+use crate::clients::casualties::Casualties;
 use crate::clients::{Clients, Messages};
 use crate::clock::Clock;
 use crate::config::SqlComments;
@@ -50,10 +49,10 @@ use crate::log::AccessLog;
 use crate::poll::{NextTurn, Pollable};
 use crate::queries::Queries;
 use crate::routing::mounts::Mounts;
+use crate::scripts::OpenScripts;
 use crate::traces::Traces;
 use crate::upstream::Upstream;
 use backlog::Backlog;
-use casualties::Casualties;
 use flow::Flow;
 use held_output::HeldOutput;
 use payloads::{Payload, Payloads};
@@ -69,6 +68,7 @@ pub struct Server {
     databases: Databases,
     jobs: Jobs,
     transaction_jobs: TransactionJobs,
+    scripts: OpenScripts,
     queries: Queries,
     files: Files,
     messages: Messages,
@@ -118,6 +118,7 @@ impl Server {
             databases: parts.databases,
             jobs: parts.jobs,
             transaction_jobs: TransactionJobs::default(),
+            scripts: OpenScripts::default(),
             queries: Queries::new(parts.result_bytes_max, parts.sql_comments, parts.about.is_dev),
             files: parts.files,
             messages: Messages::default(),

@@ -53,7 +53,11 @@ fn row(server: &Server, names: &[RouteName], status: RequestStatus) -> RequestRo
         id: format!("{}.{}", request.slot, request.generation),
         request_id: server.clients.id(request),
         method: name.map(|name| name.method.to_string()).unwrap_or_default(),
-        route: run.map(|(name, _)| name.to_owned()).or(name.map(|name| name.pattern.to_string())).unwrap_or_default(),
+        route: run
+            .map(|(name, _)| name.to_owned())
+            .or(name.map(|name| name.pattern.to_string()))
+            .or_else(|| server.scripts.contains(request).then(|| "a script".to_owned()))
+            .unwrap_or_default(),
         path: note.map(|note| note.path.to_string()),
         client: note.and_then(|note| note.origin.client).map(|client| client.to_string()),
         target: target.map(|target| match target {

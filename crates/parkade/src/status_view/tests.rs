@@ -30,6 +30,8 @@ fn beside_a_server(name: &str, state: &str, operator: impl FnOnce(&AdminAddress)
                     | Ask::Reload { .. }
                     | Ask::ReloadEnd { .. }
                     | Ask::Snapshot { .. }
+                    | Ask::ScriptCame { .. }
+                    | Ask::ScriptSaid { .. }
                     | Ask::CancelRequest { .. }
                     | Ask::Stop { .. } => {
                         unreachable!("these tests ask for no jobs, no reload and no stop")

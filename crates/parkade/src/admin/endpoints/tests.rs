@@ -35,7 +35,12 @@ async fn asked(request: Request<Full<Bytes>>, readiness: Readiness, publishing: 
                     assert!(at_once);
                     reply.send(()).unwrap();
                 }
-                Ask::Jobs { .. } | Ask::Reload { .. } | Ask::ReloadEnd { .. } | Ask::Snapshot { .. } => {
+                Ask::ScriptCame { .. }
+                | Ask::ScriptSaid { .. }
+                | Ask::Jobs { .. }
+                | Ask::Reload { .. }
+                | Ask::ReloadEnd { .. }
+                | Ask::Snapshot { .. } => {
                     unreachable!("these tests ask for no jobs, no reload and no page")
                 }
                 Ask::Publish { channel, content_type, body, event, reply } => {
@@ -98,7 +103,7 @@ async fn metrics_are_text() {
 #[tokio::test]
 async fn unknown_paths_and_methods_say_what_is_known() {
     let known = "unknown path; the paths are / (a page for browsers), /health/live, /health/ready, /status, /metrics, /jobs, \
-                 POST /publish/<channel>, POST /queries/<id>/cancel, POST /requests/<id>/cancel, POST /reload and POST /stop";
+                 POST /publish/<channel>, POST /queries/<id>/cancel, POST /requests/<id>/cancel, POST /transaction, POST /reload and POST /stop";
     check("GET /stat", 404, json!({ "error": known })).await;
     check("POST /status", 405, json!({ "error": "use GET, HEAD here" })).await;
     check("GET /publish/a", 405, json!({ "error": "use POST here" })).await;

@@ -357,7 +357,7 @@ function showAlerts({ report }) {
   $("#alerts").replaceChildren(...alerts.map(([text, place]) => make("p", {}, `${text} `, make("a", { href: place }, "Look"))));
 }
 
-const KINDS = { timer: "timer", next: "long poll", stream: "stream", query: "query", job: "job", file: "file", several: "several waits" };
+const KINDS = { timer: "timer", next: "long poll", stream: "stream", query: "query", job: "job", file: "file", several: "several waits", script: "script" };
 
 function showRequests({ report, requests }) {
   const groups = Object.entries(KINDS).map(([kind, text]) => ({ kind, text, many: report.waits[kind]?.count ?? 0 }));
@@ -393,7 +393,7 @@ function showRequests({ report, requests }) {
   });
   const beyond = group.many - listed.length;
   say("#requests-note", beyond > 0 ? `the oldest ${listed.length} of ${number.format(group.many)}` : "the oldest first");
-  const words = { running: "No worker runs a request.", queued: "Nothing waits for a worker.", runs: "No job runs on this server.", next: "No long poll is open.", stream: "No stream is open.", file: "No file is being sent.", several: "No request waits for several things." };
+  const words = { running: "No worker runs a request.", queued: "Nothing waits for a worker.", runs: "No job runs on this server.", next: "No long poll is open.", stream: "No stream is open.", file: "No file is being sent.", several: "No request waits for several things.", script: "No script has a transaction open." };
   say("#request-none", listed.length ? "" : words[kind] ?? `No request waits for a ${KINDS[kind]}.`);
 }
 

@@ -278,6 +278,7 @@ mod tests {
             queries_count: 0,
             results_held: 0,
             transactions_count: 0,
+            scripts_count: 0,
             transactions_with_jobs_count: 0,
             jobs_running: 2,
             jobs_waiting: 1,

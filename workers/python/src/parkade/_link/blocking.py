@@ -186,9 +186,9 @@ class Blocking:
         if stream in session.cancelled:
             raise ClientLeft
 
-    def holder(self) -> HeldStream | None:
+    def holder(self) -> port.Holder | None:
         stream = self.stream()
-        return HeldStream(self, stream) if stream else None
+        return HeldStream(self, stream) if stream else port.outside and port.outside()
 
     def hold(self, stream: int, park: bytes) -> p.Outcome:
         """Waits for something while code of the running stream goes on holding it: a PARK, encoded with `await`.

@@ -150,6 +150,8 @@ class Concurrent(asyncio.Protocol):
         if exchange is not None:
             return None if asyncio._get_running_loop() is self.loop else HeldExchange(exchange, self.loop)
         functions, stream = self._plain_functions, port.plain.get()
+        if not stream:
+            return port.outside and port.outside()
         return HeldStream(functions.held, stream) if functions is not None and functions.owns(stream) else None
 
     def enqueue(self, id: bytes, job: bytes, within: bool) -> None:

@@ -66,8 +66,8 @@ class Port(Protocol):
         """Runs a plain function in a thread, for a coroutine of the loop; returns its result."""
 
     def holder(self) -> Holder | None:
-        """What the calling code waits with while it keeps its worker, or its thread. None: it awaits, or it works for
-        no request.
+        """What the calling code waits with while it keeps its worker, or its thread. None: it awaits, or there is
+        nothing to wait with.
         """
 
 
@@ -109,6 +109,9 @@ def tell_enqueued(exchange: Exchange, committed: bool) -> None:
     elif exchange.enqueued is not None:
         exchange.enqueued.rolled_back()
 
+
+outside: Callable[[], Holder] | None = None
+"""What code of a worker waits with that works for no request: a transaction has it, as a script's does."""
 
 exchange: ContextVar[Exchange | None] = ContextVar("parkade.exchange", default=None)
 

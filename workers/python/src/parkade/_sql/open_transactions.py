@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Protocol
 
 from .._link import port
@@ -17,15 +18,16 @@ class OpenTransaction(Protocol):
 
 
 def requester() -> object:
-    """The request or job for which the current code works: its exchange, or its stream; 0 outside of both."""
+    """The request or job for which the current code works: its exchange, or its stream; outside of both its thread."""
     exchange = port.exchange.get()
-    return port.stream() if exchange is None else exchange
+    return port.stream() or threading.current_thread() if exchange is None else exchange
 
 
 def note_begin(who: object, transaction: OpenTransaction) -> None:
     """Raises `WaitError` if the request has another one open."""
     if who in _open:
-        raise WaitError("this request already has an open transaction: end that before you begin another")
+        whose = "thread" if isinstance(who, threading.Thread) else "request"
+        raise WaitError(f"this {whose} already has an open transaction: end that before you begin another")
     _open[who] = transaction
 
 

@@ -60,11 +60,18 @@ class Transaction:
     a `PlainTransaction`.
     """
 
-    __slots__ = ("_begin", "_exchange", "_holder", "_idle", "_plain", "_runs", "_state", "_who")
+    __slots__ = ("_begin", "_exchange", "_holder", "_idle", "_of_server", "_plain", "_runs", "_state", "_who")
 
-    def __init__(self, database: str, isolation: Isolation | None, read_only: bool) -> None:
+    def __init__(
+        self,
+        database: str,
+        isolation: Isolation | None,
+        read_only: bool,
+        of_server: Callable[[], port.Holder] | None = None,
+    ) -> None:
         if isolation not in _ISOLATIONS:
             raise ValueError(f"isolation is one of {', '.join(filter(None, _ISOLATIONS))}, not {isolation!r}")
+        self._of_server = of_server  # that of a connection to a server
         self._who: object = None  # the request that it belongs to
         self._exchange: port.Exchange | None = None  # its statements are awaited with this
         self._holder: port.Holder | None = None  # or, by a coroutine that has its worker to itself, executed with this
@@ -126,6 +133,8 @@ class Transaction:
     async def __aenter__(self) -> Transaction:
         if self._state is not _State.NEW:
             raise WaitError("a transaction begins only once: make another with transaction()")
+        if self._of_server is not None:
+            raise WaitError("a connection to a server is for plain code: with server.transaction() as t")
         self._holder, self._exchange = port.port().holder(), port.exchange.get()
         if self._holder is None and self._exchange is None:
             raise WaitError(_ELSEWHERE)
@@ -145,7 +154,7 @@ class Transaction:
     def __enter__(self) -> PlainTransaction:
         if self._state is not _State.NEW:
             raise WaitError("a transaction begins only once: make another with transaction()")
-        holder = port.port().holder()
+        holder = port.port().holder() if self._of_server is None else self._of_server()
         if holder is None:
             raise WaitError(_ELSEWHERE if port.exchange.get() is None else _AWAITS)
         self._state = _State.OVER  # as far as `async with` is concerned

@@ -6,14 +6,17 @@ import json
 import os
 import socket
 import stat
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from .._limits import ADMIN_RESPONSE_SECONDS, RESULT_WAIT_SECONDS
 from ..errors import ConnectError
+from ._script_port import refused
 
+TRANSACTION = "parkade-transaction/1"
+"""What the connection of a transaction speaks instead of HTTP."""
 _SECONDS = RESULT_WAIT_SECONDS + ADMIN_RESPONSE_SECONDS
 
 
@@ -54,13 +57,39 @@ class Admin:
             status, text = self._once_more(method, path, body, content_type)
         except OSError as error:
             raise self._unreachable(error) from error
+        return status, self._answer(text)
+
+    def _answer(self, text: bytes) -> dict[str, Any]:
         try:
             answer = json.loads(text)
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
             raise ConnectError(f"unexpected response from {self._address}; is this an --admin address?")
-        return status, answer
+        return answer
+
+    def _headers(self) -> dict[str, str]:
+        return {} if self._token is None else {"authorization": f"Bearer {self._token}"}
+
+    def begin_transaction(self) -> tuple[socket.socket, HTTPResponse]:
+        """A connection of its own for a transaction, which speaks frames from now on, and its response, whose
+        `fp` reads from it. Any thread may call it. Raises `ConnectError`.
+        """
+        http = _http(self._address)
+        headers = self._headers() | {"connection": "upgrade", "upgrade": TRANSACTION, "content-length": "0"}
+        try:
+            http.request("POST", "/transaction", None, headers)
+            response = http.getresponse()
+            if response.status == 101:
+                http.sock.settimeout(None)  # the server bounds how long a statement takes
+                http.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                return http.sock, response
+            text = response.read()
+        except (HTTPException, OSError) as error:
+            http.close()
+            raise ConnectError(f"cannot reach parkade at {self._address}: {error}; is it running?") from error
+        http.close()
+        raise refused(response.status, self._answer(text))
 
     def _once_more(self, method: str, path: str, body: bytes | None, content_type: str) -> tuple[int, bytes]:
         try:
@@ -70,9 +99,7 @@ class Admin:
 
     def _exchange(self, method: str, path: str, body: bytes | None, content_type: str) -> tuple[int, bytes]:
         headers = {"content-type": content_type} if body is not None else {}
-        if self._token is not None:
-            headers["authorization"] = f"Bearer {self._token}"
-        self._http.request(method, path, body, headers)
+        self._http.request(method, path, body, headers | self._headers())
         response = self._http.getresponse()
         return response.status, response.read()
 

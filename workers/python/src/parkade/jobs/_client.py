@@ -13,16 +13,21 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from .._job import new_id, text_of_id
 from .._limits import RESULT_WAIT_SECONDS
 from .._link import port
+from .._sql.transactions import Isolation, Transaction
 from .._waits.channel import checked_channel, encode_message
 from .._wire import payloads as p
+from .._wire.codec import encode_payload
 from .._wire.jobs import fault_of_job
-from ..errors import ConnectError, JobError
+from ..errors import JobError
 from ._arguments import encode_arguments
 from ._options import options
-from ._script_port import ScriptPort
+from ._script_port import ScriptPort, refused
+from ._script_transaction import ScriptTransaction, close_transactions, open_here
 from ._values import decode_result
 
 if TYPE_CHECKING:
@@ -72,8 +77,23 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection; the next call would connect again."""
+        """Closes the connection; the next call would connect again. An open transaction is rolled back."""
+        close_transactions(self)
         self._admin.close()
+
+    def transaction(
+        self, database: str = "default", isolation: Isolation | None = None, read_only: bool = False
+    ) -> Transaction:
+        """Several statements on one connection of that server's, for `with`: see `parkade.transaction`.
+
+        Raises `ConnectError` at the beginning of the block when no server answers, or when it refuses. A thread has one
+        at a time.
+        """
+        return Transaction(database, isolation, read_only, self._holder)
+
+    def _holder(self) -> ScriptTransaction:
+        """For a transaction of the calling thread."""
+        return ScriptTransaction(self._admin.begin_transaction, self)
 
     def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> str:
         """Enqueues the job of that name and returns its id, or that of the existing job with its key. By then it is
@@ -102,6 +122,9 @@ class Connection:
 
     def _store(self, id: bytes, name: str, arguments: bytes, told: p.EnqueueOptions) -> str:
         """For a job that is encoded."""
+        if (transaction := open_here()) is not None and transaction.of is self:
+            transaction.enqueue(encode_payload((id, name, arguments, replace(told, within=True))))
+            return text_of_id(id)
         asked = {
             "id": text_of_id(id),
             "name": name,
@@ -115,7 +138,7 @@ class Connection:
         body = json.dumps({key: value for key, value in asked.items() if value is not None}).encode()
         status, answer = self._admin.ask("POST", "/jobs", body)
         if status not in (200, 201):
-            raise _refused(status, answer)
+            raise refused(status, answer)
         return str(answer["id"])
 
     def publish(self, channel: str, value: object, content_type: str | None = None, *, event: str | None = None) -> str:
@@ -131,7 +154,7 @@ class Connection:
         path = f"/publish/{quote(channel, safe='')}{query}"
         status, answer = self._admin.ask("POST", path, body, content_type, is_idempotent=False)
         if status != 202:
-            raise _refused(status, answer)
+            raise refused(status, answer)
         return str(answer["cursor"])
 
     def _stored(self, id: str) -> dict[str, Any] | None:
@@ -140,7 +163,7 @@ class Connection:
         if status in (400, 404):
             return None
         if status != 200:
-            raise _refused(status, answer)
+            raise refused(status, answer)
         return answer
 
     def _instance(self) -> str | None:
@@ -149,7 +172,7 @@ class Connection:
         if status in (400, 404):  # an older server
             return None
         if status != 200:
-            raise _refused(status, answer)
+            raise refused(status, answer)
         found = answer.get("instance")
         return found if isinstance(found, str) else None
 
@@ -167,7 +190,7 @@ class Connection:
             if status == 404:
                 raise JobError(str(answer.get("error", "")), reason="missing", id=id)
             if status != 200:
-                raise _refused(status, answer)
+                raise refused(status, answer)
             match answer.get("state"):
                 case "completed":
                     return decode_result(b64decode(answer["result"])) if answer.get("result") is not None else None
@@ -201,5 +224,11 @@ def _check_name(name: Any) -> None:
         raise ValueError(reason)
 
 
-def _refused(status: int, answer: dict[str, Any]) -> ConnectError:
-    return ConnectError(f"parkade refused the request ({status}): {answer.get('error', 'no reason is given')}")
+def _outside() -> ScriptTransaction:
+    """For code of a worker that works for no request: it has a transaction like a script, on its own server."""
+    from ._admin import Admin, private_address
+
+    return ScriptTransaction(Admin(private_address()).begin_transaction, None)
+
+
+port.outside = _outside

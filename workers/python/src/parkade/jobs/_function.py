@@ -22,6 +22,7 @@ from ._arguments import Signature
 from ._handle import Handle
 from ._options import checked_text, options
 from ._policy import Policy
+from ._script_transaction import open_here
 from ._values import result_conversion
 
 P = ParamSpec("P")
@@ -128,7 +129,12 @@ class JobFunction(Generic[P, R]):
     def _hand_over(self, id: bytes, arguments: bytes, told: p.EnqueueOptions) -> None:
         policy = self._policy
         encoded = policy.encoded if told is policy.usual else told
-        port.port().enqueue(id, encode_payload((id, self.name, arguments, encoded)), told.within)
+        payload = encode_payload((id, self.name, arguments, encoded))
+        outside = open_here() if told.within else None
+        if outside is None:
+            port.port().enqueue(id, payload, told.within)
+        else:
+            outside.enqueue(payload)
 
     def _ready(self) -> ReadyJob:
         """For READY."""

@@ -7,10 +7,16 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from .._link import port
 from .._wire import payloads as p
-from ..errors import BodyError
+from ..errors import BodyError, ConnectError
 
 T = TypeVar("T")
+
+
+def refused(status: int, answer: dict[str, Any]) -> ConnectError:
+    """What a request that was not carried out raises."""
+    return ConnectError(f"parkade refused the request ({status}): {answer.get('error', 'no reason is given')}")
 
 
 class Server(Protocol):
@@ -21,6 +27,9 @@ class Server(Protocol):
 
     def _send(self, channel: str, content_type: str, body: bytes, event: str | None) -> str:
         """Publishes a message, and returns its cursor."""
+
+    def _holder(self) -> port.Holder:
+        """For a transaction of the calling thread."""
 
 
 class ScriptPort:
@@ -58,12 +67,13 @@ class ScriptPort:
         """Nothing waits here."""
         return 0.0
 
-    def holder(self) -> None:
-        """There is no request."""
-
     async def in_thread(self, function: Callable[[], T]) -> T:
         """There is no loop."""
         return function()
+
+    def holder(self) -> port.Holder:
+        """Outside of requests a thread may have a transaction."""
+        return self._server._holder()
 
 
 _decode = msgspec.msgpack.Decoder(tuple[bytes, str, bytes, p.EnqueueOptions]).decode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._link import port
+from .._sql.open_transactions import requester
 from .._wire import payloads as p
 from ._databases import Databases
 from ._jobs import Jobs
@@ -13,7 +14,7 @@ class HeldRequest:
     """See `_link.port.Holder`. A slow database delays nobody else, and the clock of the test stands still meanwhile."""
 
     def __init__(self, databases: Databases, jobs: Jobs, response: Parked) -> None:
-        self.who: object = port.exchange.get() or 0
+        self.who = requester()
         self._databases = databases
         self._jobs = jobs
         self._response = response
