@@ -579,6 +579,9 @@ fn one_that_has_withdrawn_its_credit_leaves_what_it_has_not_begun() {
     // Not all of it: b has begun.
     let not_all = left.replace("-9", "-8");
     check(&format!("{not_all} exited:1"), "refuse:b:WorkerDied cancelled:b:WorkerDied");
+    // It says so, and yet b waits for something.
+    let waits = left.replace("leaves", "branch:b:w:timer:9s leaves");
+    check(&format!("{waits} exited:1"), "refuse:b:WorkerDied cancelled:w:WorkerDied cancelled:b:WorkerDied");
 }
 
 #[test]

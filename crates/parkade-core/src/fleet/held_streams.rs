@@ -113,10 +113,11 @@ impl HeldStreams {
         self.streams.is_empty() && self.awaiting.is_empty()
     }
 
-    /// `GOODBYE`. A worker that runs one stream at a time, and has withdrawn all its credit, has closed everything that it has begun.
+    /// `GOODBYE`. A worker that runs one stream at a time, and has withdrawn all its credit, has closed everything that it has begun. If something that it
+    /// holds still waits, it has not.
     pub fn note_leaving(&mut self) {
         let granted = self.credit.saturating_add_unsigned(self.streams.count() as u64);
-        if !self.is_concurrent() && granted <= 0 {
+        if !self.is_concurrent() && granted <= 0 && self.awaiting.is_empty() {
             self.begun = BegunStreams::of_none_begun(&mut self.streams);
         }
     }
