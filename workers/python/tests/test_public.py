@@ -123,7 +123,10 @@ NAMES = {
     ),
     "JobFunction": (lambda: parkade.App().job(nothing), "enqueue name options"),
     "JobWithOptions": (lambda: parkade.App().job(nothing).options(delay=1), "enqueue"),
-    "Connection": (lambda: parkade.jobs.connect("http://127.0.0.1:1"), "close enqueue options publish result"),
+    "Connection": (
+        lambda: parkade.jobs.connect("http://127.0.0.1:1"),
+        "close enqueue options publish result transaction",
+    ),
     "Jobs": (lambda: parkade.jobs.Jobs(), "cron every job jobs queue"),
     "ConnectionWithOptions": (lambda: parkade.jobs.connect("http://127.0.0.1:1").options(delay=1), "enqueue"),
     "StoredJob": (lambda: parkade.StoredJob("", parkade.App().job(nothing), b""), "arguments id name"),
