@@ -139,6 +139,7 @@ def test_the_status_tells_where_every_request_is(serve: Serve) -> None:
         "next": 3,
         "timer": 2,
         "file": 0,
+        "script": 0,
         "several": 0,
         "stream": 1,
         "socket": 0,
