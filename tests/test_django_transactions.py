@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -47,6 +48,8 @@ class Shop:
         told = {"PYTHONPATH": PATH, "SHOP": self.postgres.url_of(self.name, user), **(environment or {})}
         site = PROJECT / "site_of_tasks.py"
         server: Server = self._serve(site, python=self._python, jobs=where, workers=1, environment=told)
+        if where is not None:  # until then, tasks are stored after the commit
+            until("it has joined its store", lambda: json.loads(server.admin("GET", "/jobs/store")[1]).get("instance"))
         return server
 
     def command(self, end: str, server: Server | None, **environment: str) -> tuple[int, str]:
