@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -85,6 +86,7 @@ def test_what_a_server_claimed_that_heard_no_answer_and_died_another_runs(distan
 
 def test_a_job_that_was_stored_without_an_answer_is_acknowledged_or_refused_and_there_once(distant: Distant) -> None:
     server = distant.serve(workers=2)
+    until("the store is open", lambda: json.loads(server.admin("GET", "/jobs/store")[1]).get("instance"))
     distant.gate.sessions.hold_answers_to(b"write")  # its name, which only appears in the statement that enqueues it
     clients = [server.connect().ask("POST", "/enqueue", body=asking("write", f"line {n}")) for n in range(20)]
     until("some are committed", lambda: distant.count("bodies") > 0)
