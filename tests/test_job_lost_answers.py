@@ -154,6 +154,7 @@ def test_a_job_whose_server_died_at_its_end_is_run_again_if_that_was_not_noted(
 
 def test_a_connection_that_is_cut_again_and_again_loses_nothing_acknowledged(distant: Distant) -> None:
     server = distant.serve(workers=2)
+    until("the store is open", lambda: json.loads(server.admin("GET", "/jobs/store")[1]).get("instance"))
 
     def enqueued(number: int) -> str | None:
         answer = server.post("/enqueue", asking("write", f"line {number}"))
