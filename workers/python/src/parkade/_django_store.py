@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from ._hosting.origin import origin
 from ._job import text_of_id
 from ._link import port
-from ._link.origin import origin
 from ._wire import payloads as p
 from .errors import ConnectError
 from .jobs._admin import private_address

@@ -29,9 +29,10 @@ from django.utils.json import normalize_json
 from django.utils.module_loading import import_string
 
 from ._django_store import store_within
+from ._hosting.origin import begin_job
 from ._job import Job, new_id, text_of_id
 from ._limits import JOB_ERROR_MAX
-from ._link import origin, port
+from ._link import port
 from ._wire import payloads as p
 from .errors import JobError, Retry
 from .jobs._arguments import encode_arguments
@@ -226,7 +227,7 @@ def _run(
 ) -> dict[str, Any]:
     from django.tasks import task_backends
 
-    origin.begin((port.stream(), job.request_id or job.id.replace("-", ""), job.traceparent))
+    begin_job(job.request_id or job.id.replace("-", ""), job.traceparent)
     backend: Tasks = task_backends[alias]
     worker = f"{socket.gethostname()}:{os.getpid()}"
     task = backend._task(path, None, None, at)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from .._link import origin, port
+from .._link import port
 from .._link.answers import FAULTS, Run, Sent
 from .._link.concurrent import Concurrent
 from .._link.exchange import Exchange
@@ -86,7 +86,6 @@ class Asgi:
     async def _run(self, raw: p.Request) -> Sent:
         exchange = cast(Exchange, port.exchange.get())
         scope = scope_of(raw.head, self._root_path, self._link.has_trailers)
-        origin.begin((exchange.stream, scope["parkade.request_id"], scope["headers"]))
         scope["state"] = self._lifespan.state.copy()
         scope["parkade.shutdown"] = self._shutdown
         if scope["type"] == "websocket":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from .._link import origin
 from .._link.answers import FAULTS, Answer, ClientLeft, Handed, Parked, Run, Sent
 from .._link.blocking import Blocking
 from .._link.concurrent import Concurrent
@@ -19,6 +18,7 @@ from .coroutines import blocking, within
 from .environ import Environs
 from .frameworks import framework_of
 from .interfaces import WsgiCallable
+from .origin import answering
 from .own_part import own_part, ready
 from .park import ParkedResponse, parked
 from .parking import Parking, log_failure
@@ -64,10 +64,10 @@ class Wsgi:
         stream = link.plain_exchange() if isinstance(link, Concurrent) else link
         number = stream.stream()
         plain.set(number)  # for coroutines that a framework runs in another thread, with this context
+        answering[number] = raw
         sending = Sending(stream)
         try:
             environ = self._environs.make(raw, stream)
-            origin.begin((number, environ["parkade.request_id"], environ.get("HTTP_TRACEPARENT")))
             body = self._application(environ, sending.start_response)
             if parked and isinstance(body, ParkedResponse):  # returned, rather than called
                 body = sending.started(body)
@@ -89,8 +89,9 @@ class Wsgi:
                 return Sent(is_whole=False)
             return encode(failure_response(error, Request(raw), self._dev))
         finally:
+            del answering[number]
             if parked:
-                parked.pop(stream.stream(), None)
+                parked.pop(number, None)
 
     def failed(self, error: BaseException) -> str:
         """Logs an exception from the middle of a streamed answer."""
