@@ -18,10 +18,7 @@ PROJECT = APPS / "django_tasks"
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    found = django6.python()
-    if found is None:
-        pytest.skip("Django 6 needs Python 3.12 or newer, and there is none")
-    return found
+    return django6.required_python()
 
 
 @pytest.fixture(scope="module")

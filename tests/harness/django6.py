@@ -8,6 +8,8 @@ import subprocess
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from . import newest_python
 from .server import ROOT
 
@@ -50,6 +52,14 @@ def python() -> Path | None:
             sources = [*pip, "download", "--no-deps", "--no-binary", ":all:", f"django=={VERSION}"]
             subprocess.run(sources, cwd=PLACE, check=True)
     return PLACE / "venv" / "bin" / "python"
+
+
+def required_python() -> Path:
+    """The same; without it, the test is skipped."""
+    found = python()
+    if found is None:
+        pytest.skip("Django 6 needs Python 3.12 or newer, and there is none")
+    return found
 
 
 def adapted_tests() -> Path:
