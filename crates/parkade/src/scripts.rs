@@ -40,6 +40,9 @@ impl OpenScripts {
 
     /// The request is over, if it is a script: it is told why, unless it has left.
     pub fn end(&mut self, request: RequestId, ending: Ending) {
+        if self.tell.is_empty() {
+            return; // nearly always
+        }
         let Some(tell) = self.tell.remove(&request) else { return };
         if let Ending::Cancelled(reason) = ending
             && let Some(reason) = told(reason)
