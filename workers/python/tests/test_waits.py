@@ -159,7 +159,7 @@ def test_a_client_that_comes_back_with_its_cursor_misses_nothing() -> None:
     [
         (b"[" * 20_000 + b"]" * 20_000, "nested too deeply for Python; body and text can still be read"),
         (b"{nope", "malformed"),
-        (b'"\xff"', "can.t decode"),
+        (b'"\xff"', "(can.t decode|Invalid UTF-8)"),  # as one release of msgspec says, or another
     ],
 )
 def test_a_message_that_is_not_what_it_says_is_its_publishers_fault(body: bytes, why: str) -> None:
