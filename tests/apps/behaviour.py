@@ -20,7 +20,6 @@ from parkade import (
     Router,
     Upload,
     Wait,
-    WaitError,
     after,
     channel,
     html,
@@ -140,14 +139,11 @@ def pieces() -> Iterator[str]:
 
 
 async def ticks() -> AsyncIterator[bytes]:
-    """A wait ends with the beginning of the answer."""
+    """Waits before its answer begins, and in the middle of it."""
     await after(0)
     yield b"tick "
-    await asyncio.sleep(0)
-    try:
-        await after(0)
-    except WaitError as error:
-        yield str(error).encode()
+    first, _ = await asyncio.gather(channel("news").next(since=BEGINNING), after(0))
+    yield first.body if first is not None else b"nothing"
 
 
 async def history() -> list[str]:

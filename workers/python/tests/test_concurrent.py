@@ -7,7 +7,7 @@ import signal
 import msgspec
 import pytest
 
-from conftest import StartCore
+from conftest import Core, StartCore
 from parkade._limits import CREDIT_CONCURRENT, WINDOW
 from parkade._wire import frames as f
 from parkade._wire import payloads as p
@@ -68,8 +68,12 @@ async def stream():
 
 @app.get("/late")
 async def late():
-    yield "a"
-    await after(1)
+    try:
+        yield "a"
+        await after(1)
+        yield "b"
+    finally:
+        print("late")
 
 @app.get("/forever")
 async def forever():
@@ -186,9 +190,33 @@ async def left():
 async def rows_of_two():
     _, *rows = await asyncio.gather(after(1), query("select n from bids"), query("select n from bids"))
     return f"{[row['n'] for each in rows for row in each]}"
+
+@app.get("/leaves")
+async def leaves():
+    yield "a"
+    asyncio.ensure_future(_never())
+    await asyncio.sleep(0)
+
+@app.get("/breaks")
+async def breaks():
+    yield "a"
+    asyncio.ensure_future(_never())
+    await asyncio.sleep(0)
+    raise ValueError("breaks")
+
+@app.job
+def tidy(): pass
+
+@app.get("/stores")
+async def stores():
+    yield "a"
+    await tidy.enqueue()
 """
 HOLA, PLAIN, COMPARE, CANCELLED, OWN, TWICE, STREAM, LATE, FOREVER, THEN, IMPATIENT, LARGE, LARGE_PLAIN = range(13)
 RACE, STRAY, FOREIGN, QUERY, GIVEN_UP, ENOUGH, DEAF, IMPATIENT_TASK, LEFT, ROWS_OF_TWO = range(13, 23)
+LEAVES, BREAKS, STORES = range(23, 26)
+B = 1 << 31
+"""The number of the first branch."""
 ROWS = [["rows", [["n", "int4"]], "SELECT", 2, None]]
 
 
@@ -301,9 +329,6 @@ def test_a_coroutine_whose_wait_took_too_long_waits_for_something_else(core: Sta
     assert worker.names(1) == [f"PARK {stream}"]
     worker.send(f.RESUME, 0, [["elapsed"], [stream]])
     assert worker.next()[2].body == "patient at last"
-
-
-B = 1 << 31
 
 
 def test_tasks_of_a_request_wait_at_the_same_time(core: StartCore) -> None:
@@ -463,13 +488,49 @@ def test_a_slow_reader_suspends_its_coroutine_only(core: StartCore) -> None:
     assert worker.end()[1] == "started\nclosed\nstopped\n"
 
 
-def test_a_wait_cannot_be_awaited_when_the_answer_has_begun(core: StartCore) -> None:
+def begun(worker: Core, route: int) -> int:
+    """The stream of an answer that has begun, and waits in a branch."""
+    stream = worker.request(route)
+    assert worker.names(3) == [f"RESPONSE+ {stream}", f"DATA+ {stream}", f"PARK {B}"]
+    return stream
+
+
+def test_an_answer_that_has_begun_waits_in_branches(core: StartCore) -> None:
     worker = core(SOURCE)
     worker.ready()
-    worker.request(LATE)
-    frames = [worker.next() for _ in range(3)]
-    assert [name for name, _, _ in frames] == ["RESPONSE+", "DATA+", "ERROR"]
-    assert "WaitError" in worker.end()[1]
+    stream = begun(worker, LATE)
+    worker.send(f.RESUME, 0, [["elapsed"], [B]])
+    assert worker.names(2) == [f"DATA+ {stream}", f"DATA {stream}"]
+    assert worker.end()[1] == "started\nlate\nstopped\n"
+
+
+def test_a_client_that_leaves_while_its_answer_waits_ends_the_branch(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = begun(worker, LATE)
+    worker.send(f.CANCEL, stream, ["client_left"])
+    assert worker.names(1) == [f"ERROR {stream}"]
+    assert worker.answer(HOLA, "x").body == "Hola x"
+    assert worker.end()[1] == "started\nlate\nstopped\n"
+
+
+@pytest.mark.parametrize(("route", "end"), [(LEAVES, "DATA"), (BREAKS, "ERROR")])
+def test_an_answer_ends_when_what_its_tasks_wait_for_has_ended(core: StartCore, route: int, end: str) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = begun(worker, route)
+    assert worker.names(1) == [f"UNPARK {B}"]
+    assert worker.answer(HOLA, "x").body == "Hola x"
+    worker.send(f.RESUME, 0, [["unparked"], [B]])
+    assert worker.names(1) == [f"{end} {stream}"]
+
+
+def test_the_handle_of_a_job_is_not_awaited_when_the_answer_has_begun(core: StartCore) -> None:
+    worker = core(SOURCE)
+    worker.ready()
+    stream = worker.request(STORES)
+    assert worker.names(4) == [f"RESPONSE+ {stream}", f"DATA+ {stream}", f"ENQUEUE {stream}", f"ERROR {stream}"]
+    assert "the job is stored before the response ends" in worker.end()[1]
 
 
 def test_a_function_behind_a_wait_may_be_a_coroutine(core: StartCore) -> None:

@@ -40,6 +40,12 @@ class Link:
     def awaiting(self, stream: int) -> bool:
         return False
 
+    def is_responding(self, stream: int) -> bool:
+        return False
+
+    def is_reading(self, stream: int) -> bool:
+        return False
+
     def parked_seconds(self, stream: int) -> float:
         return 0.0 if self.exchange is None else self.exchange.parked_seconds
 

@@ -51,7 +51,7 @@ HOOKED = f"{PLAIN}\n@app.before\nasync def before(request: Request): pass\n"
 
 COROUTINES = """
 import asyncio
-from parkade import App, Request, after
+from parkade import App, Request, query
 
 app = App()
 
@@ -85,8 +85,8 @@ async def whole(request: Request) -> str: return str(len(request.body))
 @app.post("/waits", stream=True)
 async def waits(request: Request) -> str:
     async def read(): return b"".join([piece async for piece in request.stream()])
-    _, body = await asyncio.gather(after(1), read())
-    return str(len(body))
+    rows, body = await asyncio.gather(query("select n from bids"), read())
+    return f"{rows[0]['n']} {len(body)}"
 
 @app.post("/file", stream=True)
 async def file(request: Request) -> str:
@@ -214,12 +214,14 @@ def test_a_route_that_does_not_stream_gets_its_body_whole(worker: Core) -> None:
 
 def test_a_coroutine_may_wait_for_something_else_while_its_body_arrives(core: StartCore) -> None:
     worker = started(core, COROUTINES)
-    stream = begin(worker, WAITS)
-    assert sorted(worker.names(2)) == [f"PARK {stream}", f"WINDOW {stream}"]
+    stream, branch = begin(worker, WAITS), 1 << 31
+    assert sorted(worker.names(3)) == [f"PARK {stream}", f"PARK {branch}", f"WINDOW {stream}"]
     worker.send(f.DATA, stream, b"x" * 10, f.MORE)
+    worker.send(f.RESUME, 0, [["rows", [["n", "int4"]], "SELECT", 1, None], [branch]], f.MORE)
     worker.send(f.RESUME, 0, [["elapsed"], [stream], None, None])
+    worker.send(f.DATA, branch, b'[{"n":7}]')
     worker.send(f.DATA, stream, b"x")
-    assert answered(worker) == (stream, b"11")
+    assert answered(worker) == (stream, b"7 11")
 
 
 def test_a_coroutine_that_reads_as_a_function_does_is_told_how(core: StartCore) -> None:

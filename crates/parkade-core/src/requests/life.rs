@@ -69,11 +69,11 @@ pub enum Sequel {
     Call {
         concurrent: bool,
     },
-    /// `place`: where the coroutine stands in its worker. `is_fallback`: it answers what matches no route.
+    /// `place`: where the coroutine stands in its worker. `has_plain`: see [`Work::Coroutine`].
     Await {
         worker: WorkerId,
         place: Place,
-        is_fallback: bool,
+        has_plain: bool,
     },
     /// The same, of a branch of the coroutine.
     Branch {
@@ -111,11 +111,11 @@ impl Running {
 
 impl Sequel {
     /// Of a wait that a worker asked for.
-    pub fn of(then: Then, fleet: &mut Fleet, worker: WorkerId, request: RequestId, is_fallback: bool) -> Self {
+    pub fn of(then: Then, fleet: &mut Fleet, worker: WorkerId, request: RequestId, has_plain: bool) -> Self {
         match then {
             Then::Answer => Self::Answer,
             Then::Call { concurrent } => Self::Call { concurrent },
-            Then::Await => Self::Await { worker, place: fleet.workers.park(worker, request), is_fallback },
+            Then::Await => Self::Await { worker, place: fleet.workers.park(worker, request), has_plain },
         }
     }
 

@@ -72,10 +72,10 @@ pub fn answer(step: &mut Step<'_>, life: Running, payload: PayloadId, extent: Ex
     Ok(Life::Running(life))
 }
 
-/// Whether its deadline was only for the beginning of its response. A WebSocket lasts as long as its two ends like.
-/// Other applications than our own were written for servers with such deadlines, and their streams are endless.
+/// Whether its deadline was only for the beginning of its response. A WebSocket lasts as long as its two ends like, and so do the streams of
+/// coroutines, which hold up nobody.
 fn is_endless(step: &Step<'_>, life: &Running) -> bool {
-    life.reply == Reply::Socket || life.work.is_fallback_coroutine() && step.fleet.workers.is_concurrent(life.worker)
+    life.reply == Reply::Socket || !life.work.has_plain() && step.fleet.workers.is_concurrent(life.worker)
 }
 
 /// The last `DATA` of a response that has begun, its trailers, or `CLOSE`. What it published or enqueued on its way may be lost: then it is not whole.
@@ -147,7 +147,7 @@ pub fn park(step: &mut Step<'_>, life: Running, wait: Wait, then: Then, payload:
         break_off(step, &life, refusal);
         return finish(step, life);
     }
-    let (worker, is_fallback) = (life.worker, life.work.is_fallback_coroutine());
+    let (worker, has_plain) = (life.worker, life.work.has_plain());
     if then != Then::Await {
         step.end_branches(Reason::ClientLeft);
     }
@@ -156,7 +156,7 @@ pub fn park(step: &mut Step<'_>, life: Running, wait: Wait, then: Then, payload:
     if waits::brings_something(&wait, then) {
         step.cx.effects.push(Effect::Http(HttpEffect::Keep { request, payload }));
     }
-    let sequel = Sequel::of(then, step.fleet, worker, request, is_fallback);
+    let sequel = Sequel::of(then, step.fleet, worker, request, has_plain);
     parked::begin(step, journey, sequel, wait, StatementSource::Payload(payload))
 }
 

@@ -17,7 +17,7 @@ pub fn follow(step: &mut Step<'_>, journey: Journey, sequel: Sequel, outcome: Ou
         step.cx.counts.gaps += u64::from(gap);
     }
     match sequel {
-        Sequel::Await { worker, is_fallback, .. } => resume(step, journey, worker, is_fallback, outcome),
+        Sequel::Await { worker, has_plain, .. } => resume(step, journey, worker, has_plain, outcome),
         Sequel::Branch { worker, .. } => branch_end::end(step, journey, worker, outcome),
         Sequel::Tell => scripts::tell(step, journey, outcome),
         Sequel::Member => branch_end::end_member(step, journey, outcome),
@@ -75,8 +75,8 @@ pub fn call(step: &mut Step<'_>, mut journey: Journey, concurrent: bool, outcome
     routed::enter(step, journey, Work::Call { outcome: CallOutcome::new(outcome), concurrent }, Turn::Last)
 }
 
-fn resume(step: &mut Step<'_>, mut journey: Journey, worker: WorkerId, is_fallback: bool, outcome: Outcome) -> Life {
-    let work = Work::Coroutine { is_fallback };
+fn resume(step: &mut Step<'_>, mut journey: Journey, worker: WorkerId, has_plain: bool, outcome: Outcome) -> Life {
+    let work = Work::Coroutine { has_plain };
     journey.start_spell(step.cx, step.request);
     step.requests.resumed.add(worker, outcome, step.request);
     let place = step.fleet.workers.assign(step.cx.now, worker, step.request, &work).place;

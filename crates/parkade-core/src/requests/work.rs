@@ -28,8 +28,8 @@ pub enum Work {
     },
     /// A coroutine that went on after its wait: only its own worker can do that.
     Coroutine {
-        /// It began as [`Fallback`](Self::Fallback).
-        is_fallback: bool,
+        /// A plain function is in it, behind hooks that are coroutines.
+        has_plain: bool,
     },
 }
 
@@ -82,9 +82,9 @@ impl Work {
         }
     }
 
-    /// Whether it is a coroutine that answers what matches no route.
-    pub fn is_fallback_coroutine(&self) -> bool {
-        matches!(self, Self::Fallback { concurrent: true, .. } | Self::Coroutine { is_fallback: true })
+    /// Whether a plain function is, or may be, what takes the time: in the worker itself, or in one of its threads.
+    pub fn has_plain(&self) -> bool {
+        if let Self::Coroutine { has_plain } = self { *has_plain } else { !self.is_coroutine() }
     }
 
     /// It has been done, or will not be: what a call was woken by is needed no more.

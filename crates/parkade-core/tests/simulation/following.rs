@@ -307,7 +307,6 @@ impl Model {
         request.holds = waiting.asked.query;
         let by_it = publishing.filter(|(channel, _)| waiting.channel() == Some(channel));
         request.place = Place::Queue;
-        request.unrouted = false; // a function like any other
         request.spell = now;
         request.deadline = request.deadline.filter(|_| request.run.is_none() && request.close.is_none());
         request.called = None;
@@ -346,11 +345,11 @@ impl Model {
         process.hold(now, id, queue, deadline_at, true, true);
     }
 
-    /// The deadline of an application with routes of its own is for the beginning of its response, in a worker with an event loop.
+    /// The deadline of a coroutine is for the beginning of its response, in a worker with an event loop.
     pub(crate) fn stream_without_deadline(&mut self, id: RequestId) {
         let request = self.request(id);
         let Place::Worker(worker) = request.place else { return };
-        if !request.unrouted || request.cancelled {
+        if !request.coroutine || request.cancelled {
             return;
         }
         let process = self.process(worker);

@@ -87,8 +87,6 @@ pub struct Request {
     pub deadline: Option<std::time::Duration>,
     /// The deadline that its code has again when its WebSocket is closed.
     pub patience: Option<std::time::Duration>,
-    /// It matched no route, and is for an application that has its own.
-    pub unrouted: bool,
     pub spell: Moment,
     pub kept: bool,
     /// The wait that ended in a call, when, and by which message if by one.
@@ -217,7 +215,6 @@ impl Request {
             answer: Answer::Awaited,
             deadline: None,
             patience: None,
-            unrouted: false,
             spell: now,
             kept: false,
             woken: None,
@@ -482,10 +479,10 @@ impl Model {
                 self.request(id).place = Place::Waiting(waiting);
             }
             Destination::Fallback { concurrent, .. } => {
-                (request.deadline, request.coroutine, request.unrouted) = (default, *concurrent, *concurrent);
+                (request.deadline, request.coroutine) = (default, *concurrent);
             }
             Destination::Unknown => {
-                (request.deadline, request.coroutine, request.unrouted) = (default, true, false);
+                (request.deadline, request.coroutine) = (default, true);
             }
             Destination::Constant { .. }
             | Destination::Preflight

@@ -45,7 +45,7 @@ class Results:
             made = _left_by_hooks(made, seen)
         if isinstance(made, Wait):
             return self.park(made, raw, request)
-        return await encode_async(made, _thread_of_exchange())
+        return await encode_async(made, _streams, _thread_of_exchange())
 
     def park(self, wait: Wait, raw: p.Request | None, request: Request | None) -> Parked:
         """Parks. The request is included if the function after the wait, or a hook after that, may need it."""
@@ -66,6 +66,12 @@ class Results:
             if raw.route is None or raw.route >= len(self._routes)
             else self._routes[raw.route].request(raw)
         )
+
+
+def _streams() -> None:
+    """An asynchronous iterator makes the answer of this request."""
+    if (exchange := port.exchange.get()) is not None:
+        exchange.streams = True
 
 
 def _thread_of_exchange() -> InThread | None:

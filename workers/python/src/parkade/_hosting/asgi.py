@@ -102,7 +102,7 @@ class Asgi:
             await self._failed(error, raw, request, response)
         except asyncio.CancelledError:
             if request.end is LEFT and not response.is_over:
-                response.break_off()
+                await response.break_off()
             raise
         finally:
             exchange.listener = None
@@ -137,7 +137,7 @@ class Asgi:
 
     async def _unfinished(self, raw: p.Request, request: AsgiRequest, response: AsgiResponse) -> None:
         if request.end is LEFT:
-            response.break_off()
+            await response.break_off()
         elif (missing := response.missing()) is not None:
             await self._failed(InvalidResult(missing), raw, request, response)
 
@@ -148,7 +148,7 @@ class Asgi:
         if response.is_over:
             return
         if request.end is LEFT or response.has_begun:
-            response.break_off()
+            await response.break_off()
         else:
             await response.replace(encode(failure_response(error, Request(raw), self._dev)))
 

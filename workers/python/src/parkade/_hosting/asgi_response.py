@@ -72,7 +72,7 @@ class AsgiResponse(Sender):
         elif kind == "http.response.body" and phase == PARKING:
             await self._park(message.get("body", b""), message.get("more_body", False))
         elif kind == "http.response.trailers" and phase == TRAILING:
-            self._trail(message)
+            await self._trail(message)
         elif kind == "http.response.early_hint" and phase == NEW:
             self._link.early_hints(self._exchange.stream, hints_of(message))
         elif phase != REFUSED:
@@ -103,7 +103,7 @@ class AsgiResponse(Sender):
         if self._phase == STARTED:
             self._phase = STREAMING
             if exchange.waiters is not None:
-                await link.settle(exchange)
+                await exchange.begin()
             self._request.streams()
             link.begin_answer(exchange.stream, encode_payload((*self._head, None)))
         if body:
@@ -113,14 +113,14 @@ class AsgiResponse(Sender):
         if has_more:
             return
         if self._trailers is None:
-            self.end()
+            await self.end()
         else:
             self._phase = TRAILING
 
-    def _trail(self, message: Mapping[str, Any]) -> None:
+    async def _trail(self, message: Mapping[str, Any]) -> None:
         trailers = self._trailers = [*(self._trailers or []), *fields_of(message)]
         if not message.get("more_trailers"):
-            self.end(trailers)
+            await self.end(trailers)
 
     async def _send_file(self, path: str) -> None:
         file = await asyncio.to_thread(open, path, "rb", 0)
@@ -147,11 +147,16 @@ class AsgiResponse(Sender):
         finally:
             file.close()
 
-    def end(self, trailers: list[Any] | None = None) -> None:
+    async def end(self, trailers: list[Any] | None = None) -> None:
         """Everything was sent."""
         self._phase = OVER
-        self._link.finish_answer(self._exchange.stream, trailers)
+        await self._finish(trailers)
         self._request.complete()
+
+    async def _finish(self, trailers: list[Any] | None = None) -> None:
+        if self._exchange.waiters is not None:
+            await self._link.settle(self._exchange)
+        self._link.finish_answer(self._exchange.stream, trailers)
 
     async def replace(self, response: bytes | Streamed) -> None:
         """Sends another one instead of this, of which nothing was sent."""
@@ -165,12 +170,12 @@ class AsgiResponse(Sender):
         link.begin_answer(exchange.stream, response.head)
         for piece in cast(Chunks, response.chunks):
             await link.send_answer(exchange, piece)
-        link.finish_answer(exchange.stream)
+        await self._finish()
 
-    def break_off(self) -> None:
+    async def break_off(self) -> None:
         """The client sees that the rest is missing. Does nothing if the stream is closed."""
         self._phase = OVER
-        self._link.break_off(self._exchange.stream)
+        await self._link.break_off(self._exchange)
 
     def missing(self) -> str | None:
         """What the application should have sent before it returned."""

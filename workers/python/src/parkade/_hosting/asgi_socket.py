@@ -110,7 +110,7 @@ class AsgiSocket:
             await socket.close(FAILED if is_fault else NORMAL, "")
         elif socket.phase is Phase.ASKED and not self._denial.is_over:
             if socket.end is not None or self._denial.has_begun:
-                self._denial.break_off()
+                await self._denial.break_off()
             else:
                 if error is None:
                     missing = self._denial.missing() if self._is_denied else _UNANSWERED
@@ -125,7 +125,7 @@ class AsgiSocket:
         elif self._socket.phase is Phase.OPEN:
             await self._socket.close(RESTART, "")
         elif not self._denial.is_over:
-            self._denial.break_off()
+            await self._denial.break_off()
 
 
 _UNANSWERED = "the application returned without websocket.accept or websocket.close"

@@ -76,7 +76,7 @@ async def _without_waits(coming: Coming) -> Answer:
 class _NoExchange:
     """Says why nothing can be awaited."""
 
-    occupies = False
+    occupies = streams = False
     enqueued = None
 
     async def wait(self, park: bytes) -> NoReturn:

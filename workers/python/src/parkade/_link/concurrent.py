@@ -117,6 +117,8 @@ class Concurrent(asyncio.Protocol):
         self.client_sockets = ClientSockets(self, session)
         self.named_files = NamedFiles(self, session)
         self.has_trailers = session.has_trailers  # and early hints
+        self.awaiting, self.is_parked = session.awaiting, session.is_parked
+        self.is_responding, self.is_reading = session.is_responding, session.bodies.is_arriving
         self.at_drain: Callable[[float], None] | None = None  # hears in how many seconds this worker will be stopped
 
     def open(self, link: Link, threads: int) -> None:
@@ -201,7 +203,7 @@ class Concurrent(asyncio.Protocol):
     def park(self, stream: int, park: bytes) -> None:
         """Parks a held stream with `await`. Raises `WaitError` if its answer has begun or ended."""
         if not self._session.may_await(stream):
-            raise WaitError("a wait can only be awaited before the answer to its request has begun")
+            raise WaitError("nothing can be awaited for a request that has its response, or has ended")
         self.write(self._session.park_awaiting(stream, park))
 
     def branch(self, exchange: Exchange, park: bytes) -> int:
@@ -222,14 +224,6 @@ class Concurrent(asyncio.Protocol):
         """
         if self._session.awaiting(stream) and (data := self._session.unpark(stream)):
             self.write(data)
-
-    def awaiting(self, stream: int) -> bool:
-        """Whether the stream is parked with `await`, or its rows are arriving."""
-        return self._session.awaiting(stream)
-
-    def is_parked(self, stream: int) -> bool:
-        """Whether the core has yet to end the wait of the stream or branch."""
-        return self._session.is_parked(stream)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         return await cast(PlainFunctions, self._plain_functions).call(function)
@@ -343,8 +337,13 @@ class Concurrent(asyncio.Protocol):
                 self.named_files.release(stream)
             case Cancelled(stream=stream, reason=why):
                 self.body_reader.wake(stream)
-                if not cast(PlainFunctions, self._plain_functions).cancel(stream):
-                    self._cancel(stream, why)
+                if (
+                    not cast(PlainFunctions, self._plain_functions).cancel(stream)
+                    and (exchange := self._exchanges.get(stream)) is not None
+                ):
+                    self._cancel(exchange, why)
+                    for branch in exchange.close_branches():
+                        del self._branches[branch]
             case Pinged(token=token):
                 self.put(session.pong(token))
             case Draining(seconds=seconds) if self.at_drain is not None:
@@ -390,17 +389,12 @@ class Concurrent(asyncio.Protocol):
         if self._session.held(stream) and not self._session.is_branched(stream):
             self.write(self._session.error(stream, "application", "the request's own task was cancelled"))
 
-    def _cancel(self, stream: int, reason: str) -> None:
-        exchange = self._exchanges.get(stream)
-        if exchange is None:
-            return
+    def _cancel(self, exchange: Exchange, reason: str) -> None:
         if exchange.listener is None or exchange.listener.cancelled(reason):
             exchange.task.cancel("the request was cancelled")
         else:
             exchange.wake_writer()
         exchange.give_up()  # what waits may be a task that it has started
-        for branch in exchange.close_branches():
-            del self._branches[branch]
 
     def tell_overdue(self) -> None:
         """Prints the stacks of coroutines that were cancelled but still run: they are the reason why the core asks."""
@@ -442,8 +436,11 @@ class Concurrent(asyncio.Protocol):
         """Ends an answer whose pieces were sent."""
         self.write(self._session.finish(stream, trailers))
 
-    def break_off(self, stream: int) -> None:
+    async def break_off(self, exchange: Exchange) -> None:
         """Ends an answer before its end, unless it has ended."""
+        if exchange.waiters is not None:
+            await self.settle(exchange)
+        stream = exchange.stream
         if stream in self._session.cancelled:
             self.write(self._session.error(stream, "cancelled"))
         elif self._session.may_await(stream):
@@ -453,12 +450,13 @@ class Concurrent(asyncio.Protocol):
 
     def cancel_all(self, reason: str) -> int:
         """Cancels the code of all requests; returns how many they were."""
-        for stream in list(self._exchanges):
-            self._cancel(stream, reason)
-        return len(self._exchanges)
+        exchanges = list(self._exchanges.values())
+        for exchange in exchanges:
+            self._cancel(exchange, reason)
+        return len(exchanges)
 
     async def settle(self, exchange: Exchange) -> None:
-        """Before an answer is sent: ends what tasks of its code still wait for."""
+        """Before a stream is closed: ends what tasks of its code still wait for."""
         exchange.give_up()
         await exchange.held_again()
 
@@ -478,8 +476,7 @@ class Concurrent(asyncio.Protocol):
     async def _finish(self, exchange: Exchange, answer: Answer) -> None:
         session, stream = self._session, exchange.stream
         if exchange.waiters is not None:
-            exchange.give_up()  # a task that it has started may still be waiting
-            await exchange.held_again()
+            await (exchange.begin() if type(answer) is Streamed else self.settle(exchange))
         if not session.held(stream):
             pass  # it was cancelled while it was parked
         elif type(answer) is bytes:

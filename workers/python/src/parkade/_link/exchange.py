@@ -33,6 +33,12 @@ class Link(Protocol):
     def awaiting(self, stream: int) -> bool:
         """Whether the stream is parked with `await`, or its rows are arriving."""
 
+    def is_responding(self, stream: int) -> bool:
+        """Whether the answer has begun, and its rest is due."""
+
+    def is_reading(self, stream: int) -> bool:
+        """Whether a part of the request's body has yet to come: rows would come between its pieces."""
+
     def is_parked(self, stream: int) -> bool:
         """Whether the core has yet to end the wait of the stream or branch."""
 
@@ -46,8 +52,9 @@ AWAITED = "a wait can only be awaited in the async def that answers a request or
 AWAITED_ELSEWHERE = f"{AWAITED}: a plain function returns it, and a view of WSGI returns park(…)"
 TOO_MANY = f"a request waits for at most {BRANCHES_MAX + 1} things at a time: await some of them before the others"
 NOT_STORED = (
-    "the handle of a job cannot be awaited after the WebSocket was accepted, and need not be: the next message is sent "
-    "when the job is stored. To wait for its result, await handle.result()"
+    "the handle of a job cannot be awaited after the response has begun, or the WebSocket was accepted, and need not "
+    "be: the job is stored before the response ends, or the next message is sent. To wait for its result, await "
+    "handle.result()"
 )
 BRANCHES = encode_payload((p.UntilBranches(), p.Await()))
 """The PARK that waits for the branches."""
@@ -67,14 +74,16 @@ class Exchange(Struct, eq=False):
 
     Its first wait parks the stream. What other tasks wait for at the same time are branches of it, by number. If its
     own wait is over before they are, it is parked again, until each has had its RESUME; if the core refuses that, it
-    stays with its worker meanwhile.
+    stays with its worker meanwhile. A stream whose answer has begun is never parked: all its waits are branches. Where
+    any task may begin the answer, what tasks wait for that the request has started is always a branch, and goes on.
 
     `occupies` is whether the core counts its worker as busy with it (a plain function's); `waiting` what some part of
-    it awaits now; `waiters` hear of RESUME (None: it was never parked); `writable` is what a streamed answer waits for
+    it awaits now; `waiters` hear of RESUME (None: it has never waited); `writable` is what a streamed answer waits for
     while its client reads; for `enqueued` see `port.Exchange`; `_claims` counts the tasks that need the stream itself;
     `_idle` hear of the end of the last branch; `_parked` is how many seconds it was parked before `_parked_at`, since
-    when it is again; `listener` is that of code that may outlive its client; `stays` says that it is a WebSocket that
-    was accepted: its stream is never parked, so all its waits are branches. A `Struct`, since every request makes one.
+    when it is again; `listener` is that of code that sends its answer itself, and may outlive its client; `streams`
+    says that an iterator makes its answer; `stays` says that it is a WebSocket that was accepted: its stream is never
+    parked, so all its waits are branches. A `Struct`, since every request makes one.
     """
 
     _link: Link
@@ -86,6 +95,7 @@ class Exchange(Struct, eq=False):
     writable: asyncio.Future[None] | None = None
     enqueued: Enqueued | None = None
     listener: Listener | None = None
+    streams: bool = False
     stays: bool = False
     _branches: dict[int, Outcome] | None = None
     _gathers: bool = False
@@ -98,7 +108,7 @@ class Exchange(Struct, eq=False):
         """See `port.Exchange`."""
         if asyncio.get_running_loop() is not self._link.loop:
             raise WaitError(f"{AWAITED}, not in another event loop")
-        if self.stays:
+        if self.stays or self._link.is_responding(self.stream):
             if park is STORED:
                 raise WaitError(NOT_STORED)
             return await self._branch(park)
@@ -112,6 +122,8 @@ class Exchange(Struct, eq=False):
             else:
                 await self._resumed()  # what it waited for has been withdrawn
                 return await self.wait(park)
+        elif park is not STORED and (self._is_elsewhere() or self._link.is_reading(self.stream)):
+            return await self._branch(park, gathers=not self._claims)
         self._park(park)
         if self.enqueued is not None:
             self.enqueued.parked(park)
@@ -130,14 +142,17 @@ class Exchange(Struct, eq=False):
         self._link.park(self.stream, park)
         self._parked_at = time.monotonic()
 
-    async def _branch(self, park: bytes) -> p.Outcome:
-        """Waits while the stream is parked for something else."""
+    async def _branch(self, park: bytes, gathers: bool = False) -> p.Outcome:
+        """Waits while the stream is parked for something else, or held; `gathers`: while it is parked for this."""
         branches = self._branches = self._branches or {}
+        self.waiters = self.waiters or []
         if len(branches) >= BRANCHES_MAX:
             raise WaitError(TOO_MANY)
         branch = self._link.branch(self, park)
         mine: Outcome = self._link.loop.create_future()
         branches[branch] = mine
+        if gathers:
+            self._gather()
         try:
             return await mine
         except BaseException:
@@ -145,8 +160,19 @@ class Exchange(Struct, eq=False):
                 self._link.unpark(branch)
             raise
 
+    def _is_elsewhere(self) -> bool:
+        """Whether a task waits while another may begin the answer."""
+        return (self.streams or self.listener is not None) and asyncio.current_task() is not self.task
+
+    def _gather(self) -> None:
+        """Parks the stream until the branches have had their RESUME."""
+        self._park(BRANCHES)
+        self._gathers = True
+
     async def _claim(self) -> None:
-        """Waits until the stream is held: jobs are stored on it, and only an answer to the stream covers them."""
+        """Waits until the stream is held: jobs are stored on it, and only an answer to the stream covers them; so are
+        answers that begin.
+        """
         self._claims += 1
         try:
             while self._link.awaiting(self.stream):
@@ -169,9 +195,16 @@ class Exchange(Struct, eq=False):
         for future in (self._branches or {}).values():
             future.cancel()  # its task withdraws it
 
+    async def begin(self) -> None:
+        """Before an answer begins: waits until the stream is held. What other tasks wait for goes on."""
+        if self.waiting is not None:
+            self.waiting.cancel()
+            self._withdraw()
+        await self._claim()
+
     async def held_again(self) -> None:
-        """Waits for the RESUME of each wait that was abandoned: until then the request can neither be answered nor
-        parked again.
+        """Waits for the RESUME of each wait that was abandoned: until then the stream can neither be closed nor parked
+        again.
         """
         while True:
             if self._link.awaiting(self.stream):
@@ -224,8 +257,7 @@ class Exchange(Struct, eq=False):
         self.waiters = []
         if not is_refused and not self._claims and self._has_parked_branches():
             with suppress(WaitError):  # it has been cancelled
-                self._park(BRANCHES)
-                self._gathers = True
+                self._gather()
 
     def end_branch(self, branch: int, outcome: p.Outcome) -> None:
         """Wakes the task that waits for it."""

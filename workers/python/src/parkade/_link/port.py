@@ -78,6 +78,9 @@ class Exchange(Protocol):
     def occupies(self) -> bool:
         """Whether a plain function answers it: then the function, and an iterator that it returns, run in a thread."""
 
+    streams: bool
+    """Whether an asynchronous iterator makes the answer, which may begin while its tasks wait."""
+
     @property
     def enqueued(self) -> Enqueued | None:
         """The jobs that it has enqueued so far; None if there are none."""

@@ -145,7 +145,7 @@ class Runners:
         """
         if stream in self._session.cancelled:
             self._link.write(self._session.error(stream, "cancelled"))
-        elif self._session.held(stream):
+        elif self._session.held(stream) and not self._session.is_branched(stream):  # otherwise when the last has ended
             text = "".join(traceback.format_exception(error))
             self._link.write(self._session.error(stream, "application", text))
 

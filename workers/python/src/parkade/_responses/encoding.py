@@ -43,14 +43,15 @@ InThread: TypeAlias = Callable[[Callable[[], "bytes | Streamed"]], Awaitable["by
 """Runs a function in a thread, for a coroutine."""
 
 
-async def encode_async(response: Response, in_thread: InThread | None) -> bytes | Streamed:
-    """As `encode`, and the body may be an asynchronous iterator. The first piece of a plain one is made `in_thread`, if
-    that is given.
+async def encode_async(response: Response, streams: Callable[[], None], in_thread: InThread | None) -> bytes | Streamed:
+    """As `encode`, and the body may be an asynchronous iterator: then it `streams`. The first piece of a plain one is
+    made `in_thread`, if that is given.
     """
     body = response.body
     if type(body) in _WHOLE:
         return encode(response)
     if isinstance(body, AsyncIterator):
+        streams()
         first = await anext(body, None)
         return Streamed(_head(response, _type_of_piece(first)), _PiecesAsync(first, body))
     if in_thread is not None and isinstance(body, Iterator):

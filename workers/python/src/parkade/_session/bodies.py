@@ -84,6 +84,11 @@ class Bodies:
         body.is_complete = is_last
         return True
 
+    def is_arriving(self, stream: int) -> bool:
+        """Whether a part of the stream's has yet to come: rows would come between its pieces."""
+        body = self._of.get(stream)
+        return body is not None and not body.is_complete
+
     def read(self, stream: int) -> tuple[bytes | None, bytes]:
         """What has arrived and was not read: `None` if more has to arrive first, nothing after the end of the body. The
         second value is to be written.

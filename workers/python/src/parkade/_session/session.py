@@ -105,6 +105,10 @@ class Session:
         """Whether it can be parked with `await`: it is held, wanted, and nothing of its answer was written."""
         return self._streams.get(stream) is HELD and stream not in self.cancelled
 
+    def is_responding(self, stream: int) -> bool:
+        """Whether an answer has begun, and its rest is due."""
+        return isinstance(self._streams.get(stream), Responding)
+
     def takes_jobs(self, stream: int) -> bool:
         """Whether jobs of the stream are enqueued on it, now or when it is held again; otherwise on the link's own."""
         return (self.held(stream) and stream not in self.cancelled) or self.awaiting(stream)
@@ -473,9 +477,7 @@ class Session:
     def publish(
         self, stream: int, channel: str, content_type: str, body: bytes, event: str | None, number: int
     ) -> bytes:
-        """PUBLISH by the request or job of that stream (0 for none); on the link's own if that has ended. The caller
-        has checked the others. By the number the request may ask for the message's cursor.
-        """
+        """PUBLISH for that stream (0 for none), or on the link's own if it has ended. `number` is for its cursor."""
         if self.takes_jobs(stream):
             return frame(f.PUBLISH, stream, encode_payload([channel, content_type, body, event, number]))
         told = [channel, content_type, body] if event is None else [channel, content_type, body, event]

@@ -14,7 +14,7 @@ import msgspec
 from .._app import App
 from .._handling.handling import Handling
 from .._link import port
-from .._link.answers import Answer, Attempted, Streamed
+from .._link.answers import Answer, Attempted, Chunks, Streamed
 from .._link.answers import Parked as ParkedAnswer
 from .._requests.request import Request
 from .._responses.encoding import inline
@@ -150,7 +150,7 @@ class Core:
                 response.whole = sent(msgspec.msgpack.decode(answer, type=p.Response), Request(response.requested))
             case Streamed(head=head, chunks=chunks):
                 whole = msgspec.msgpack.decode(head, type=p.Response)
-                body = self.worker.collect(chunks, response)
+                body = self.worker.collect(cast(Chunks, chunks), response)
                 response.whole = Whole(whole.status, whole.headers, body)
             case ParkedAnswer(park=encoded):
                 park = msgspec.msgpack.decode(encoded, type=Park)

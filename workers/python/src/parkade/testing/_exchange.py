@@ -10,7 +10,7 @@ import msgspec
 
 from .._limits import BRANCHES_MAX
 from .._link.enqueued import Enqueued
-from .._link.exchange import TOO_MANY
+from .._link.exchange import NOT_STORED, TOO_MANY
 from .._wire import payloads as p
 from .._wire.ready import Park, read_wait
 from ..errors import WaitError
@@ -41,14 +41,15 @@ class Exchange:
         self._core = core
         self.response = response
         self.occupies = occupies
+        self.streams = False
         self.enqueued = Enqueued()
 
     async def wait(self, park: bytes) -> p.Outcome:
-        if self.response.begun:
-            raise WaitError("a wait can only be awaited before the answer to its request has begun")
         if self.response.gone:
             raise WaitError("the client has left")
         wait = cast(p.Wait, read_wait(msgspec.msgpack.decode(park, type=Park).wait))
+        if self.response.begun and isinstance(wait, p.UntilStored):
+            raise WaitError(NOT_STORED)
         if isinstance(wait, p.UntilStored):  # the jobs of a test are stored at once
             asked = self.enqueued.parked(park)
             self.enqueued.hear(p.Stored([self._core.jobs.effective(id) for id in asked]))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from typing import Any
 
-from .._link.answers import AsyncChunks
+from .._link.answers import Chunks
 
 BODY_MAX = 64 * 1024 * 1024  # bytes of a streamed answer; then: AssertionError, since a test would never end
 TURNS_PARKED = 20  # of the loop, for which a request must stay parked before the client returns
@@ -30,13 +30,25 @@ async def cancel_all(loop: asyncio.AbstractEventLoop) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def drain(run: Callable[[Any], bytes], chunks: AsyncChunks) -> Iterator[bytes]:
-    """The pieces that a coroutine makes; `run` runs the loop for the next one."""
-    while True:
-        try:
-            yield run(chunks.__anext__())
-        except StopAsyncIteration:
-            return
+class Collected(Chunks):
+    """The pieces that a coroutine has made."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
+
+    def close(self) -> None: ...
+
+
+async def limited(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """The pieces of a streamed body. Raises `AssertionError` instead of going on for ever."""
+    size = 0
+    async for piece in pieces:
+        size += len(piece)
+        _check(size)
+        yield piece
 
 
 def joined(pieces: Iterable[bytes]) -> bytes:
@@ -44,6 +56,10 @@ def joined(pieces: Iterable[bytes]) -> bytes:
     body = bytearray()
     for piece in pieces:
         body += piece
-        if len(body) > BODY_MAX:
-            raise AssertionError(f"a streamed answer has more than {BODY_MAX} bytes: is it endless?")
+        _check(len(body))
     return bytes(body)
+
+
+def _check(size: int) -> None:
+    if size > BODY_MAX:
+        raise AssertionError(f"a streamed answer has more than {BODY_MAX} bytes: is it endless?")

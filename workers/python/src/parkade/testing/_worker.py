@@ -11,11 +11,11 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from .._handling.handling import Handling
 from .._link import port
-from .._link.answers import Answer, AsyncChunks, Chunks, Coming, Deferred, Plain, begun
+from .._link.answers import Answer, AsyncChunks, Chunks, Coming, Deferred, Plain, Streamed, begun
 from .._wire import payloads as p
 from ..errors import WaitError
 from ._exchange import Exchange, answering
-from ._loop import cancel_all, drain, joined, until
+from ._loop import Collected, cancel_all, joined, limited, until
 from ._response import Parked
 from ._thread import Thread
 
@@ -97,7 +97,7 @@ class Worker:
 
     def _task(self, exchange: Exchange, answer: Coming) -> asyncio.Task[Answer]:
         port.exchange.set(exchange)
-        return self._running_loop().create_task(_leave_context(exchange, answer))
+        return self._running_loop().create_task(_whole(exchange, answer))
 
     def go_on(self, response: Parked) -> None:
         """Runs the loop until the coroutine has ended or waits."""
@@ -118,14 +118,9 @@ class Worker:
         """The outcome of a wait that a coroutine awaits."""
         return self._running_loop().create_future()
 
-    def collect(self, chunks: Chunks | AsyncChunks, response: Parked) -> bytes:
+    def collect(self, chunks: Chunks, response: Parked) -> bytes:
         """A streamed body."""
-        response.begun = True
         context = response.context
-        if isinstance(chunks, AsyncChunks):
-            own = self.thread.context.copy()
-            own.run(port.exchange.set, self._exchange(response, False))
-            return joined(drain(lambda coming: own.run(self._turn, coming), chunks))
         return joined(chunks) if context is None else self.thread.run(partial(joined, chunks), context)
 
     def _turn(self, coming: Coroutine[Any, Any, T]) -> T:
@@ -143,10 +138,16 @@ class Worker:
         return self._loop
 
 
-async def _leave_context(exchange: Exchange, coming: Coming) -> Answer:
-    """As `coming`; its context is left for the iterator of a plain function, which runs in the thread."""
+async def _whole(exchange: Exchange, coming: Coming) -> Answer:
+    """As `coming`, with the whole body if a coroutine streams it; its context is left for the iterator of a plain
+    function, which runs in the thread.
+    """
     try:
-        return await coming
+        answer = await coming
+        if isinstance(answer, Streamed) and isinstance(answer.chunks, AsyncChunks):
+            exchange.response.begun = True
+            answer = Streamed(answer.head, Collected([piece async for piece in limited(answer.chunks)]))
+        return answer
     finally:
         if exchange.occupies:
             exchange.response.context = copy_context()
