@@ -239,15 +239,22 @@ def test_a_reset_while_the_application_reads_is_not_its_mistake(server: Server) 
     assert server.log().count("ERROR") == before
 
 
+@pytest.mark.parametrize("fields", [[FOUR], []], ids=["announced", "of unknown length"])
 @pytest.mark.parametrize("code", [ErrorCodes.NO_ERROR, ErrorCodes.CANCEL])
-def test_the_beginning_of_a_body_is_not_taken_for_the_whole(server: Server, code: int) -> None:
+def test_the_beginning_of_a_body_is_not_taken_for_the_whole(
+    server: Server, code: int, fields: list[tuple[bytes, bytes]]
+) -> None:
     """Whatever the reason with which its client breaks it off."""
     before = server.status()["counts"]["accepted"]
-    reset = frame(RST_STREAM, 0, 1, struct.pack(">I", code))
-    with asking(server, frame(HEADERS, END_HEADERS, 1, post(b"/echo")), frame(DATA, 0, 1, b"bo"), reset) as client:
+    head, reset = (
+        frame(HEADERS, END_HEADERS, 1, post(b"/echo", *fields)),
+        frame(RST_STREAM, 0, 1, struct.pack(">I", code)),
+    )
+    with asking(server, head, frame(DATA, 0, 1, b"bo"), reset) as client:
         client.until_quiet()
         assert client.status(1) is None
-    assert server.status()["counts"]["accepted"] == before
+    if fields or not is_asgi(server):  # which gets one of unknown length at once, and hears of its end
+        assert server.status()["counts"]["accepted"] == before
 
 
 # Windows

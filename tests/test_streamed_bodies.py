@@ -136,6 +136,49 @@ def test_a_small_body_is_complete_before_a_worker_has_it(serve: Serve) -> None:
         assert client.send(b"x").answer().text == str(length)
 
 
+COROUTINES = pytest.mark.parametrize("server", ["raw_asgi", "native_async"], indirect=True)
+"""They may wait for their clients."""
+
+
+@COROUTINES
+def test_a_client_hears_of_one_piece_before_it_sends_the_next(server: Server) -> None:
+    client = server.connect().send(head("/back", "Transfer-Encoding: chunked"))
+    client.send(b"3\r\none\r\n")
+    pieces = client.pieces(client.opening())
+    assert next(pieces) == b"one"
+    client.send(b"3\r\ntwo\r\n")
+    assert next(pieces) == b"two"
+    client.send(b"0\r\n\r\n")
+    assert list(pieces) == []
+    assert client.ends(), "as the head of the response said"
+
+
+@COROUTINES
+def test_over_http_2_it_does_too(server: Server) -> None:
+    with server.connect2() as client:
+        stream = client.ask("POST", "/back", end=False)
+        server.until_running(1)
+        client.send(stream, b"one", end=False)
+        assert client.opening(stream).status == 200
+        assert client.piece(stream) == b"one"
+        client.send(stream, b"two")
+        assert client.answer(stream).body == b"two"
+
+
+@COROUTINES
+def test_a_coroutine_decides_about_a_small_body_too(server: Server) -> None:
+    for fields, body in (
+        (("Content-Length: 3", "Expect: 100-continue"), b"abc"),
+        (("Transfer-Encoding: chunked", "Expect: 100-continue"), chunked(b"abc")),
+    ):
+        reading = server.connect().send(head("/count", *fields))
+        assert reading.answer().status == 100
+        assert reading.send(body).answer().text == "3"
+        other = server.connect().send(head("/hola/you", *fields))
+        answer = other.answer()
+        assert (answer.status, answer["connection"]) == (200, "close")
+
+
 def test_over_http_2_the_same_holds(server: Server) -> None:
     """Too much is refused, a client that resets its stream frees the worker, and a worker that dies is a 502."""
     length = ("content-length", str(4 * MEBIBYTE))

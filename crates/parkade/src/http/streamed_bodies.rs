@@ -11,8 +11,17 @@ use super::limits::STREAMED_PIECE_BYTES;
 pub struct StreamTerms {
     /// The most bytes that it may have.
     pub bytes_max: u64,
-    /// One of so many bytes is collected nevertheless: the worker would wait for the client.
+    /// So many bytes are collected nevertheless.
     pub collected_max: u64,
+    /// A coroutine reads it. One that waits for its client costs little; a plain function would keep its worker from others.
+    pub by_coroutine: bool,
+}
+
+impl StreamTerms {
+    /// Whether the application decides that a client that waits for `100 Continue` sends its body.
+    pub const fn invites(&self, announced: Option<u64>) -> bool {
+        self.by_coroutine || announced.is_some()
+    }
 }
 
 /// By method and path; `None`: every body is collected.
@@ -34,12 +43,20 @@ impl StreamedBodies {
     pub fn terms(&self, head: &Head, announced: Option<u64>) -> Option<StreamTerms> {
         let rules = self.0.read().unwrap_or_else(PoisonError::into_inner).clone()?;
         let terms = rules(head.method(), head.path())?;
-        match announced {
-            Some(length) if length <= terms.collected_max.min(terms.bytes_max) => None,
+        let collected_max = match announced {
+            // Its client may be talking with the application, and wait for an answer to a part of it.
+            None if terms.by_coroutine => 0,
+            None => terms.collected_max,
+            Some(length) if length <= terms.collected_max.min(terms.bytes_max) => {
+                if !(terms.by_coroutine && head.expects_continue) {
+                    return None;
+                }
+                terms.collected_max
+            }
             // It will be too large to be collected: nothing is gained by waiting.
-            Some(_) => Some(StreamTerms { collected_max: STREAMED_PIECE_BYTES as u64, ..terms }),
-            None => Some(terms),
-        }
+            Some(_) => STREAMED_PIECE_BYTES as u64,
+        };
+        Some(StreamTerms { collected_max, ..terms })
     }
 }
 

@@ -783,9 +783,8 @@ fn note_streamed_bodies(core: &Core, routes: &Routes, http: &Http) {
             let bodies = bodies[usize::from(app.0)].as_ref()?;
             let BodyWay { body, concurrent } = bodies.of(method, seen(&path[mounts.start_below(app, path)..]));
             let RequestBody::Streamed { bytes_max } = body else { return None };
-            // A coroutine that waits for its client costs little; a plain function would keep its worker from others.
             let collected_max = if concurrent { STREAMED_PIECE_BYTES as u64 } else { collected_max };
-            Some(StreamTerms { bytes_max: bytes_max.unwrap_or(usual), collected_max })
+            Some(StreamTerms { bytes_max: bytes_max.unwrap_or(usual), collected_max, by_coroutine: concurrent })
         };
         Arc::new(rules) as Arc<StreamRules>
     }));

@@ -406,21 +406,19 @@ impl Inbound {
             let fault = RequestFault::BodyTooLarge;
             return Err(if terms.is_some() { of_a_stream(fault) } else { fault });
         }
-        let expects_continue = head.expects_continue;
+        let waits = head.expects_continue && rest.is_empty();
         let expected = announced.map_or(0, |length| usize::try_from(length).unwrap_or(usize::MAX).min(rest.len()));
         let request = PartialRequest::new(head, share, expected, terms, rules.now);
         self.state = InboundState::Body(Box::new(request));
-        let (used, received) = self.take_body(rest, rules)?;
-        if !expects_continue || used > 0 {
-            return Ok((end + used, received));
-        }
-        if terms.is_some() && announced.is_some() {
-            // Whether the client is told to send the body is the application's decision.
+        if waits && terms.is_some_and(|terms| terms.invites(announced)) {
             return Ok((end, self.pass_on(false)?));
         }
-        // The only response that is sent before its request is complete.
-        transport.write(b"HTTP/1.1 100 Continue\r\n\r\n", rules.now);
-        Ok((end, received))
+        if waits {
+            // The only response that is sent before its request is complete.
+            transport.write(b"HTTP/1.1 100 Continue\r\n\r\n", rules.now);
+        }
+        let (used, received) = self.take_body(rest, rules)?;
+        Ok((end + used, received))
     }
 
     fn take_body(&mut self, bytes: &[u8], rules: ReadContext<'_>) -> Result<(usize, Received), RequestFault> {

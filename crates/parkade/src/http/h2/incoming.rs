@@ -2,7 +2,7 @@
 //! application reads while it arrives. Flow control of HTTP/2 makes the client wait while no piece is wanted.
 
 use std::future::poll_fn;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -30,23 +30,33 @@ impl IncomingBody {
 
     /// The next part, which may be empty; None at the end, after trailers, which are dropped.
     pub async fn next(&mut self) -> Result<Option<Bytes>, RequestFault> {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, RequestFault>> {
         let stream = &mut self.0;
-        poll_fn(|context| {
-            // A client that resets its stream has not sent everything, whatever its reason.
-            Poll::Ready(match ready!(stream.poll_data(context)) {
-                Some(Ok(bytes)) => {
-                    // It fails if more is released than has come.
-                    let _ = stream.flow_control().release_capacity(bytes.len());
-                    Ok(Some(bytes))
-                }
-                Some(Err(_)) => Err(RequestFault::BodyEndedEarly),
-                None => match ready!(stream.poll_trailers(context)) {
-                    Ok(_) => Ok(None),
-                    Err(_) => Err(RequestFault::BodyEndedEarly),
-                },
-            })
+        // A client that resets its stream has not sent everything, whatever its reason.
+        Poll::Ready(match ready!(stream.poll_data(context)) {
+            Some(Ok(bytes)) => {
+                // It fails if more is released than has come.
+                let _ = stream.flow_control().release_capacity(bytes.len());
+                Ok(Some(bytes))
+            }
+            Some(Err(_)) => Err(RequestFault::BodyEndedEarly),
+            None => match ready!(stream.poll_trailers(context)) {
+                Ok(_) => Ok(None),
+                Err(_) => Err(RequestFault::BodyEndedEarly),
+            },
         })
-        .await
+    }
+
+    /// The same, if it has come already.
+    pub async fn next_here(&mut self, pace: &mut BodyPace) -> Poll<Result<Option<Bytes>, RequestFault>> {
+        let next = ready!(poll_fn(|context| Poll::Ready(self.poll_next(context))).await);
+        Poll::Ready(next.and_then(|next| {
+            pace.came(next.as_ref().map_or(0, Bytes::len), Duration::ZERO)?;
+            Ok(next)
+        }))
     }
 
     /// The same, within the time that its client has for it.

@@ -1,5 +1,7 @@
 //! A request of h2 becomes a head and a complete body.
 
+use std::task::Poll;
+
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::ext::Protocol;
@@ -84,7 +86,7 @@ impl StreamRequest {
         }
         let pace = BodyPace::new(setup.limits.body_stall, bytes_max, fault);
         if head.expects_continue {
-            if terms.is_some() && announced.is_some() {
+            if terms.is_some_and(|terms| terms.invites(*announced)) {
                 // The application may answer without the body. Its client is invited to send it when it is read.
                 return pass_on(Vec::new(), pace, share, bytes);
             }
@@ -169,15 +171,24 @@ async fn collect(
     head_bytes: usize,
 ) -> Result<ArrivedBody, RequestFault> {
     let mut body = Vec::new();
-    while let Some(bytes) = incoming.next_in_time(&mut pace).await? {
+    let is_ripe = |collected: usize| terms.is_some_and(|terms| collected as u64 >= terms.collected_max);
+    loop {
+        let next = if is_ripe(body.len()) {
+            match incoming.next_here(&mut pace).await {
+                Poll::Ready(next) => next?,
+                Poll::Pending => return pass_on(body, pace, share, head_bytes),
+            }
+        } else {
+            incoming.next_in_time(&mut pace).await?
+        };
+        let Some(bytes) = next else { break };
         make_room(&mut body, bytes.len());
         let stage = if incoming.is_end() { RequestStage::Whole } else { RequestStage::Coming };
         if !share.hold(head_bytes + body.capacity(), stage) {
             return Err(RequestFault::RequestsFull);
         }
         body.extend_from_slice(&bytes);
-        let is_ripe = |terms: StreamTerms| body.len() as u64 >= terms.collected_max;
-        if stage == RequestStage::Coming && terms.is_some_and(is_ripe) {
+        if stage == RequestStage::Coming && is_ripe(body.len()) {
             return pass_on(body, pace, share, head_bytes);
         }
     }
