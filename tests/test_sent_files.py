@@ -25,15 +25,22 @@ REMOVED = {"raw_wsgi": "/wrapped/removed", "raw_asgi": "/sent-once"}
 """Where a file is removed as soon as the application has sent it."""
 
 
-@pytest.fixture(params=PLAIN)
-def app(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
+@pytest.fixture(params=[(name, threads) for name in PLAIN for threads in ((1, 2) if name == "raw_wsgi" else (1,))])
+def started(request: pytest.FixtureRequest) -> tuple[str, int]:
+    """An application, and its threads."""
+    name, threads = request.param
+    return name, threads
 
 
 @pytest.fixture
-def server(serve: Serve, app: str) -> Server:
-    return serve(app, workers=1)
+def app(started: tuple[str, int]) -> str:
+    return started[0]
+
+
+@pytest.fixture
+def server(serve: Serve, started: tuple[str, int]) -> Server:
+    name, threads = started
+    return serve(name, workers=1, threads=threads)
 
 
 @pytest.fixture
@@ -71,16 +78,20 @@ def test_the_worker_is_free_and_the_file_may_be_removed(server: Server, app: str
     server.until_zero()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("how", ["nameless", "temporary", "rest"])
-def test_a_file_without_a_name_or_read_in_part_is_sent_from_where_it_is(serve: Serve, file: Path, how: str) -> None:
-    server, whole = serve("raw_wsgi", workers=1), file.read_bytes()
+def test_a_file_without_a_name_or_read_in_part_is_sent_from_where_it_is(
+    serve: Serve, file: Path, how: str, threads: int
+) -> None:
+    server, whole = serve("raw_wsgi", workers=1, threads=threads), file.read_bytes()
     client = asked(server, f"/wrapped/{how}?{file}")
     assert server.get("/hola/you").text == "Hola you"
     assert body_of(client) == (whole[10:] if how == "rest" else whole)
 
 
-def test_a_close_that_fails_is_logged_and_costs_nobody_anything(serve: Serve, file: Path) -> None:
-    server, whole = serve("raw_wsgi", workers=1), file.read_bytes()
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_close_that_fails_is_logged_and_costs_nobody_anything(serve: Serve, file: Path, threads: int) -> None:
+    server, whole = serve("raw_wsgi", workers=1, threads=threads), file.read_bytes()
     pids = server.worker_pids()
     for _ in range(2):
         assert server.get(f"/wrapped/unclosable?{file}").body == whole

@@ -335,6 +335,7 @@ class Concurrent(asyncio.Protocol):
                 self._exchanges[stream].wake_writer()
             case FileReleased(stream=stream):
                 self.named_files.release(stream)
+                cast(PlainFunctions, self._plain_functions).wake(stream)
             case Cancelled(stream=stream, reason=why):
                 self.body_reader.wake(stream)
                 if (

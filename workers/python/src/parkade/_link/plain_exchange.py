@@ -40,6 +40,8 @@ class PlainExchange(Struct, frozen=True):
     _wakers: Wakers
     _body: ArrivingBody
     _stream: int
+    _close: Callable[..., None]
+    """Writes the closing frame of the stream: a method of the session that makes it, and its arguments."""
 
     def stream(self) -> int:
         return self._stream
@@ -56,8 +58,19 @@ class PlainExchange(Struct, frozen=True):
         self._send(lambda: session.data(stream, piece))
 
     def send_file(self, park: bytes) -> bool:
-        """False: a thread reads its files itself."""
-        return False
+        session, stream = self._session, self._stream
+        if not session.naming.is_offered:
+            return False
+        with self._outlet.lock:
+            session.naming.add(stream, session.cancelled)
+        self._close(stream, session.park, park)
+        self._outlet.send()
+        while True:
+            with self._outlet.lock:
+                if stream not in session.naming:
+                    return True
+                waker = self._wakers.register(stream)
+            waker.wait()
 
     def _send(self, make: Callable[[], Parts]) -> None:
         session, stream = self._session, self._stream

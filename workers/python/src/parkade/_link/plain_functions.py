@@ -110,7 +110,7 @@ class PlainFunctions:
 
     def exchange(self) -> PlainExchange:
         """The request whose function calls this."""
-        return PlainExchange(self.session, self.outlet, self._wakers, port.port().body(), port.plain.get())
+        return PlainExchange(self.session, self.outlet, self._wakers, port.port().body(), port.plain.get(), self._close)
 
     def owns(self, stream: int) -> bool:
         """Whether a thread writes the frames of the stream. Needs the lock."""
@@ -127,7 +127,7 @@ class PlainFunctions:
         return True
 
     def answer(self, stream: int, answer: Answer) -> None:
-        """Writes what the function returned."""
+        """Writes what the function returned. `Handed` has been written."""
         session = self.session
         if type(answer) is bytes:  # nearly always
             self._close(stream, session.respond, answer)
@@ -139,8 +139,8 @@ class PlainFunctions:
             self._close(stream, session.finish)
         elif type(answer) is Sent:
             self._close(stream, session.error, "application")
-        else:
-            self._stream(stream, cast(Streamed, answer))
+        elif type(answer) is Streamed:
+            self._stream(stream, answer)
 
     def fail(self, stream: int, error: BaseException) -> None:
         """A BaseException that is not an Exception, from a foreign library for instance, ends only the request."""
