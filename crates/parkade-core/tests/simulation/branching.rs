@@ -35,6 +35,9 @@ impl World {
         self.model.process(worker).awaiting.push(branch);
         self.model.branching = Some(branch);
         let holds = process.streams.iter().find(|stream| stream.request == owner);
+        if holds.is_some_and(|stream| stream.coroutine && stream.begun && !stream.socket) {
+            self.model.seen.insert("branch of a response that has begun");
+        }
         self.model.seen.insert(match (self.model.is_run(owner), holds.is_some_and(|stream| !stream.coroutine)) {
             (true, true) => "branch of a plain job",
             (true, false) => "branch of a job",
