@@ -91,6 +91,14 @@ def test_a_response_of_ones_own_is_parked(server: Server) -> None:
     assert answer["content-type"] == "text/plain; charset=utf-8"
 
 
+def test_a_response_of_another_request_is_refused(serve: Serve) -> None:
+    for site in ("parked_flask", "parked_starlette"):
+        server = serve(site, workers=1)
+        assert parked(server, "/kept").text == "hello"
+        assert server.get("/kept").status == 500
+        server.until_logged("was returned before, or for another request")
+
+
 def test_a_function_answers_with_the_headers_that_were_kept(server: Server) -> None:
     answer = parked(server, "/wait/then")
     assert (answer.status, answer.text) == (200, "<h1>News</h1>hello")

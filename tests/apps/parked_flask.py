@@ -47,6 +47,17 @@ def visits() -> str:
     return str(session.get("visits", 0))
 
 
+kept: list[Any] = []
+
+
+@app.get("/kept")
+def keep() -> Any:
+    """A response of an earlier request."""
+    if not kept:
+        kept.append(park(channel("news").next(timeout=20)))
+    return kept[0]
+
+
 @app.get("/own")
 def own() -> Any:
     response = Response(status=201)

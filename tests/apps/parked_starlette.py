@@ -48,6 +48,16 @@ async def visits(request: Request) -> Response:
     return PlainTextResponse(str(request.session.get("visits", 0)))
 
 
+kept: list[Response] = []
+
+
+async def keep(request: Request) -> Response:
+    """A response of an earlier request."""
+    if not kept:
+        kept.append(park(channel("news").next(timeout=20)))
+    return kept[0]
+
+
 async def own(request: Request) -> Response:
     response = Response(status_code=201, headers={"x-own": "yes"})
     return park(channel("news").next(timeout=20), response)  # type: ignore[no-any-return]
@@ -95,6 +105,7 @@ app = Starlette(
         Route("/awaited", awaited),
         Route("/visits", visits),
         Route("/own", own),
+        Route("/kept", keep),
         Route("/foreign", foreign),
         Route("/streamed", streamed),
         Route("/publish/{name}", publish, methods=["POST"]),

@@ -23,6 +23,8 @@ pub enum BadAnswer {
     Length,
     #[error("a trailer has a field that belongs in the head")]
     Trailer,
+    #[error("it is a response of park(…) that was returned before, or for another request: each request makes its own")]
+    Parked,
 }
 
 /// How the client recognises the end of a response's body.
@@ -48,6 +50,9 @@ pub struct OwnFields<'a> {
 
 /// The name under which a response says what the server calls its request.
 pub const REQUEST_ID: &str = "x-request-id";
+
+/// The field that workers give a response of a framework that stands for a wait, and take it by again.
+const PARKED: &[u8; 14] = b"parkade-parked";
 
 /// What the connection does after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,12 +114,17 @@ pub fn check<'a>(status: u16, fields: impl Iterator<Item = HeaderField<'a>>) -> 
         if !value.iter().all(|byte| VALUE[usize::from(*byte)]) {
             return Err(BadAnswer::Value);
         }
-        if name.len() == 14 && name.eq_ignore_ascii_case(b"content-length") {
+        if name.len() != 14 {
+            continue;
+        }
+        if name.eq_ignore_ascii_case(b"content-length") {
             let length =
                 std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok()).ok_or(BadAnswer::Length)?;
             if announced.replace(length).is_some_and(|before| before != length) {
                 return Err(BadAnswer::Length);
             }
+        } else if name.eq_ignore_ascii_case(PARKED) {
+            return Err(BadAnswer::Parked);
         }
     }
     Ok(announced)
