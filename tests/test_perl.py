@@ -281,4 +281,13 @@ def test_a_response_stands_for_a_wait(hosted: Server) -> None:
 
 
 def test_a_client_cannot_name_a_wait(hosted: Server) -> None:
-    assert hosted.get("/echo", "X-Key: 1").text == "not parked"
+    assert hosted.get("/echo", "X-Key: 1").status == 500
+    hosted.until_logged("was returned before, or for another request")
+
+
+def test_a_response_of_another_request_is_refused(hosted: Server) -> None:
+    (client,) = hosted.waiting("/kept", 1)
+    hosted.until_parked(1)
+    hosted.publish("news", b"news")
+    assert client.answer().text == "news"
+    assert hosted.get("/kept").status == 500

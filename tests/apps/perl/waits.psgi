@@ -7,6 +7,7 @@ use Parkade ':waits';
 
 my $text = ['Content-Type', 'text/plain'];
 
+my $kept;
 my %pages = (
     news => sub { return park(channel('news')->next(timeout => 20)) },
     shown => sub { return park(channel('news')->next(timeout => 20)->then(\&shown)) },
@@ -14,7 +15,8 @@ my %pages = (
     delayed => sub { return sub { $_[0]->(park(after(0.05, 'delayed'))) } },
     publish => sub { channel('news')->publish('news'); return [200, $text, ['published']] },
     job => sub { return park(enqueue(write_log => 'a')->result(timeout => 10)) },
-    echo => sub { my ($env) = @_; return [200, ['Parkade-Wait', $env->{HTTP_X_KEY} // ''], ['not parked']] },
+    kept => sub { return $kept //= park(channel('news')->next(timeout => 20)) },
+    echo => sub { my ($env) = @_; return [200, ['Parkade-Parked', $env->{HTTP_X_KEY} // ''], ['not parked']] },
 );
 
 job write_log => sub { my ($line) = @_; return "wrote $line" };

@@ -234,7 +234,7 @@ my %responses = (
         sub { my ($env) = @_; $env->{'parkade.on_cancel'}->(sub { warn "cancelled\n" }); sub { $_[0]->([200, [], []]) } },
     ],
     'waits'          => [
-        sub { $_[0]{'parkade.park'}->(Parkade::Channel->new('a')->next) }, sub { [200, ['Parkade-Wait', 'of a client'], []] },
+        sub { $_[0]{'parkade.park'}->(Parkade::Channel->new('a')->next) }, sub { [200, ['Parkade-Parked', 'of a client'], []] },
         sub { my $unused = $_[0]{'parkade.park'}->(Parkade::Channel->new('a')->next); [200, ['X', 'y'], ['a']] },
         sub { [200, ['X', 'y'], ['after']] },
     ],

@@ -9,7 +9,7 @@ use Scalar::Util qw(blessed);
 # Responses of PSGI that stand for waits: frameworks and middleware pass them on without looking at them. The field is
 # the only thing that all of them keep. No client can guess its value, so none can be mistaken for another.
 use constant {
-    FIELD     => 'Parkade-Wait',
+    FIELD     => 'Parkade-Parked',
     KEPT_MAX  => 10_000,            # waits that were made and never returned. Then: all of them are forgotten
 };
 
@@ -48,7 +48,7 @@ sub wait_of {
     my ($wait, @added);
     for (my $at = 0; $at < @$headers; $at += 2) {
         my ($name, $value) = @$headers[$at, $at + 1];
-        if (lc $name eq 'parkade-wait') { $wait = delete $waits{$value} }
+        if (lc $name eq 'parkade-parked') { $wait = delete $waits{$value} }
         elsif ($name !~ /\Acontent-/i)  { push @added, $name, $value }
     }
     return $wait ? ($wait, \@added) : ();
@@ -72,9 +72,9 @@ A response that stands for the wait.
 
 =head2 key($wait)
 
-The value of the field C<Parkade-Wait> that makes a response of a framework stand for the wait:
+The value of the field C<Parkade-Parked> that makes a response of a framework stand for the wait:
 
-    sub park { my ($c, $wait) = @_; $c->res->headers->header('Parkade-Wait' => Parkade::Parked::key($wait)); $c->rendered(200) }
+    sub park { my ($c, $wait) = @_; $c->res->headers->header('Parkade-Parked' => Parkade::Parked::key($wait)); $c->rendered(200) }
 
 =head2 waits
 
