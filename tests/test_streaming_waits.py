@@ -108,6 +108,26 @@ def test_another_task_may_begin_the_response(server: Server, framework: str) -> 
     assert b"".join(pieces) == b"hello"
 
 
+SENT = {
+    "pumped": "begun\nended\n",
+    "pumped_whole": "whole\n",
+    "impatient": "begun\nended\n",
+    "two": "one\ntwo\n",
+    "main_waits": "of another\nown\n",
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_tasks_that_wait_and_send_at_the_same_time(server: Server, framework: str, name: str) -> None:
+    if framework != "raw":
+        return
+    client = begin(server, name)
+    if name == "main_waits":
+        tell(server, "go on")
+    assert client.answer().text == SENT[name]
+    assert client.ask("GET", "/stream/rows").answer().status == 200, "the connection is used again"
+
+
 def test_what_still_waits_ends_with_the_response(server: Server) -> None:
     client = begin(server, "abandon")
     assert client.answer().text == "begun\nended\n"

@@ -132,6 +132,8 @@ def _raw() -> Any:
             answer = await read(_received(receive))
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": answer.encode()})
+        elif (sender := SENDERS.get(scope["path"].removeprefix("/stream/"))) is not None:
+            await sender(send)
         elif scope["type"] == "http":
             await send({"type": "http.response.start", "status": 200, "headers": []})
             name = scope["path"].removeprefix("/stream/")
@@ -143,6 +145,75 @@ def _raw() -> Any:
             await send({"type": "http.response.body", "body": b""})
 
     return app
+
+
+async def _start(send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+async def _piece(send: Any, body: bytes, more: bool = True) -> None:
+    await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+async def _pump() -> None:
+    """Waits again and again, whatever comes of it."""
+    while True:
+        await asyncio.gather(_text("a"), _text("b"), return_exceptions=True)
+        await asyncio.sleep(0)
+
+
+async def pumped(send: Any) -> None:
+    task = asyncio.create_task(_pump())
+    await asyncio.sleep(0)
+    await _start(send)
+    await _piece(send, b"begun\n")
+    await _piece(send, b"ended\n", more=False)
+    task.cancel()
+
+
+async def pumped_whole(send: Any) -> None:
+    task = asyncio.create_task(_pump())
+    await asyncio.sleep(0)
+    await _start(send)
+    await _piece(send, b"whole\n", more=False)
+    task.cancel()
+
+
+async def impatient(send: Any) -> None:
+    """Gives up sending: nothing of the first piece was sent, and of the last one everything but the end."""
+    task = asyncio.create_task(_text("never"))
+    await asyncio.sleep(0)
+    await _start(send)
+    for body, more in ((b"begun\n", True), (b"ended\n", False)):
+        sending = asyncio.create_task(_piece(send, body, more))
+        await asyncio.sleep(0)
+        sending.cancel()
+        await asyncio.wait([sending])
+        if sending.cancelled():
+            await _piece(send, body if more else b"", more)
+    task.cancel()
+
+
+async def two(send: Any) -> None:
+    """Two tasks send while a third one waits."""
+    task = asyncio.create_task(_text("never"))
+    await asyncio.sleep(0)
+    await _start(send)
+    await asyncio.gather(_piece(send, b"one\n"), _piece(send, b"two\n"))
+    await _piece(send, b"", more=False)
+    task.cancel()
+
+
+async def main_waits(send: Any) -> None:
+    """Another task sends while the request's own one waits."""
+    await _start(send)
+    sending = asyncio.create_task(_piece(send, b"of another\n"))
+    await _text("news")
+    await sending
+    await _piece(send, b"own\n", more=False)
+
+
+SENDERS = {function.__name__: function for function in (pumped, pumped_whole, impatient, two, main_waits)}
 
 
 async def _never() -> None:

@@ -18,7 +18,7 @@ from .._responses.encoding import encode
 from .._responses.error_pages import failure_response
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
-from ..errors import InvalidResult
+from ..errors import InvalidResult, WaitError
 from .asgi_request import LEFT, AsgiRequest, due_of
 from .asgi_response import AsgiResponse, Disconnected
 from .asgi_socket import AsgiSocket
@@ -143,7 +143,7 @@ class Asgi:
 
     async def _failed(self, error: BaseException, raw: p.Request, request: AsgiRequest, response: AsgiResponse) -> None:
         """Also after the response: frameworks raise again what they have answered with 500."""
-        if not (request.end is LEFT and isinstance(error, Disconnected)):
+        if not (request.end is LEFT and isinstance(error, Disconnected | WaitError)):
             log_failure(error, p.read_head(raw.head))
         if response.is_over:
             return

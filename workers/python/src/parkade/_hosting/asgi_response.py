@@ -47,7 +47,7 @@ class AsgiResponse(Sender):
         """
         kind, phase = message["type"], self._phase
         if self._request.end is LEFT:
-            raise Disconnected("the client has left, or the deadline has passed")
+            self._check_wanted()
         if phase == NEW and kind == "http.response.start":
             self._head = accelerator.asgi_head(message) or head_of(message)
             self._phase = STARTED
@@ -60,9 +60,9 @@ class AsgiResponse(Sender):
             if type(body) is not bytes:
                 body = _bytes_of(body)
             if phase == STARTED and not has_more and len(body) <= INLINE_MAX and self._trailers is None:
-                self._phase = OVER
                 if self._exchange.waiters is not None:
-                    await self._link.settle(self._exchange)
+                    await self._settle()
+                self._phase = OVER
                 self._link.respond(self._exchange.stream, encode_payload((*self._head, body)))
                 self._request.complete()
             else:
@@ -92,24 +92,26 @@ class AsgiResponse(Sender):
             await self.replace(self._parking.refusal(error, raw))
             self._phase = REFUSED
         else:
-            self._phase = OVER
             if exchange.waiters is not None:
-                await link.settle(exchange)
+                await self._settle()
+            self._phase = OVER
             link.park_answer(exchange.stream, park)
         self._request.complete()
 
     async def _stream(self, body: bytes, has_more: bool) -> None:
         link, exchange = self._link, self._exchange
-        if self._phase == STARTED:
+        if self._phase == STARTED and exchange.waiters is not None:
+            await exchange.begin()
+            self._check_wanted()
+        if self._phase == STARTED:  # no other task has begun it meanwhile
             self._phase = STREAMING
-            if exchange.waiters is not None:
-                await exchange.begin()
             self._request.streams()
             link.begin_answer(exchange.stream, encode_payload((*self._head, None)))
+        elif self._phase != STREAMING:
+            raise _misplaced("http.response.body", self._phase)
         if body:
             await link.send_answer(exchange, body)
-        if self._request.end is LEFT:
-            raise Disconnected("the client has left, or the deadline has passed")
+        self._check_wanted()
         if has_more:
             return
         if self._trailers is None:
@@ -136,46 +138,56 @@ class AsgiResponse(Sender):
                         await self._stream(piece, has_more=True)
                 await self._stream(b"", has_more=False)
                 return
-            self._phase = OVER
             if self._exchange.waiters is not None:
-                await self._link.settle(self._exchange)
+                await self._settle()
+            self._phase = OVER
             self._request.streams()
             await files.send(self._exchange.stream, park)
-            if self._request.end is LEFT:
-                raise Disconnected("the client has left, or the deadline has passed")
+            self._check_wanted()
             self._request.complete()
         finally:
             file.close()
 
     async def end(self, trailers: list[Any] | None = None) -> None:
         """Everything was sent."""
+        if self._exchange.waiters is not None:
+            await self._settle()
         self._phase = OVER
-        await self._finish(trailers)
+        self._link.finish_answer(self._exchange.stream, trailers)
         self._request.complete()
 
-    async def _finish(self, trailers: list[Any] | None = None) -> None:
-        if self._exchange.waiters is not None:
-            await self._link.settle(self._exchange)
-        self._link.finish_answer(self._exchange.stream, trailers)
+    async def _settle(self) -> None:
+        """Before the stream is closed. The state changes only then: this may be cancelled, and another task may be
+        first. Raises as `send` does.
+        """
+        phase = self._phase
+        await self._link.settle(self._exchange)
+        self._check_wanted()
+        if self._phase != phase:
+            raise _misplaced("http.response.body", self._phase)
+
+    def _check_wanted(self) -> None:
+        if self._request.end is LEFT:
+            raise Disconnected("the client has left, or the deadline has passed")
 
     async def replace(self, response: bytes | Streamed) -> None:
         """Sends another one instead of this, of which nothing was sent."""
-        self._phase = OVER
         link, exchange = self._link, self._exchange
         if exchange.waiters is not None:
-            await link.settle(exchange)
+            await self._settle()
+        self._phase = OVER
         if isinstance(response, bytes):
             link.respond(exchange.stream, response)
             return
         link.begin_answer(exchange.stream, response.head)
         for piece in cast(Chunks, response.chunks):
             await link.send_answer(exchange, piece)
-        await self._finish()
+        link.finish_answer(exchange.stream)
 
     async def break_off(self) -> None:
         """The client sees that the rest is missing. Does nothing if the stream is closed."""
-        self._phase = OVER
         await self._link.break_off(self._exchange)
+        self._phase = OVER
 
     def missing(self) -> str | None:
         """What the application should have sent before it returned."""

@@ -99,7 +99,7 @@ class ClientSocket:
 
     async def accept(self, fields: list[Any]) -> bool:
         """Accepts it, with these headers (name, value, name…). Returns whether its client is still there."""
-        await self._link.settle(self._exchange)  # from here on, its stream is not parked
+        await self._exchange.begin()  # from here on, its stream is not parked
         if self.end is not None or self.phase is not Phase.ASKED:
             return False
         self.phase = Phase.OPEN

@@ -53,7 +53,7 @@ from .answers import (
 from .body_reader import Body, BodyReader
 from .client_sockets import ClientSockets
 from .enqueued import Enqueued
-from .exchange import Exchange
+from .exchange import ENDS, Exchange
 from .held_stream import HeldStream
 from .held_waits import HeldExchange
 from .inlet import read_on
@@ -119,6 +119,7 @@ class Concurrent(asyncio.Protocol):
         self.has_trailers = session.has_trailers  # and early hints
         self.awaiting, self.is_parked = session.awaiting, session.is_parked
         self.is_responding, self.is_reading = session.is_responding, session.bodies.is_arriving
+        self.keeps_jobs = session.kept.__contains__
         self.at_drain: Callable[[float], None] | None = None  # hears in how many seconds this worker will be stopped
 
     def open(self, link: Link, threads: int) -> None:
@@ -203,7 +204,7 @@ class Concurrent(asyncio.Protocol):
     def park(self, stream: int, park: bytes) -> None:
         """Parks a held stream with `await`. Raises `WaitError` if its answer has begun or ended."""
         if not self._session.may_await(stream):
-            raise WaitError("nothing can be awaited for a request that has its response, or has ended")
+            raise WaitError(ENDS)
         self.write(self._session.park_awaiting(stream, park))
 
     def branch(self, exchange: Exchange, park: bytes) -> int:
@@ -212,7 +213,7 @@ class Concurrent(asyncio.Protocol):
         Raises `WaitError` if it has ended.
         """
         if self.is_cancelled(exchange.stream):
-            raise WaitError("nothing can be awaited for a request that has ended, or for a WebSocket that is closed")
+            raise WaitError(ENDS)
         branch, data = self._session.branch(exchange.stream, park)
         self._branches[branch] = exchange
         self.write(data)
@@ -458,8 +459,7 @@ class Concurrent(asyncio.Protocol):
 
     async def settle(self, exchange: Exchange) -> None:
         """Before a stream is closed: ends what tasks of its code still wait for."""
-        exchange.give_up()
-        await exchange.held_again()
+        await exchange.end()
 
     async def idle(self) -> None:
         """Returns when all code of requests has ended, also what runs after its answer."""
@@ -488,3 +488,5 @@ class Concurrent(asyncio.Protocol):
             self.write(session.park(stream, answer.park))
         elif type(answer) is Attempted:
             self.write(session.end(stream, answer.kind, answer.payload))
+        else:  # its code was to send all of it
+            self.write(session.error(stream, "application", "the response has no end"))

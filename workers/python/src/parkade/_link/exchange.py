@@ -39,6 +39,9 @@ class Link(Protocol):
     def is_reading(self, stream: int) -> bool:
         """Whether a part of the request's body has yet to come: rows would come between its pieces."""
 
+    def keeps_jobs(self, stream: int) -> bool:
+        """Whether jobs were enqueued on the stream since it was parked: they are written when it is held."""
+
     def is_parked(self, stream: int) -> bool:
         """Whether the core has yet to end the wait of the stream or branch."""
 
@@ -56,6 +59,7 @@ NOT_STORED = (
     "be: the job is stored before the response ends, or the next message is sent. To wait for its result, await "
     "handle.result()"
 )
+ENDS = "nothing can be awaited for a request that has its response, or has ended"
 BRANCHES = encode_payload((p.UntilBranches(), p.Await()))
 """The PARK that waits for the branches."""
 
@@ -80,10 +84,11 @@ class Exchange(Struct, eq=False):
     `occupies` is whether the core counts its worker as busy with it (a plain function's); `waiting` what some part of
     it awaits now; `waiters` hear of RESUME (None: it has never waited); `writable` is what a streamed answer waits for
     while its client reads; for `enqueued` see `port.Exchange`; `_claims` counts the tasks that need the stream itself;
-    `_idle` hear of the end of the last branch; `_parked` is how many seconds it was parked before `_parked_at`, since
-    when it is again; `listener` is that of code that sends its answer itself, and may outlive its client; `streams`
-    says that an iterator makes its answer; `stays` says that it is a WebSocket that was accepted: its stream is never
-    parked, so all its waits are branches. A `Struct`, since every request makes one.
+    `_ends` says that the stream is about to be closed; `_idle` hear of the end of the last branch; `_parked` is how
+    many seconds it was parked before `_parked_at`, since when it is again; `listener` is that of code that sends its
+    answer itself, and may outlive its client; `streams` says that an iterator makes its answer; `stays` says that it is
+    a WebSocket that was accepted: its stream is never parked, so all its waits are branches. A `Struct`, since every
+    request makes one.
     """
 
     _link: Link
@@ -99,6 +104,7 @@ class Exchange(Struct, eq=False):
     stays: bool = False
     _branches: dict[int, Outcome] | None = None
     _gathers: bool = False
+    _ends: bool = False
     _claims: int = 0
     _idle: list[asyncio.Future[None]] | None = None
     _parked: float = 0.0
@@ -108,6 +114,8 @@ class Exchange(Struct, eq=False):
         """See `port.Exchange`."""
         if asyncio.get_running_loop() is not self._link.loop:
             raise WaitError(f"{AWAITED}, not in another event loop")
+        if self._ends:
+            raise WaitError(ENDS)
         if self.stays or self._link.is_responding(self.stream):
             if park is STORED:
                 raise WaitError(NOT_STORED)
@@ -115,14 +123,16 @@ class Exchange(Struct, eq=False):
         if self.waiting is not None and self.waiting.cancelled():
             self._withdraw()  # its task was cancelled, and has not had a turn since
         if self._link.awaiting(self.stream):
-            if park is STORED:
-                await self._claim()
+            if park is STORED or (self._gathers and self._link.keeps_jobs(self.stream)):
+                await self._claim()  # a COMMIT comes behind its jobs
+                if park is not STORED:
+                    return await self.wait(park)
             elif self.waiting is not None or self._gathers or self._is_branched():
                 return await self._branch(park)
             else:
                 await self._resumed()  # what it waited for has been withdrawn
                 return await self.wait(park)
-        elif park is not STORED and (self._is_elsewhere() or self._link.is_reading(self.stream)):
+        elif park is not STORED and (self._claims or self._is_elsewhere() or self._link.is_reading(self.stream)):
             return await self._branch(park, gathers=not self._claims)
         self._park(park)
         if self.enqueued is not None:
@@ -196,16 +206,17 @@ class Exchange(Struct, eq=False):
             future.cancel()  # its task withdraws it
 
     async def begin(self) -> None:
-        """Before an answer begins: waits until the stream is held. What other tasks wait for goes on."""
-        if self.waiting is not None:
-            self.waiting.cancel()
-            self._withdraw()
+        """Before an answer begins: waits until the stream is held. What tasks wait for in branches goes on; what the
+        stream itself is parked for ends before.
+        """
         await self._claim()
 
-    async def held_again(self) -> None:
-        """Waits for the RESUME of each wait that was abandoned: until then the stream can neither be closed nor parked
-        again.
+    async def end(self) -> None:
+        """Before the stream is closed: ends what tasks still wait for, and nothing more is waited for. Returns when
+        each such wait has had its RESUME.
         """
+        self._ends = True
+        self.give_up()
         while True:
             if self._link.awaiting(self.stream):
                 await self._resumed()
@@ -268,10 +279,13 @@ class Exchange(Struct, eq=False):
         self._tell_idle()
 
     def close_branches(self) -> list[int]:
-        """The core has cancelled the stream: nothing more comes for these branches."""
+        """The core has cancelled the stream: nothing more comes for it, and for these branches."""
         branches = list(self._branches or ())
         self._branches = None
         self._tell_idle()
+        for future in self.waiters or []:
+            if not future.done():
+                future.set_result(p.Unparked())
         return branches
 
     def _tell_idle(self) -> None:

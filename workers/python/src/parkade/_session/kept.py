@@ -16,6 +16,9 @@ class KeptJobs:
     def __bool__(self) -> bool:
         return bool(self._jobs)
 
+    def __contains__(self, stream: int) -> bool:
+        return stream in self._jobs
+
     def keep(self, stream: int, job: bytes) -> None:
         """Keeps a job for when the stream is held again."""
         self._jobs.setdefault(stream, []).append(job)

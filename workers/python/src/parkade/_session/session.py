@@ -74,7 +74,7 @@ class Session:
         self.has_trailers = False  # whether the core takes EARLY_HINTS and TRAILERS
         self.bodies = Bodies()  # of requests that were opened early
         self.sockets, self.naming = Sockets(), Naming()
-        self._kept = KeptJobs()
+        self.kept = KeptJobs()
         self._branches = Branches()
         self.watch: list[str] = []  # where the code was loaded from, for READY and FAILED
         self.cancelled: set[int] = set()  # held streams whose answer is no longer wanted
@@ -222,8 +222,8 @@ class Session:
         del self._streams[branch]
 
     def _resumed(self, resumed: Resumed, events: list[Event]) -> None:
-        for stream in resumed.streams if self._kept else ():
-            self._kept.release(stream, stream, events)
+        for stream in resumed.streams if self.kept else ():
+            self.kept.release(stream, stream, events)
         events.append(resumed)
 
     def _open(self, stream: int, state: Stream) -> None:
@@ -307,9 +307,9 @@ class Session:
                 return
             case Awaiting():
                 del self._streams[stream]
-                self._kept.release(stream, 0, events)
+                self.kept.release(stream, 0, events)
             case Collecting(event=Resumed()):
-                self._kept.release(stream, 0, events)
+                self.kept.release(stream, 0, events)
                 events.append(Reply(self.error(stream, "cancelled")))  # its coroutine has not continued it
             case Collecting():
                 events.append(Reply(self.error(stream, "cancelled")))
@@ -459,7 +459,7 @@ class Session:
         if not self.takes_jobs(stream):
             return self.enqueue_alone(job)
         if self.awaiting(stream):
-            self._kept.keep(stream, job)
+            self.kept.keep(stream, job)
             return b""
         return frame(f.ENQUEUE, stream, job)
 

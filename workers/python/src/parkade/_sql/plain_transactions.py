@@ -53,7 +53,6 @@ class PlainTransaction:
 
     def _enter(self) -> None:
         note_begin(self._holder.who, self)
-        self._is_open = True
         try:
             value_of_query(self._holder.ask(self._begin))
         except BaseException as error:
@@ -62,6 +61,7 @@ class PlainTransaction:
             else:  # of a signal's handler, perhaps just when it had begun
                 self._take_back()
             raise
+        self._is_open = True  # what others have enqueued before is not part of it
 
     def _exit(self, error: BaseException | None) -> None:
         """The end of the block."""

@@ -140,7 +140,6 @@ class Transaction:
             raise WaitError(_ELSEWHERE)
         self._who = requester()
         note_begin(self._who, self)
-        self._state = _State.OPEN
         try:
             await self._ask(self._begin)
         except CancelledError:  # by asyncio.timeout, perhaps just when it had begun
@@ -149,6 +148,7 @@ class Transaction:
         except BaseException:
             self._over()
             raise
+        self._state = _State.OPEN  # what other tasks have enqueued before is not part of it
         return self
 
     def __enter__(self) -> PlainTransaction:
