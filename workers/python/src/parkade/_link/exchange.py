@@ -180,8 +180,8 @@ class Exchange(Struct, eq=False):
         self._gathers = True
 
     async def _claim(self) -> None:
-        """Waits until the stream is held: jobs are stored on it, and only an answer to the stream covers them; so are
-        answers that begin.
+        """Waits until the stream is held, for an answer that begins, and for what covers the jobs that were enqueued on
+        it: only an answer to the stream itself does.
         """
         self._claims += 1
         try:
