@@ -413,11 +413,11 @@ impl Inbound {
         if waits && terms.is_some_and(|terms| terms.invites(announced)) {
             return Ok((end, self.pass_on(false)?));
         }
+        let (used, received) = self.take_body(rest, rules)?;
         if waits {
             // The only response that is sent before its request is complete.
             transport.write(b"HTTP/1.1 100 Continue\r\n\r\n", rules.now);
         }
-        let (used, received) = self.take_body(rest, rules)?;
         Ok((end + used, received))
     }
 

@@ -115,7 +115,7 @@ class Asgi:
         client = self._link.client_sockets.asked(exchange, self._cancels, raw.deadline)
         request = AsgiRequest(self._link, exchange, raw, due_of(raw))
         denial = AsgiResponse(self._link, exchange, request, self._parking, parked)
-        socket = AsgiSocket(self._link, exchange, client, denial)
+        socket = AsgiSocket(exchange, client, denial)
         scope["parkade.on_disconnect"] = socket.on_disconnect
         failure: BaseException | None = None
         try:

@@ -101,7 +101,7 @@ class AsgiResponse(Sender):
     async def _stream(self, body: bytes, has_more: bool) -> None:
         link, exchange = self._link, self._exchange
         if self._phase == STARTED and exchange.waiters is not None:
-            await exchange.begin()
+            await exchange.claim()
             self._check_wanted()
         if self._phase == STARTED:  # no other task has begun it meanwhile
             self._phase = STREAMING
@@ -161,7 +161,7 @@ class AsgiResponse(Sender):
         first. Raises as `send` does.
         """
         phase = self._phase
-        await self._link.settle(self._exchange)
+        await self._exchange.end()
         self._check_wanted()
         if self._phase != phase:
             raise _misplaced("http.response.body", self._phase)

@@ -7,7 +7,6 @@ from typing import Any
 
 from .._link.answers import Streamed
 from .._link.client_socket import FAILED, NORMAL, RESTART, ClientSocket, Phase
-from .._link.concurrent import Concurrent
 from .._link.exchange import Exchange
 from .._mappings import HTTP_TOKEN
 from .._responses.encoding import encode
@@ -28,10 +27,9 @@ _REASON_MAX = 123  # bytes, as RFC 6455, section 5.5, leaves them in a control f
 class AsgiSocket:
     """One WebSocket. `denial` is the response that its application may send instead of accepting it."""
 
-    __slots__ = ("_denial", "_exchange", "_has_connected", "_is_denied", "_link", "_socket")
+    __slots__ = ("_denial", "_exchange", "_has_connected", "_is_denied", "_socket")
 
-    def __init__(self, link: Concurrent, exchange: Exchange, socket: ClientSocket, denial: AsgiResponse) -> None:
-        self._link = link
+    def __init__(self, exchange: Exchange, socket: ClientSocket, denial: AsgiResponse) -> None:
         self._exchange = exchange
         self._socket = socket
         self._denial = denial
@@ -121,7 +119,7 @@ class AsgiSocket:
     async def cancelled(self) -> None:
         """The application was cancelled: by the core, because its worker stops, or by itself, which the link tells."""
         if self._socket.end is None:
-            await self._link.settle(self._exchange)
+            await self._exchange.end()
         elif self._socket.phase is Phase.OPEN:
             await self._socket.close(RESTART, "")
         elif not self._denial.is_over:

@@ -36,9 +36,6 @@ class Link(Protocol):
     async def room(self, exchange: Exchange) -> None:
         """Waits until the client has read more, or is no longer there."""
 
-    async def settle(self, exchange: Exchange) -> None:
-        """Ends what tasks of its code still wait for."""
-
 
 class End(Struct, frozen=True):
     """How it ended, or was cut off."""
@@ -99,7 +96,7 @@ class ClientSocket:
 
     async def accept(self, fields: list[Any]) -> bool:
         """Accepts it, with these headers (name, value, name…). Returns whether its client is still there."""
-        await self._exchange.begin()  # from here on, its stream is not parked
+        await self._exchange.claim()  # from here on, its stream is not parked
         if self.end is not None or self.phase is not Phase.ASKED:
             return False
         self.phase = Phase.OPEN
@@ -157,7 +154,7 @@ class ClientSocket:
             self.phase = Phase.CLOSED
             self._arrived.clear()
             self._ended(End(code, reason, is_ours=True))
-            await self._link.settle(self._exchange)
+            await self._exchange.end()
             if self._session.held(self._exchange.stream):
                 self._link.write(self._session.close_socket(self._exchange.stream, code, reason))
 

@@ -19,9 +19,6 @@ class Link(Protocol):
     async def room(self, exchange: Exchange) -> None:
         """Waits until the client has read more, or is no longer there."""
 
-    async def settle(self, exchange: Exchange) -> None:
-        """Ends what tasks of its code still wait for."""
-
 
 class ClientSockets:
     """Those whose code has not returned."""
@@ -29,7 +26,7 @@ class ClientSockets:
     def __init__(self, link: Link, session: Session) -> None:
         self._session = session
         self._open: dict[int, ClientSocket] = {}
-        self.write, self.room, self.settle = link.write, link.room, link.settle
+        self.write, self.room = link.write, link.room
 
     def asked(self, exchange: Exchange, is_cancelled_then: bool, patience: float | None) -> ClientSocket:
         """The one that the request of the exchange asks for."""

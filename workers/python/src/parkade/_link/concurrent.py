@@ -440,8 +440,7 @@ class Concurrent(asyncio.Protocol):
 
     async def break_off(self, exchange: Exchange) -> None:
         """Ends an answer before its end, unless it has ended."""
-        if exchange.waiters is not None:
-            await self.settle(exchange)
+        await exchange.end()
         stream = exchange.stream
         if stream in self._session.cancelled:
             self.write(self._session.error(stream, "cancelled"))
@@ -456,10 +455,6 @@ class Concurrent(asyncio.Protocol):
         for exchange in exchanges:
             self._cancel(exchange, reason)
         return len(exchanges)
-
-    async def settle(self, exchange: Exchange) -> None:
-        """Before a stream is closed: ends what tasks of its code still wait for."""
-        await exchange.end()
 
     async def idle(self) -> None:
         """Returns when all code of requests has ended, also what runs after its answer."""
@@ -477,7 +472,7 @@ class Concurrent(asyncio.Protocol):
     async def _finish(self, exchange: Exchange, answer: Answer) -> None:
         session, stream = self._session, exchange.stream
         if exchange.waiters is not None:
-            await (exchange.begin() if type(answer) is Streamed else self.settle(exchange))
+            await (exchange.claim() if type(answer) is Streamed else exchange.end())
         if not session.held(stream):
             pass  # it was cancelled while it was parked
         elif type(answer) is bytes:

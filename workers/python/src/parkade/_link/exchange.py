@@ -124,7 +124,7 @@ class Exchange(Struct, eq=False):
             self._withdraw()  # its task was cancelled, and has not had a turn since
         if self._link.awaiting(self.stream):
             if park is STORED or (self._gathers and self._link.keeps_jobs(self.stream)):
-                await self._claim()  # a COMMIT comes behind its jobs
+                await self.claim()  # a COMMIT comes behind its jobs
                 if park is not STORED:
                     return await self.wait(park)
             elif self.waiting is not None or self._gathers or self._is_branched():
@@ -179,9 +179,10 @@ class Exchange(Struct, eq=False):
         self._park(BRANCHES)
         self._gathers = True
 
-    async def _claim(self) -> None:
+    async def claim(self) -> None:
         """Waits until the stream is held, for an answer that begins, and for what covers the jobs that were enqueued on
-        it: only an answer to the stream itself does.
+        it: only an answer to the stream itself does. What tasks wait for in branches goes on; what the stream itself is
+        parked for ends before.
         """
         self._claims += 1
         try:
@@ -204,12 +205,6 @@ class Exchange(Struct, eq=False):
             self._withdraw()
         for future in (self._branches or {}).values():
             future.cancel()  # its task withdraws it
-
-    async def begin(self) -> None:
-        """Before an answer begins: waits until the stream is held. What tasks wait for in branches goes on; what the
-        stream itself is parked for ends before.
-        """
-        await self._claim()
 
     async def end(self) -> None:
         """Before the stream is closed: ends what tasks still wait for, and nothing more is waited for. Returns when

@@ -32,9 +32,6 @@ class Link(Protocol):
     async def in_thread(self, function: Callable[[], T]) -> T:
         """Runs a plain function in a thread."""
 
-    async def settle(self, exchange: Exchange) -> None:
-        """Before a stream is closed: ends what tasks of its code still wait for."""
-
 
 class Streaming:
     """Sends answers in pieces."""
@@ -57,18 +54,14 @@ class Streaming:
                 make = partial(next, answer.chunks, None)
                 while (chunk := await link.in_thread(make) if exchange.occupies else make()) is not None:
                     await self._put_plain(exchange, chunk)
-            await self._settle(exchange)
+            await exchange.end()
             link.write(session.finish(stream))
         except FAULTS as error:
             text = self._application.failed(error)
-            await self._settle(exchange)
+            await exchange.end()
             link.write(session.error(stream, "application", text))
         finally:
             await self._close(answer.chunks, exchange.occupies)
-
-    async def _settle(self, exchange: Exchange) -> None:
-        if exchange.waiters is not None:
-            await self._link.settle(exchange)
 
     async def _close(self, chunks: Chunks | AsyncChunks, occupies: bool) -> None:
         """Closes the generator of an answer, also of one that was broken off; its `finally` may raise."""
