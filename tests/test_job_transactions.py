@@ -111,6 +111,15 @@ def test_the_transaction_itself_enqueues(shop: Shop) -> None:
     assert shop.ran.lines() == ["one"]
 
 
+def test_a_job_belongs_to_a_transaction_beside_which_another_task_waits(shop: Shop) -> None:
+    server = shop.serve()
+    (job,) = begin(server, order("one"), {"enqueue": "one"}, order("two"), way="beside").answer().json()
+    assert result(server, job).text == "one"
+    (job,) = begin(server, {"enqueue": "last"}, way="beside").answer().json()
+    assert result(server, job).text == "last"
+    assert shop.orders() == ["one", "two"]
+
+
 @pytest.mark.promise(9)
 @pytest.mark.parametrize("end", [{"fail": True}, {"rollback": True}])
 def test_what_is_rolled_back_was_not_enqueued(shop: Shop, end: Step) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
 from gates import hold_async
 from jobs_ran import note
 
-from parkade import App, JobError, WaitError, transaction
+from parkade import App, JobError, WaitError, after, transaction
 from parkade.jobs import Handle
 
 app = App()
@@ -100,6 +101,20 @@ async def plain(body: Asked) -> list[str]:
             else:
                 await _other(step, handles)
     return [handle.id for handle in handles]
+
+
+@app.post("/beside")
+async def beside(body: Asked) -> list[str]:
+    """The same while another task waits."""
+
+    async def wait() -> None:
+        await after(60)
+
+    waiting = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    ids = await plain(body)
+    waiting.cancel()
+    return ids
 
 
 async def _other(step: Step, handles: list[Handle]) -> None:

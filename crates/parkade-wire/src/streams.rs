@@ -336,14 +336,14 @@ impl Stream {
 
 /// Checks a frame on a stream that is not open. `opened` is the highest number so far: the core numbers streams upwards.
 ///
-/// `WINDOW` may cross the closing frame and `UNPARK` a `CANCEL`, so they are ignored, and a `PUBLISH` counts as on stream 0; everything else is a
-/// violation.
+/// `WINDOW` may cross the closing frame and `UNPARK` a `CANCEL`, so they are ignored, and a `PUBLISH` or `ENQUEUE` counts as on stream 0; everything
+/// else is a violation.
 pub fn absent(frame: &FromWorker, opened: u32) -> Result<(), Violation> {
     let rule = match frame {
         frame if frame.stream() > opened && frame.stream() < BRANCH_STREAM_MIN => ProtocolRule::Unopened,
         FromWorker::Window { .. } | FromWorker::Unpark { .. } => return Ok(()),
         frame if frame.stream() >= BRANCH_STREAM_MIN => ProtocolRule::Unopened,
-        FromWorker::Publish { .. } => return Ok(()),
+        FromWorker::Publish { .. } | FromWorker::Enqueue { .. } => return Ok(()),
         _ => ProtocolRule::Closed,
     };
     Err(Violation::new(rule, frame.kind(), frame.stream()))

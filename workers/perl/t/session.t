@@ -117,7 +117,10 @@ sub played {
         my $of_message = $told->[0] - MESSAGE_OVERHEAD;
         return $session->is_socket($stream) ? same($session->taken($stream, $of_message), $frame) : ($session->read_body($stream))[1];
     }
-    return same($session->enqueue($stream, $payload), $frame) if $kind == F_ENQUEUE;
+    if ($kind == F_ENQUEUE) {
+        my $place = $session->takes_writes($stream) ? $stream : 0;
+        return same($session->enqueue($stream, $payload), frame($kind, $place, $payload));
+    }
     return same($session->progress($stream, $payload), $frame) if $kind == F_PROGRESS;
     return if !$session->held($stream);
     if ($kind == F_PARK) {
@@ -258,9 +261,9 @@ is_deeply(told(ready()->receive(request(1) . request(1))), ['opened 1', 'reply',
     my $session = ready(1);
     $session->receive(request(1));
     $session->park_awaiting(1, payload(['timer', 1], ['await']));
-    is($session->enqueue(1, 'job'), '', 'a job of a stream that is parked is kept');
-    my $events = $session->receive(frame(F_RESUME, 0, payload(['elapsed'], [1])));
-    is_deeply($events->[0], [reply => frame(F_ENQUEUE, 1, 'job')], 'until the stream is held again');
+    is($session->enqueue(1, 'job'), frame(F_ENQUEUE, 1, 'job'), 'a stream that is parked takes jobs');
+    $session->receive(frame(F_CANCEL, 1, payload('client_left')));
+    is($session->enqueue(1, 'job'), frame(F_ENQUEUE, 0, 'job'), 'until it is cancelled');
 }
 is_deeply(decode(substr Parkade::Session->new->failed("x" x 100_000 . "\x{fc}"), HEADER_SIZE)->[0],
     'x' x (LOG_TEXT_MAX - 2) . "\x{fc}", 'a text that is too long keeps its end');

@@ -34,7 +34,6 @@ sub new {
         cancelled  => {},    # held streams whose answer is no longer wanted
         collecting => [],    # streams whose rows are arriving, in the order of arrival
         behind     => [],    # what must not begin before those
-        kept       => {},    # jobs of streams that are parked, until they are held again
         branches   => {},    # open ones: the stream that each belongs to
         branch     => BRANCH_FIRST - 1,
     }, $class;
@@ -62,7 +61,7 @@ sub wanted {
     return $self->held($stream) && !$self->{cancelled}{$stream};
 }
 
-sub takes_jobs {
+sub takes_writes {
     my ($self, $stream) = @_;
     return $self->wanted($stream) || $self->awaiting($stream);
 }
@@ -194,7 +193,7 @@ sub _resume {
         if   ($follows) { $self->{streams}{$stream} = _collecting($event) }
         else            { $self->_hold($stream) }
     }
-    $self->_resumed($event, $events) if !$follows;
+    push @$events, $event            if !$follows;
     return;
 }
 
@@ -214,21 +213,6 @@ sub _close_branch {
     my ($self, $branch) = @_;
     delete $self->{branches}{$branch};
     delete $self->{streams}{$branch};
-    return;
-}
-
-sub _resumed {
-    my ($self, $event, $events) = @_;
-    $self->_release($_, $_, $events) for @{ $event->[1] };
-    push @$events, $event;
-    return;
-}
-
-# Sends on stream $place the jobs that were enqueued while $stream was parked.
-sub _release {
-    my ($self, $stream, $place, $events) = @_;
-    my $kept = delete $self->{kept}{$stream} or return;
-    push @$events, [reply => join '', map { frame(F_ENQUEUE, $place, $_) } @$kept];
     return;
 }
 
@@ -256,7 +240,7 @@ sub _data {
     my $event = $state->{collecting};
     my $outcome = $event->[0] eq 'called' ? $event->[4] : $event->[2];
     $outcome->[$outcome->[0] eq 'rows' ? 4 : 2] = $state->{body};
-    if   ($event->[0] eq 'resumed') { $self->_resumed($event, $events) }
+    if   ($event->[0] eq 'resumed') { push @$events, $event }
     else                            { $self->_collected($stream, $event, $events) }
     return;
 }
@@ -345,11 +329,9 @@ sub _cancel {
     my $state = $self->{streams}{$stream} or return;    # it crossed the closing frame
     if ($state eq AWAITING) {
         delete $self->{streams}{$stream};
-        $self->_release($stream, 0, $events);
     }
     elsif (ref $state && $state->{collecting}) {
         my $is_call = $state->{collecting}[0] eq 'called';
-        $self->_release($stream, 0, $events);
         push @$events, [reply => $self->error($stream, 'cancelled')];    # what would continue it has not begun
         return $self->_collected($stream, undef, $events) if $is_call;
     }
@@ -573,15 +555,12 @@ sub progress {
 
 sub enqueue {
     my ($self, $stream, $job) = @_;
-    return frame(F_ENQUEUE, 0, $job) if !$self->takes_jobs($stream);
-    return frame(F_ENQUEUE, $stream, $job) if !$self->awaiting($stream);
-    push @{ $self->{kept}{$stream} }, $job;
-    return '';
+    return frame(F_ENQUEUE, $self->takes_writes($stream) ? $stream : 0, $job);
 }
 
 sub publish {
     my ($self, $stream, @message) = @_;
-    $stream = 0 if !$self->takes_jobs($stream);
+    $stream = 0 if !$self->takes_writes($stream);
     return frame(F_PUBLISH, $stream, payload(@message));
 }
 
@@ -656,7 +635,7 @@ A link on which nothing has happened.
 
 The events in the bytes, in their order. Nothing comes after C<ended>.
 
-=head2 held($stream), awaiting($stream), may_await($stream), wanted($stream), takes_jobs($stream), blocked($stream)
+=head2 held($stream), awaiting($stream), may_await($stream), wanted($stream), takes_writes($stream), blocked($stream)
 
 Whether a closing frame is due; whether it is parked with C<await>; whether it can be parked so now; whether it is held and
 its answer is still wanted; whether jobs are enqueued on it; how many bytes of its answer wait for a window.

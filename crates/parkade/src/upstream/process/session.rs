@@ -655,13 +655,12 @@ impl Session {
         Ok(())
     }
 
-    /// A job is enqueued whatever becomes of its request. The request waits for it only while its worker holds the
-    /// request.
+    /// A job is enqueued whatever becomes of its request, unless it belongs to the request's transaction.
     fn enqueued(&self, frame: FromWorker, audience: &mut Audience) -> Result<(), Violation> {
         self.branches.check_writes(&frame)?;
         let open = self.streams.get(&frame.stream());
         if frame.stream() != 0 && open.is_none() {
-            return absent(&frame, self.opened);
+            absent(&frame, self.opened)?;
         }
         let request = wanted(open);
         if let FromWorker::Enqueue { job, .. } = frame {

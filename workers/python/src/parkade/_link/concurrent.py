@@ -119,7 +119,6 @@ class Concurrent(asyncio.Protocol):
         self.has_trailers = session.has_trailers  # and early hints
         self.awaiting, self.is_parked = session.awaiting, session.is_parked
         self.is_responding, self.is_reading = session.is_responding, session.bodies.is_arriving
-        self.keeps_jobs = session.kept.__contains__
         self.at_drain: Callable[[float], None] | None = None  # hears in how many seconds this worker will be stopped
 
     def open(self, link: Link, threads: int) -> None:
@@ -163,7 +162,7 @@ class Concurrent(asyncio.Protocol):
         self._say(stream, partial(self._enqueue, exchange, stream, id, job, within))
 
     def _enqueue(self, exchange: Exchange | None, stream: int, id: bytes, job: bytes, within: bool) -> bytes:
-        if exchange is not None and self._session.takes_jobs(stream):
+        if exchange is not None and self._session.takes_writes(stream):
             exchange.enqueued = exchange.enqueued or Enqueued()
             exchange.enqueued.add(id, within)
         return self._session.enqueue(stream, job)

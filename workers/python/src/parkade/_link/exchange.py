@@ -39,9 +39,6 @@ class Link(Protocol):
     def is_reading(self, stream: int) -> bool:
         """Whether a part of the request's body has yet to come: rows would come between its pieces."""
 
-    def keeps_jobs(self, stream: int) -> bool:
-        """Whether jobs were enqueued on the stream since it was parked: they are written when it is held."""
-
     def is_parked(self, stream: int) -> bool:
         """Whether the core has yet to end the wait of the stream or branch."""
 
@@ -123,10 +120,8 @@ class Exchange(Struct, eq=False):
         if self.waiting is not None and self.waiting.cancelled():
             self._withdraw()  # its task was cancelled, and has not had a turn since
         if self._link.awaiting(self.stream):
-            if park is STORED or (self._gathers and self._link.keeps_jobs(self.stream)):
-                await self.claim()  # a COMMIT comes behind its jobs
-                if park is not STORED:
-                    return await self.wait(park)
+            if park is STORED:
+                await self.claim()  # only the stream itself waits for its jobs
             elif self.waiting is not None or self._gathers or self._is_branched():
                 return await self._branch(park)
             else:

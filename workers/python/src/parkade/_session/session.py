@@ -38,7 +38,6 @@ from .events import (
     Writable,
 )
 from .hello import HINTS_AND_TRAILERS, LONG_MESSAGES, PARTS, Phase, answer_to
-from .kept import KeptJobs
 from .naming import Naming
 from .openings import plain_openings
 from .sockets import Sockets
@@ -74,7 +73,6 @@ class Session:
         self.has_trailers = False  # whether the core takes EARLY_HINTS and TRAILERS
         self.bodies = Bodies()  # of requests that were opened early
         self.sockets, self.naming = Sockets(), Naming()
-        self.kept = KeptJobs()
         self._branches = Branches()
         self.watch: list[str] = []  # where the code was loaded from, for READY and FAILED
         self.cancelled: set[int] = set()  # held streams whose answer is no longer wanted
@@ -109,8 +107,8 @@ class Session:
         """Whether an answer has begun, and its rest is due."""
         return isinstance(self._streams.get(stream), Responding)
 
-    def takes_jobs(self, stream: int) -> bool:
-        """Whether jobs of the stream are enqueued on it, now or when it is held again; otherwise on the link's own."""
+    def takes_writes(self, stream: int) -> bool:
+        """Whether jobs and messages are written on the stream, which waits for them; otherwise on the link's own."""
         return (self.held(stream) and stream not in self.cancelled) or self.awaiting(stream)
 
     # In
@@ -209,7 +207,7 @@ class Session:
             else:
                 self._hold(stream)
         if not follows:
-            self._resumed(resumed, events)
+            events.append(resumed)
 
     def _hold(self, stream: int) -> None:
         if self._branches and stream in self._branches:
@@ -220,11 +218,6 @@ class Session:
     def _close_branch(self, branch: int) -> None:
         self._branches.close(branch)
         del self._streams[branch]
-
-    def _resumed(self, resumed: Resumed, events: list[Event]) -> None:
-        for stream in resumed.streams if self.kept else ():
-            self.kept.release(stream, stream, events)
-        events.append(resumed)
 
     def _open(self, stream: int, state: Stream) -> None:
         if not self._highest < stream < BRANCH_FIRST:
@@ -269,7 +262,7 @@ class Session:
         self._hold(stream)
         event = collecting.complete()
         if isinstance(event, Resumed):
-            self._resumed(event, events)
+            events.append(event)
         else:
             events += self._arrivals.collected(stream, event, not self._concurrent)
 
@@ -307,9 +300,7 @@ class Session:
                 return
             case Awaiting():
                 del self._streams[stream]
-                self.kept.release(stream, 0, events)
             case Collecting(event=Resumed()):
-                self.kept.release(stream, 0, events)
                 events.append(Reply(self.error(stream, "cancelled")))  # its coroutine has not continued it
             case Collecting():
                 events.append(Reply(self.error(stream, "cancelled")))
@@ -453,15 +444,10 @@ class Session:
         return frame(f.PROGRESS, stream, progress)
 
     def enqueue(self, stream: int, job: bytes) -> bytes:
-        """ENQUEUE, encoded, for that stream (0 for none); nothing while it is parked: it is said when that is over."""
+        """ENQUEUE, encoded, for that stream (0 for none), or on the link's own if it has ended."""
         if self._streams.get(stream) is HELD and not self.cancelled:  # nearly always
             return frame(f.ENQUEUE, stream, job)
-        if not self.takes_jobs(stream):
-            return self.enqueue_alone(job)
-        if self.awaiting(stream):
-            self.kept.keep(stream, job)
-            return b""
-        return frame(f.ENQUEUE, stream, job)
+        return frame(f.ENQUEUE, stream, job) if self.takes_writes(stream) else self.enqueue_alone(job)
 
     @staticmethod
     def enqueue_alone(job: bytes) -> bytes:
@@ -478,7 +464,7 @@ class Session:
         self, stream: int, channel: str, content_type: str, body: bytes, event: str | None, number: int
     ) -> bytes:
         """PUBLISH for that stream (0 for none), or on the link's own if it has ended. `number` is for its cursor."""
-        if self.takes_jobs(stream):
+        if self.takes_writes(stream):
             return frame(f.PUBLISH, stream, encode_payload([channel, content_type, body, event, number]))
         told = [channel, content_type, body] if event is None else [channel, content_type, body, event]
         return frame(f.PUBLISH, 0, encode_payload(told))
