@@ -12,7 +12,7 @@ from .client import Address, Client, Closed
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 2, 3, 4, 6, 7, 8, 9
-END_STREAM, END_HEADERS, PADDED = 1, 4, 8
+ACK, END_STREAM, END_HEADERS, PADDED = 1, 1, 4, 8
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:

@@ -97,6 +97,9 @@ pub fn is_too_far_behind(waiting_bytes: usize, untouched_for: Duration) -> bool 
 pub const LINGER_BYTES_MAX: u32 = 1024 * 1024;
 pub const LINGER_TIME: Duration = Duration::from_secs(2);
 
+/// HTTP/2: a client that sends nothing for this long, which is a round trip and more, waits for the response itself.
+pub const LINGER_PAUSE: Duration = Duration::from_millis(500);
+
 /// What may still come of a body that nobody reads any more, if the connection is to be kept after the response: it is
 /// read and dropped, so that it is not taken for the next request. As much as Go's server reads. Then: the connection
 /// closes after the response.

@@ -10,7 +10,8 @@ use h2::RecvStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::{FromStream, StreamKey};
+use super::unread_body::discard;
+use super::{FromStream, H2Context, StreamKey};
 use crate::body_rest::BodyRest;
 use crate::http::fault::RequestFault;
 use crate::http::limits::BODY_BYTES_PER_SECOND_MIN;
@@ -115,32 +116,29 @@ impl IncomingRest {
         Self { body, pace }
     }
 
-    /// Sends a piece for each that is wanted, until the end, or until nobody can want one: the request has its response.
-    pub async fn serve(
-        mut self,
-        key: StreamKey,
-        mut wanted: mpsc::UnboundedReceiver<()>,
-        inbox: mpsc::UnboundedSender<FromStream>,
-    ) {
+    /// Sends a piece for each that is wanted, until nobody can want one: the request has its response. What is left then
+    /// is dropped.
+    pub async fn serve(mut self, key: StreamKey, mut wanted: mpsc::UnboundedReceiver<()>, shared: H2Context) {
         while wanted.recv().await.is_some() {
             let piece = tokio::select! {
                 piece = self.piece() => piece,
                 // The response is complete, or the client has left.
-                () = closed(&mut wanted) => return,
+                () = closed(&mut wanted) => break,
             };
             match piece {
                 Ok((bytes, rest)) => {
-                    let _ = inbox.send(FromStream::Piece { key, bytes, rest });
+                    let _ = shared.inbox.send(FromStream::Piece { key, bytes, rest });
                     if rest == BodyRest::Nothing {
                         return;
                     }
                 }
                 Err(fault) => {
-                    let _ = inbox.send(FromStream::Failed { key, fault });
-                    return;
+                    let _ = shared.inbox.send(FromStream::Failed { key, fault });
+                    break;
                 }
             }
         }
+        discard(self.body, shared).await;
     }
 
     async fn piece(&mut self) -> Result<(Bytes, BodyRest), RequestFault> {

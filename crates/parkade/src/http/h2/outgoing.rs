@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::orders::OrdersInbox;
 use super::piece_queue::BodyPiece;
+use super::unread_body::BodyRestTask;
 use super::write_timeout::{WriteClock, WriteTimer};
 use super::{FromStream, StreamKey};
 use crate::http::StreamedContent;
@@ -109,6 +110,16 @@ impl ToClient {
         Ok(())
     }
 
+    /// Sends all of it, and ends the stream when the rest of its request has been read.
+    pub async fn send_last(&mut self, bytes: Bytes, rest: Option<BodyRestTask>) -> Result<(), EarlyEnd> {
+        if rest.is_none() && !bytes.is_empty() {
+            return self.send(bytes, true).await;
+        }
+        self.send(bytes, false).await?;
+        BodyRestTask::end(rest).await;
+        self.end()
+    }
+
     /// Nothing follows.
     pub fn end(&mut self) -> Result<(), EarlyEnd> {
         self.stream.send_data(Bytes::new(), true).map_err(|_| EarlyEnd::Left)
@@ -155,11 +166,12 @@ impl ToClient {
         .await
     }
 
-    /// Sends a body that the server sends in pieces, up to its end.
+    /// Sends a body that the server sends in pieces, up to its end. `rest`: of the request.
     pub async fn pass(
         &mut self,
         mut pieces: mpsc::UnboundedReceiver<BodyPiece>,
         mut guard: Guard,
+        rest: Option<BodyRestTask>,
     ) -> Result<(), EarlyEnd> {
         loop {
             match self.next(&mut pieces).await? {
@@ -169,11 +181,13 @@ impl ToClient {
                 }
                 Some(BodyPiece::Trailers(trailers)) => {
                     guard.has_ended = true;
+                    BodyRestTask::end(rest).await;
                     self.stream.reserve_capacity(0);
                     return self.stream.send_trailers(*trailers).map_err(EarlyEnd::Unsendable);
                 }
                 None => {
                     guard.has_ended = true;
+                    BodyRestTask::end(rest).await;
                     return self.end();
                 }
             }

@@ -21,6 +21,7 @@ use super::piece_queue::BodyPiece;
 use super::request::{ArrivedBody, StreamRequest};
 use super::stream_answer::{SocketEnds, StreamAnswer, StreamBody};
 use super::tunnel;
+use super::unread_body::{BodyRestTask, discard};
 use super::{FromStream, H2Context, StreamKey};
 use crate::http::RefusedRequest;
 use crate::http::answer;
@@ -56,14 +57,14 @@ async fn run(
     respond: &mut Respond,
     context: &StreamContext,
 ) -> Result<(), EarlyEnd> {
-    let begun = match arrive(request, respond, context).await {
-        Ok(arrived) => answer(arrived, respond, context).await?,
-        Err(refused) => begin_whole(respond, *refused, None, context)?,
+    let (begun, rest) = match arrive(request, respond, context).await {
+        Ok((arrived, mut rest)) => (answer(arrived, respond, &mut rest, context).await?, rest),
+        Err((refused, rest)) => (begin_whole(respond, *refused, None, rest.is_some(), context)?, rest),
     };
     match begun {
         BegunAnswer::Complete => Ok(()),
-        BegunAnswer::Whole(mut to_client, bytes) => to_client.send(bytes, true).await,
-        BegunAnswer::Pieces(mut to_client, pieces, guard) => to_client.pass(pieces, guard).await,
+        BegunAnswer::Whole(mut to_client, bytes) => to_client.send_last(bytes, rest).await,
+        BegunAnswer::Pieces(mut to_client, pieces, guard) => to_client.pass(pieces, guard, rest).await,
         BegunAnswer::Socket(mut to_client, from_client, ends, guard) => {
             tunnel::pass(&mut to_client, from_client, ends, guard).await
         }
@@ -86,28 +87,35 @@ struct Arrived {
     from_client: Option<IncomingBody>,
 }
 
-/// Receives a request, and tells the server of it. Otherwise this is what the client is told.
+/// Receives a request, and tells the server of it. Otherwise this is what the client is told. Both come with what reads the
+/// rest of the body, if that has not come to its end.
 async fn arrive(
     request: Box<Request<RecvStream>>,
     respond: &mut Respond,
     context: &StreamContext,
-) -> Result<Arrived, Box<Response<Bytes>>> {
+) -> Result<(Arrived, Option<BodyRestTask>), (Box<Response<Bytes>>, Option<BodyRestTask>)> {
     let shared = &context.shared;
-    let mut arriving =
-        StreamRequest::new(*request, &shared.setup).map_err(|(fault, head)| refuse(fault, head.as_ref(), context))?;
+    let mut arriving = StreamRequest::new(*request, &shared.setup)
+        .map_err(|(fault, head)| (refuse(fault, head.as_ref(), context), None))?;
     let mut share = shared.budget.share();
     let received =
         arriving.receive(&shared.setup, &context.heads, &mut share, || inform(respond, 100, HeaderMap::new()));
     let received = received.await;
-    let ArrivedBody { body, rest } = received.map_err(|fault| refuse(fault, Some(&arriving.head), context))?;
     let StreamRequest { head, body: incoming, .. } = arriving;
+    let ArrivedBody { body, rest } = match received {
+        Ok(arrived) => arrived,
+        Err(fault) => {
+            let rest = (!incoming.is_end()).then(|| BodyRestTask::run(discard(incoming, shared.clone())));
+            return Err((refuse(fault, Some(&head), context), rest));
+        }
+    };
     let key = StreamKey(shared.next_key.fetch_add(1, Ordering::Relaxed) as u64);
     let guard = Guard { key, inbox: shared.inbox.clone(), has_ended: false };
     let (orders, inbox) = orders();
-    let mut from_client = None;
+    let (mut from_client, mut reads_rest) = (None, None);
     let pieces = if let Some(pace) = rest {
         let (pieces, wanted) = mpsc::unbounded_channel();
-        tokio::spawn(IncomingRest::new(incoming, pace).serve(key, wanted, shared.inbox.clone()));
+        reads_rest = Some(BodyRestTask::run(IncomingRest::new(incoming, pace).serve(key, wanted, shared.clone())));
         Some(pieces)
     } else {
         from_client = head.socket.is_some().then_some(incoming);
@@ -115,30 +123,49 @@ async fn arrive(
     };
     let origin = forwarded::origin(context.endpoints, &head, &shared.setup.trust);
     let _ = shared.inbox.send(FromStream::Arrived { key, head, body, pieces, origin, orders, share });
-    Ok(Arrived { guard, orders: inbox, from_client })
+    Ok((Arrived { guard, orders: inbox, from_client }, reads_rest))
 }
 
 /// Waits for the response, and sends its head.
-async fn answer(arrived: Arrived, respond: &mut Respond, context: &StreamContext) -> Result<BegunAnswer, EarlyEnd> {
+async fn answer(
+    arrived: Arrived,
+    respond: &mut Respond,
+    rest: &mut Option<BodyRestTask>,
+    context: &StreamContext,
+) -> Result<BegunAnswer, EarlyEnd> {
     let Arrived { mut guard, orders, from_client } = arrived;
     let limits = &context.shared.setup.limits;
     let Some(answer) = ordered(&orders, respond, &context.socket).await? else {
-        return begin_whole(respond, refused(RequestFault::BodyEndedEarly, None, limits), None, context);
+        return begin_whole(
+            respond,
+            refused(RequestFault::BodyEndedEarly, None, limits),
+            None,
+            rest.is_some(),
+            context,
+        );
     };
     let StreamAnswer { status, fields, body } = *answer;
+    let is_whole = matches!(body, StreamBody::Whole(_) | StreamBody::Announced(_));
+    if is_whole && status < 400 {
+        guard.has_ended = true;
+        BodyRestTask::end(rest.take()).await;
+    }
     let mut head = head(status, fields);
     let to_client = |stream, orders| Box::new(ToClient::new(stream, Some(orders), limits.write_stall));
     match body {
         StreamBody::Whole(bytes) => {
             guard.has_ended = true;
-            begin_whole(respond, head.map(|()| bytes), Some(orders), context)
+            begin_whole(respond, head.map(|()| bytes), Some(orders), rest.is_some(), context)
         }
         StreamBody::Announced(length) => {
             guard.has_ended = true;
             if !answer::is_bodiless(status) {
                 head.headers_mut().insert(CONTENT_LENGTH, length.into());
             }
-            begin(respond, head, true).map(|_| BegunAnswer::Complete)
+            if rest.is_none() {
+                return begin(respond, head, true).map(|_| BegunAnswer::Complete);
+            }
+            Ok(BegunAnswer::Whole(to_client(begin(respond, head, false)?, orders), Bytes::new()))
         }
         StreamBody::Pieces(pieces, purpose) => {
             let mut to_client = to_client(begin(respond, head, false)?, orders);
@@ -196,21 +223,27 @@ fn head(status: u16, fields: HeaderMap) -> Response<()> {
 }
 
 /// Sends a complete response, as far as its client has room for it; without `orders`, one of which the server does not
-/// know.
+/// know. `has_rest`: its end has to wait for the rest of the request.
 fn begin_whole(
     respond: &mut Respond,
     response: Response<Bytes>,
     orders: Option<OrdersInbox>,
+    has_rest: bool,
     context: &StreamContext,
 ) -> Result<BegunAnswer, EarlyEnd> {
     let (parts, body) = response.into_parts();
     let mut head = Response::from_parts(parts, ());
-    if body.is_empty() {
+    if body.is_empty() && !has_rest {
         return begin(respond, head, true).map(|_| BegunAnswer::Complete);
     }
-    head.headers_mut().insert(CONTENT_LENGTH, body.len().into());
+    if !body.is_empty() {
+        head.headers_mut().insert(CONTENT_LENGTH, body.len().into());
+    }
     let stream = begin(respond, head, false)?;
     let mut to_client = ToClient::new(stream, orders, context.shared.setup.limits.write_stall);
+    if has_rest {
+        return Ok(BegunAnswer::Whole(Box::new(to_client), body));
+    }
     match to_client.send_at_once(body)? {
         None => Ok(BegunAnswer::Complete),
         Some(rest) => Ok(BegunAnswer::Whole(Box::new(to_client), rest)),
