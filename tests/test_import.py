@@ -2,65 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import tomllib
 
-from .harness.server import run
-
-APPLICATION = """
-def application(environ, start_response):
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [b"hola"]
-
-def create_app():
-    return application
-
-app = application
-"""
+from .harness.importing import imported, project_folder, settings, translated
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder with an application under the names that the files below use."""
-    package = tmp_path / "mysite"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "wsgi.py").write_text(APPLICATION)
-    (tmp_path / "app.py").write_text(APPLICATION)
-    return tmp_path
-
-
-def translated(file: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "parkade", "import", str(file)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-
-
-def imported(project: Path, name: str, text: str) -> str:
-    file = project / name
-    file.write_text(text.replace("{project}", str(project)).replace("{home}", sys.prefix))
-    ended = translated(file)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
-def settings(project: Path, printed: str, **served: object) -> dict[str, object]:
-    """What was printed, after `parkade serve --check` has accepted it. Addresses are replaced: others may have them."""
-    file = project / "parkade.toml"
-    file.write_text(printed)
-    found = tomllib.loads(printed)
-    flags = ["--bind", "127.0.0.1:0", "--state", str(project / "state"), "--directory", str(project)]
-    if "admin" in found:
-        flags += ["--admin", "127.0.0.1:0"]
-    if "socket-group" in found:  # a group that this machine may lack
-        flags += ["--socket-group", "0", "--socket-mode", "660"]
-    target = [] if "target" in found else ["app.py"]
-    ended = run("serve", *target, "--check", "--config", str(file), *flags)
-    assert ended.returncode == 0, ended.stderr + printed
-    return found
+    return project_folder(tmp_path)
 
 
 DJANGO_UWSGI = """\
@@ -178,6 +131,7 @@ def test_options_are_those_of_uwsgi(project: Path) -> None:
         "admin": ["unix:/run/shop/stats.sock"],
         "deadline": "15s",
         "target": "mysite.wsgi:application",
+        "workers": 1,
     }
     assert "proxy_pass" not in printed, "this socket has spoken HTTP"
     for line, why in (
@@ -201,8 +155,88 @@ def test_options_are_those_of_uwsgi(project: Path) -> None:
 
 def test_an_option_of_uwsgi_with_underscores_is_not_carried_over(project: Path) -> None:
     printed = imported(project, "uwsgi.ini", "[uwsgi]\nmodule = mysite.wsgi\nmax_requests = 7\n")
-    assert settings(project, printed) == {"target": "mysite.wsgi:application"}
+    assert settings(project, printed) == {"target": "mysite.wsgi:application", "workers": 1}
     assert "max_requests = 7\n#     uwsgi ignores it: the option is called max-requests" in printed
+
+
+CONDITIONAL_UWSGI = """\
+[uwsgi]
+module = mysite.wsgi
+processes = 2
+if-exists = %d/production
+  processes = 8
+  http = :80
+  logto = /var/log/uwsgi.log
+  base = /srv
+else =
+  callable = test_app
+endif =
+for = 1 2 3
+  http = :808%(_)
+endfor =
+chdir = %(base)
+http = :9090
+if-env = TLS
+  if-not-env = PROXY
+    harakiri = 20
+  endif =
+  max-requests = 7
+ifdir = /srv
+set-ph = root=/srv
+chdir = %(root)
+"""
+
+
+def test_what_depends_on_something_in_uwsgi_is_left(project: Path) -> None:
+    """Blocks do not nest in uWSGI: the first end ends all. One without an end goes on to the end of the file."""
+    printed = imported(project, "uwsgi.ini", CONDITIONAL_UWSGI)
+    assert settings(project, printed) == {
+        "target": "mysite.wsgi:application",
+        "workers": 2,
+        "bind": [":9090"],
+        "max-requests": 7,
+    }
+    for number, line, on in (
+        (5, "processes = 8", 4),
+        (6, "http = :80", 4),
+        (8, "base = /srv", 4),
+        (10, "callable = test_app", 9),
+        (13, "http = :808%(_)", 12),
+        (19, "harakiri = 20", 18),
+        (23, "set-ph = root=/srv", 22),
+        (24, "chdir = %(root)", 22),
+    ):
+        assert f"# line {number}: {line}\n#     it depends on line {on}: write down what is\n" in printed
+    assert "# line 4: if-exists = %d/production\n" in printed
+    assert "# line 7: logto = /var/log/uwsgi.log\n#     the log goes to standard error" in printed
+    assert "# line 15: chdir = %(base)\n#     uwsgi computes it" in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "workers", "told"),
+    [
+        ("uwsgi.ini", "[uwsgi]\nmodule = mysite.wsgi\n", 1, "the default of uWSGI."),
+        ("uwsgi.ini", "[uwsgi]\nmodule = mysite.wsgi\nthreads = 4\ncheaper = 2\n", 1, "the default of uWSGI."),
+        ("uwsgi.ini", "[uwsgi]\nmodule = mysite.wsgi\nif-env = X\nworkers = 8\n", 1, "not clear, see below."),
+        ("uwsgi.ini", "[uwsgi]\nmodule = mysite.wsgi\nworkers = 4\ncheaper = 2\n", 4, ""),
+        ("unit.json", '{"applications": {"a": {"type": "python", "module": "app"}}}', 1, "the default of Unit."),
+        (
+            "unit.json",
+            '{"applications": {"a": {"type": "python", "module": "app", "processes": {"spare": 0}}}}',
+            1,
+            "max was taken",
+        ),
+        ("gunicorn.conf.py", "threads = 2\n", 1, "the default of Gunicorn, unless WEB_CONCURRENCY or its command line"),
+        ("gunicorn.conf.py", "workers = load()\n", 1, "not clear, see below."),
+        ("gunicorn.conf.py", "workers = 3\nif x:\n    workers = 4\n", 3, "it depends on the code above"),
+    ],
+)
+def test_one_process_stays_one(project: Path, name: str, text: str, workers: int, told: str) -> None:
+    """An application that keeps something in memory would notice one worker for each core."""
+    printed = imported(project, name, text)
+    assert settings(project, printed)["workers"] == workers
+    assert told in printed
+    assert ('"auto" is one for each core' in printed) == told.endswith((".", "line"))
 
 
 def test_an_application_in_perl(project: Path) -> None:
@@ -304,6 +338,7 @@ def test_settings_of_unit(project: Path) -> None:
         "factory": True,
         "root-path": "/shop",
         "directory": str(project),
+        "workers": 1,
         "bind": [":8080"],
         "trust": ["unix", "10.0.0.0/8"],
         "otlp-endpoint": "http://127.0.0.1:4318",
@@ -318,100 +353,6 @@ def test_settings_of_unit(project: Path) -> None:
     assert "# status" not in printed
 
 
-GUNICORN = '''\
-"""As NetBox, and many projects, have it."""
-import multiprocessing
-import os
-
-port = os.environ.get("PORT", "8001")
-bind = f"127.0.0.1:{port}"
-workers = multiprocessing.cpu_count() * 2 + 1
-threads = 3
-timeout = 2 * 60
-max_requests = 5000
-max_requests_jitter = 500
-graceful_timeout: int = int(os.getenv("GRACEFUL", "40"))
-forwarded_allow_ips = "10.0.0.1, 10.0.0.2"
-accesslog = "-"
-loglevel = "warning"
-preload_app = True
-worker_class = "gevent"
-keepalive = compute()
-secure = {"X": "y"}
-if os.path.exists("/dev/shm"):
-    worker_tmp_dir = "/dev/shm"
-    limit_request_fields = 50
-
-def post_fork(server, worker):
-    server.log.info("worker spawned")
-
-def helper():
-    return 1
-'''
-
-
-def test_a_settings_file_of_gunicorn(project: Path) -> None:
-    printed = imported(project, "gunicorn.conf.py", GUNICORN)
-    assert settings(project, printed) == {
-        "bind": ["127.0.0.1:8001"],
-        "workers": "auto",
-        "threads": 3,
-        "deadline": "120s",
-        "max-requests": 5000,
-        "recycle-jitter": "10%",
-        "grace": "40s",
-        "trust": ["10.0.0.1", "10.0.0.2"],
-        "access-log": "combined",
-        "log-level": "warn",
-    }
-    assert '# target = "mysite.wsgi:application"\n' in printed
-    assert "# line 18: keepalive = compute()\n#     not a constant" in printed
-    assert "# line 22: limit_request_fields = 50\n#     it depends on the code above" in printed
-    assert "# line 12: graceful_timeout" in printed
-    assert "the default of the variable GRACEFUL was taken" in printed
-    for left in ("preload_app = True", 'worker_class = "gevent"', "def post_fork(server, worker):"):
-        assert f": {left}" in printed
-    assert "helper" not in printed
-
-
-def test_the_application_of_gunicorn_may_be_a_factory(project: Path) -> None:
-    printed = imported(
-        project, "gunicorn.conf.py", 'wsgi_app = "app:create_app()"\nbind = ["[::1]:80", "unix:/run/a"]\n'
-    )
-    found = settings(project, printed)
-    assert found == {
-        "target": "app:create_app",
-        "factory": True,
-        "bind": ["[::1]:80", "unix:/run/a"],
-        "trust": ["127.0.0.1", "::1", "unix"],
-    }
-
-
-def test_what_gunicorn_s_file_unpacks_or_takes_from_elsewhere_is_carried_over_or_named(project: Path) -> None:
-    lines = [
-        "from base import *",
-        "max_requests, max_requests_jitter = 1000, 50",
-        "timeout, keepalive = load()",
-        "for name, value in os.environ.items():",
-        "    locals()[name.lower()] = value",
-    ]
-    printed = imported(project, "gunicorn.conf.py", "\n".join(lines))
-    assert settings(project, printed).items() >= {"max-requests": 1000, "recycle-jitter": "5%"}.items()
-    for line in (lines[0], lines[2], lines[4].strip()):
-        assert f": {line}\n" in printed
-
-
-def test_proxies_that_gunicorn_trusts_by_default_are_named(project: Path) -> None:
-    printed = imported(project, "gunicorn.conf.py", 'root_path = "/shop"\n')
-    assert settings(project, printed) == {"root-path": "/shop", "trust": ["127.0.0.1", "::1"]}
-    assert "here nobody is trusted by default" in printed
-    for told in ("", "10.0.0.1", "*"):
-        printed = imported(project, "gunicorn.conf.py", f'forwarded_allow_ips = "{told}"\n')
-        assert settings(project, printed).get("trust", []) == ([told] if told else [])
-    unclear = "if x:\n    forwarded_allow_ips = '10.0.0.1'\n"
-    assert "trust" not in settings(project, imported(project, "gunicorn.conf.py", unclear))
-
-
 def test_nothing_of_the_file_is_run(project: Path) -> None:
     imported(project, "gunicorn.conf.py", f'open("{project}/made", "w")\nbind = open("{project}/made", "w")\n')
     assert not (project / "made").exists()
@@ -421,7 +362,7 @@ def test_what_has_no_meaning_here_is_left_with_a_reason(project: Path) -> None:
     text = 'workers = 0\ntimeout = -1\nkeepalive = "a\\nb = 1"\nbind = "fd://3"\nloglevel = "loud"\n'
     text += "limit_request_fields = 32768\n"
     printed = imported(project, "gunicorn.conf.py", text)
-    assert settings(project, printed) == {"header-count": 256, "trust": ["127.0.0.1", "::1"]}
+    assert settings(project, printed) == {"header-count": 256, "trust": ["127.0.0.1", "::1"], "workers": 1}
     for number in range(1, 6):
         assert f"# line {number}: " in printed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import socket
 from urllib.parse import quote
 
 import pytest
@@ -150,6 +151,12 @@ def test_a_field_that_cannot_be_is_500(ask: Ask, field: str, body: str) -> None:
     answer = ask(doing(f"start('200 OK', [{field}])", body))
     assert answer.status == 500
     assert not [name for name, _ in answer.fields if name in ("x-c", "x-a")]
+
+
+def test_a_reason_is_not_sent(server: Server) -> None:
+    with socket.create_connection(server.address) as client:
+        client.sendall(request("GET", doing("start('500 Oops')", "[b'a']")))
+        assert client.recv(65_536).startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
 
 
 def test_a_reason_cannot_forge_fields(server: Server) -> None:

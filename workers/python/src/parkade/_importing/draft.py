@@ -112,6 +112,15 @@ class Draft:
     def workers(self, line: str, value: object) -> None:
         self.whole("workers", line, value, least=1, most=WORKERS_MAX)
 
+    def one_worker(self, server: str, *, is_said: bool) -> None:
+        """What `server` starts unless the file says otherwise. The default here is one for each core, each with a
+        memory of its own, which an application notices that keeps something in memory.
+        """
+        if self.value("workers") is None:
+            origin = "how many is not clear, see below" if is_said else f"the default of {server}"
+            advice = '"auto" is one for each core: for applications without state in memory'
+            self.carry("workers", 1, f"{origin}. {advice}")
+
     def threads(self, line: str, value: object) -> None:
         self.whole("threads", line, value, least=1, most=THREADS_MAX)
 

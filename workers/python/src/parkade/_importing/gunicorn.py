@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .constants import Constants, Unclear
 from .draft import (
     BY_SYSTEMD,
     HEAD_BYTES_MAX,
@@ -16,18 +16,18 @@ from .draft import (
     NOT_NEEDED,
     Draft,
     Unreadable,
-    as_number,
 )
 
 HOOK = "code at import does it, or the lifespan of ASGI; there are no hooks of the server"
 ANY_SETTING = "any setting may be set here, by its name: write down what is"
+ONLY_PROTO = "only X-Forwarded-Proto (or, if chosen, Forwarded) is read: let the proxy set it to https"
 LOGS = "the log goes to standard error; logging of the application works as it is"
 
 REASONS = {
     NOT_NEEDED: "backlog worker_connections proc_name default_proc_name worker_tmp_dir tmp_upload_dir "
     "strip_header_spaces reuse_port check_config print_config sendfile capture_output enable_stdio_inheritance "
     "casefold_http_method permit_unconventional_http_method permit_unconventional_http_version permit_obsolete_folding "
-    "header_map forwarder_headers spew secure_scheme_headers control_socket control_socket_mode control_socket_disable "
+    "header_map forwarder_headers spew control_socket control_socket_mode control_socket_disable "
     "http_protocols http_parser http2_cleartext http2_initial_window_size http2_max_concurrent_streams "
     "http2_max_frame_size http2_max_header_list_size asgi_loop asgi_lifespan config",
     "each worker loads the application": "preload_app",
@@ -51,15 +51,8 @@ REASONS = {
 }
 WHY = {name: why for why, names in REASONS.items() for name in names.split()}
 
-ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-}
 CORES = {"cpu_count", "process_cpu_count"}
-NESTED_MAX = 50  # levels of an expression. Then: not a constant
+LAST = {"max_requests_jitter", "pythonpath"}  # what they become depends on other settings, wherever these are
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,80 +62,66 @@ class Setting:
     line: str
 
 
-class Unclear(Exception):
-    """An expression whose value only a running program knows."""
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a line says of a setting."""
+
+    number: int
+    line: str
+    write: Callable[[Draft], None]
+
+
+class Said:
+    """What the file says of each setting. As in Python, an assignment replaces what was said before."""
+
+    __slots__ = ("_by_name", "_count")
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, list[Statement]] = {}
+        self._count = 0
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def assign(self, name: str, line: str, write: Callable[[Draft], None]) -> None:
+        self._by_name.pop(name, None)
+        self._add(name, line, write)
+
+    def delete(self, name: str) -> None:
+        self._by_name.pop(name, None)
+
+    def leave(self, name: str, line: str, why: str) -> None:
+        if not any(before.line == line for before in self._by_name.get(name, [])[-1:]):
+            self._add(name, line, lambda draft: draft.leave(line, why))
+
+    def leave_all(self, name: str, line: str, why: str) -> None:
+        """With the lines that have assigned what `line` changes."""
+        for before in self._by_name.pop(name, []):
+            self.leave(name, before.line, "a line below changes it")
+        self.leave(name, line, why)
+
+    def write(self, draft: Draft) -> None:
+        in_order = [(name in LAST, each.number, each) for name, said in self._by_name.items() for each in said]
+        for _, _, statement in sorted(in_order, key=lambda one: one[:2]):
+            statement.write(draft)
+
+    def _add(self, name: str, line: str, write: Callable[[Draft], None]) -> None:
+        self._count += 1
+        self._by_name.setdefault(name, []).append(Statement(self._count, line, write))
 
 
 class Reading:
-    """The names that have been assigned so far, and those of them whose values are known."""
+    """The names that have been assigned so far, and what the file says of those that are settings."""
 
-    __slots__ = ("_known", "mentioned", "notes")
+    __slots__ = ("constants", "lines", "said")
 
-    def __init__(self) -> None:
-        self._known: dict[str, object] = {}
-        self.mentioned: set[str] = set()
-        self.notes: list[str] = []
+    def __init__(self, text: str) -> None:
+        self.constants = Constants()
+        self.lines = text.splitlines()
+        self.said = Said()
 
-    def assign(self, name: str, value: object) -> None:
-        self._known[name] = value
-
-    def forget(self, name: str) -> None:
-        self._known.pop(name, None)
-
-    def value(self, node: ast.expr, level: int = 0) -> object:
-        if level > NESTED_MAX:
-            raise Unclear
-        match node:
-            case ast.Constant(value=value):
-                return value
-            case ast.Name(id=name) if name in self._known:
-                return self._known[name]
-            case ast.List(elts=items) | ast.Tuple(elts=items):
-                return [self.value(item, level + 1) for item in items]
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
-                return self._computed(op, self.value(left, level + 1), self.value(right, level + 1))
-            case ast.JoinedStr(values=parts):
-                return "".join(self._part(part, level) for part in parts)
-            case ast.Call():
-                return self._call(node, level)
-            case ast.BoolOp(op=ast.Or(), values=[first, *_]):
-                return self.value(first, level + 1) or self.value(node.values[-1], level + 1)
-            case _:
-                raise Unclear
-
-    def _computed(self, op: ast.operator, left: object, right: object) -> object:
-        if isinstance(left, str) and isinstance(right, str) and isinstance(op, ast.Add):
-            return left + right
-        if isinstance(left, int | float) and isinstance(right, int | float):
-            try:
-                return ARITHMETIC[type(op)](left, right)
-            except (ArithmeticError, ValueError) as error:
-                raise Unclear from error
-        raise Unclear
-
-    def _part(self, part: ast.expr, level: int) -> str:
-        if isinstance(part, ast.FormattedValue):
-            if part.format_spec is not None or part.conversion != -1:
-                raise Unclear
-            part = part.value
-        return str(self.value(part, level + 1))
-
-    def _call(self, node: ast.Call, level: int) -> object:
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        arguments = [self.value(argument, level + 1) for argument in node.args]
-        match name, arguments:
-            case ("int" | "float", [value]):
-                number = as_number(value)
-                if number is None:
-                    raise Unclear
-                return int(number) if name == "int" else number
-            case ("str", [value]):
-                return str(value)
-            case ("getenv" | "get", [variable, default]):
-                self.notes.append(f"the default of the variable {variable}")
-                return default
-            case _:
-                raise Unclear
+    def line(self, node: ast.stmt | ast.expr) -> str:
+        return f"line {node.lineno}: {self.lines[node.lineno - 1].strip()}"
 
 
 def read(text: str, draft: Draft) -> None:
@@ -153,51 +132,69 @@ def read(text: str, draft: Draft) -> None:
     except (RecursionError, MemoryError, ValueError) as error:
         raise Unreadable(f"line 1: this is not Python that can be read: {error}") from error
     draft.unclear_target = "the command line of gunicorn names the application, not this file"
-    reading = Reading()
+    reading = Reading(text)
     for statement in module.body:
-        line = f"line {statement.lineno}: {(ast.get_source_segment(text, statement) or '').splitlines()[0]}"
-        match statement:
-            case ast.Assign(targets=[*targets], value=value):
-                for target in targets:
-                    _unpacked(draft, reading, target, value, line)
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                _assigned(draft, reading, name, value, line)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name in KNOWN:
-                draft.leave(line, WHY.get(name, HOOK))
-            case ast.If() | ast.For() | ast.While() | ast.With() | ast.Try() | ast.AugAssign():
-                _conditional(draft, reading, statement, text)
-            case ast.ImportFrom(names=[ast.alias(name="*")]):
-                draft.leave(line, "settings may come from there: import that file, too")
-            case _:
-                pass  # imports, and functions that are not hooks
+        _read(draft, reading, statement)
+    reading.said.write(draft)
     _trusted_by_default(draft, reading)
+    is_said = "workers" in reading.said
+    draft.one_worker("Gunicorn, unless WEB_CONCURRENCY or its command line says more", is_said=is_said)
+
+
+def _read(draft: Draft, reading: Reading, statement: ast.stmt) -> None:
+    line = reading.line(statement)
+    match statement:
+        case ast.Assign(targets=[*targets], value=value):
+            for target in targets:
+                _unpacked(draft, reading, target, value, line)
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            _assigned(reading, name, value, line)
+        case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+            _augmented(reading, name, op, value, line)
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name in KNOWN:
+            reading.said.assign(name, line, _left(line, WHY.get(name, HOOK)))
+        case ast.Delete(targets=[ast.Name(id=name)]):
+            reading.constants.forget(name)
+            reading.said.delete(name)
+        case ast.ImportFrom(names=[ast.alias(name="*")]):
+            draft.leave(line, "settings may come from there: import that file, too")
+        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            pass
+        case _:
+            _conditional(draft, reading, statement)
+
+
+def _left(line: str, why: str) -> Callable[[Draft], None]:
+    return lambda draft: draft.leave(line, why)
 
 
 def _unpacked(draft: Draft, reading: Reading, target: ast.expr, value: ast.expr, line: str) -> None:
     match target, value:
         case ast.Name(id=name), _:
-            _assigned(draft, reading, name, value, line)
+            _assigned(reading, name, value, line)
         case ast.Tuple(elts=names) | ast.List(elts=names), ast.Tuple(elts=values) | ast.List(elts=values) if len(
             names
         ) == len(values):
             for inner, part in zip(names, values, strict=True):
                 _unpacked(draft, reading, inner, part, line)
-        case ast.Subscript(), _ if _is_any_setting(target):
-            draft.leave(line, ANY_SETTING)
+        case ((ast.Subscript() | ast.Attribute()), _):
+            _conditional(draft, reading, target)
         case _:
             # Whatever is unpacked or called, these names get what only a running program knows.
             for name in (node.id for node in ast.walk(target) if isinstance(node, ast.Name) and _is_stored(node)):
-                _assigned(draft, reading, name, value, line)
+                _assigned(reading, name, value, line)
 
 
 def _is_stored(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Store)
+    return isinstance(node.ctx, ast.Store | ast.Del)
 
 
 def _is_any_setting(node: ast.AST) -> bool:
-    """`locals()[name] = …`: what a file does that takes settings from the environment."""
+    """`locals()[name] = …`, or `globals().update(…)`: what a file does that takes settings from the environment."""
     match node:
         case ast.Subscript(value=ast.Call(func=ast.Name(id="locals" | "globals" | "vars")), ctx=ast.Store()):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="locals" | "globals" | "vars")))):
             return True
         case _:
             return False
@@ -207,46 +204,74 @@ def _trusted_by_default(draft: Draft, reading: Reading) -> None:
     """Gunicorn believes proxies on this machine, and everyone at a Unix socket. Here nobody is trusted by default."""
     addresses = draft.value("bind")
     is_unix = isinstance(addresses, list) and any(address.startswith("unix:") for address in addresses)
-    if "forwarded_allow_ips" not in reading.mentioned:
+    if "forwarded_allow_ips" not in reading.said:
         draft.carry("trust", ["127.0.0.1", "::1"], "the default of Gunicorn; here nobody is trusted by default")
     if is_unix:
         draft.carry("trust", ["unix"])
 
 
-def _conditional(draft: Draft, reading: Reading, statement: ast.stmt, text: str) -> None:
-    """What is assigned here depends on something."""
-    lines = text.splitlines()
-    for inner in ast.walk(statement):
-        if isinstance(inner, ast.Subscript) and _is_any_setting(inner):
-            draft.leave(f"line {inner.lineno}: {lines[inner.lineno - 1].strip()}", ANY_SETTING)
-        if isinstance(inner, ast.Name) and _is_stored(inner):
-            reading.forget(inner.id)
-            reading.mentioned.add(inner.id)
+def _conditional(draft: Draft, reading: Reading, code: ast.stmt | ast.expr) -> None:
+    """What is assigned here depends on something, and lists that are named here may change."""
+    for inner in ast.walk(code):
+        if isinstance(inner, ast.Subscript | ast.Call) and _is_any_setting(inner):
+            draft.leave(reading.line(inner), ANY_SETTING)
+        if not isinstance(inner, ast.Name):
+            continue
+        for name in reading.constants.names_of_list(inner.id):
+            reading.constants.forget(name)
+            if name in KNOWN:
+                reading.said.leave(name, reading.line(inner), f"it may change `{name}`: write down its value")
+        if _is_stored(inner):
+            reading.constants.forget(inner.id)
             if inner.id in KNOWN:
-                line = f"line {inner.lineno}: {lines[inner.lineno - 1].strip()}"
-                draft.leave(line, "it depends on the code above: write down its value")
+                why = "it depends on the code above: write down its value"
+                reading.said.leave(inner.id, reading.line(inner), why)
 
 
-def _assigned(draft: Draft, reading: Reading, name: str, node: ast.expr, line: str) -> None:
-    reading.notes.clear()
-    reading.mentioned.add(name)
-    if name == "workers" and _counts_cores(node):
-        draft.carry("workers", "auto", "one for each core: slow clients occupy no worker")
-        return
-    if name in WHY:
-        draft.leave(line, WHY[name])
+def _augmented(reading: Reading, name: str, op: ast.operator, node: ast.expr, line: str) -> None:
     try:
-        value = reading.value(node)
+        changed, notes = reading.constants.augment(name, op, node)
     except Unclear:
-        reading.forget(name)
-        if name in CARRIED:
-            draft.leave(line, "not a constant: write down its value")
+        for one in {name, *reading.constants.names_of_list(name)}:
+            reading.constants.forget(one)
+            if one in KNOWN:
+                reading.said.leave_all(one, line, "not a constant: write down the whole value")
         return
-    reading.assign(name, value)
-    if name in CARRIED and value is not None:
-        CARRIED[name](draft, Setting(name, value, line))
-        for note in reading.notes:
-            draft.leave(line, f"{note} was taken; {OWN_VARIABLES}")
+    for one in changed:
+        _settled(reading, Setting(one, reading.constants.known(one), line), notes)
+
+
+def _assigned(reading: Reading, name: str, node: ast.expr, line: str) -> None:
+    if name == "workers" and _counts_cores(node):
+        reading.constants.forget(name)
+        note = "one for each core: slow clients occupy no worker"
+        reading.said.assign(name, line, lambda draft: draft.carry("workers", "auto", note))
+        return
+    try:
+        value, notes = reading.constants.evaluated(node)
+    except Unclear:
+        reading.constants.forget(name)
+        if name in KNOWN:
+            unclear = ONLY_PROTO if name == "secure_scheme_headers" else "not a constant: write down its value"
+            reading.said.assign(name, line, _left(line, WHY.get(name, unclear)))
+        return
+    reading.constants.assign(name, value, notes)
+    _settled(reading, Setting(name, value, line), notes)
+
+
+def _settled(reading: Reading, setting: Setting, notes: tuple[str, ...]) -> None:
+    """A setting whose value is known. Lists may still be changed: they are read when the whole file has been."""
+
+    def write(draft: Draft) -> None:
+        if setting.value is not None:
+            CARRIED[setting.name](draft, setting)
+            for note in notes:
+                draft.leave(setting.line, f"{note} was taken; {OWN_VARIABLES}")
+
+    if setting.name in WHY:
+        reading.said.assign(setting.name, setting.line, _left(setting.line, WHY[setting.name]))
+    elif setting.name in CARRIED:
+        reading.said.assign(setting.name, setting.line, write)
 
 
 OWN_VARIABLES = "variables such as PARKADE_WORKERS override parkade.toml"
@@ -258,7 +283,7 @@ def _counts_cores(node: ast.expr) -> bool:
 
 
 def _bind(draft: Draft, setting: Setting) -> None:
-    addresses = setting.value if isinstance(setting.value, list) else str(setting.value).split(",")
+    addresses = setting.value if isinstance(setting.value, list | tuple) else str(setting.value).split(",")
     for address in addresses:
         whole = f"{address}:8000" if ":" not in str(address) and "/" not in str(address) else str(address)
         draft.bind(setting.line, whole)
@@ -275,10 +300,16 @@ def _class(draft: Draft, setting: Setting) -> None:
 
 
 def _trust(draft: Draft, setting: Setting) -> None:
-    peers = setting.value if isinstance(setting.value, list) else str(setting.value).split(",")
+    peers = setting.value if isinstance(setting.value, list | tuple) else str(setting.value).split(",")
     kept = [str(peer).strip() for peer in peers if str(peer).strip()]
     if kept:
         draft.carry("trust", kept)
+
+
+def _schemes(draft: Draft, setting: Setting) -> None:
+    fields = setting.value if isinstance(setting.value, dict) else {}
+    is_usual = [(str(name).lower(), value) for name, value in fields.items()] == [("x-forwarded-proto", "https")]
+    draft.leave(setting.line, NOT_NEEDED if is_usual else ONLY_PROTO)
 
 
 def _access_log(draft: Draft, setting: Setting) -> None:
@@ -329,6 +360,7 @@ CARRIED: dict[str, Callable[[Draft, Setting], None]] = {
     "chdir": lambda d, s: d.carry("directory", str(s.value)),
     "pythonpath": _path,
     "forwarded_allow_ips": _trust,
+    "secure_scheme_headers": _schemes,
     "root_path": lambda d, s: d.carry("root-path", str(s.value)),
     "accesslog": _access_log,
     "loglevel": _log_level,

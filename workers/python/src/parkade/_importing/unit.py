@@ -46,6 +46,7 @@ def read(text: str, draft: Draft) -> None:
     chosen = served[0] if served else None
     if chosen is not None:
         application(draft, f"applications.{chosen}", applications[chosen])
+        draft.one_worker("Unit", is_said="processes" in applications[chosen])
     for name, one in applications.items():
         if name in served[1:]:
             draft.leave(f"applications.{name}", ONE_SERVER_EACH)

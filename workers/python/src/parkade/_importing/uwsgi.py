@@ -5,7 +5,7 @@ stands for the value of an earlier key. Names have dashes; uWSGI ignores an opti
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from .draft import HEAD_BYTES_MAX, NOT_NEEDED, UNKNOWN, Draft, Unreadable
@@ -13,6 +13,10 @@ from .uwsgi_reasons import WHY, reason
 
 PLACEHOLDERS_MAX = 100  # substitutions in one line, so that keys that name each other end. Then: left
 EXPANDED_CHARACTERS_MAX = 4_096  # of a value. Then: left
+
+PLACEHOLDER = {"set-placeholder", "set-ph", "set"}
+CONDITIONS = {"ifenv", "ifexists", "ifdir", "ifplugin", "else", "for", "for-glob", "for-times", "for-readline"}
+ENDS = {"end", "endif", "end-if", "endfor", "end-for"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +30,25 @@ class Option:
     def line(self) -> str:
         return f"line {self.number}: {self.written}"
 
-    def is_off(self) -> bool:
-        return self.value.lower() in {"false", "no", "off", "0"}
+    @property
+    def placeholder(self) -> str:
+        """What `%(…)` calls it."""
+        return self.value.partition("=")[0].strip() if self.name in PLACEHOLDER else self.name
 
 
 def read(text: str, draft: Draft) -> None:
-    options = list(lines(text, draft))
     used = set(re.findall(r"%\(([^)]+)\)", text))
     known: dict[str, str] = {}
     found: dict[str, Option] = {}
+    names: set[str] = set()
     sockets, speaks_http = False, False
-    for option in options:
+    for option, condition in conditional(lines(text, draft)):
+        names.add(option.name)
+        if condition is not None:
+            why = None if option.name in TARGET or option.name in CARRIED else reason(option.name)
+            draft.leave(option.line, why or f"it depends on line {condition.number}: write down what is")
+            known.pop(option.placeholder, None)
+            continue
         value = expanded(option.value, known)
         if value is None:
             computed = "uwsgi computes it when it starts: write down the result"
@@ -44,7 +56,7 @@ def read(text: str, draft: Draft) -> None:
             continue
         known[option.name] = value
         option = Option(option.number, option.name, value, option.written)
-        if option.name in {"set-placeholder", "set-ph", "set"}:
+        if option.name in PLACEHOLDER:
             name, _, of_it = value.partition("=")
             known[name.strip()] = of_it.strip()
         elif option.name in TARGET:
@@ -62,6 +74,22 @@ def read(text: str, draft: Draft) -> None:
     if sockets and not speaks_http:
         draft.leave("the protocol uwsgi", "it is HTTP now: in nginx, proxy_pass instead of uwsgi_pass")
     _target(draft, found)
+    draft.one_worker("uWSGI", is_said=not names.isdisjoint({"processes", "workers"}))
+
+
+def conditional(options: Iterable[Option]) -> Iterator[tuple[Option, Option | None]]:
+    """Each option with the `if-…`, `else` or `for` that it depends on. These do not nest: a second one takes the place
+    of the first, and any end ends it. Without an end, the rest of the file depends on it.
+    """
+    condition: Option | None = None
+    for option in options:
+        if option.name in CONDITIONS or option.name.startswith("if-"):
+            condition = option
+            yield option, None
+        elif option.name in ENDS:
+            condition = None
+        else:
+            yield option, condition
 
 
 def _misspelt(name: str) -> str | None:

@@ -56,7 +56,7 @@ REASONS = {
     "parkade dev reloads on change, and shows errors as pages": "py-autoreload python-autoreload py-auto-reload "
     "python-auto-reload py-auto-reload-ignore catch-exceptions",
     "write its settings here, too": "ini include inherit json yaml yml xml xmlconfig config fallback-config config-py",
-    TEMPLATES: "for for-glob for-times for-readline end-for endfor end-if endif ifenv ifexists ifdir ifplugin",
+    TEMPLATES: "for for-glob for-times for-readline ifenv ifexists ifdir ifplugin else end end-for endfor end-if endif",
     IN_THE_ENVIRONMENT: "env unenv envdir early-envdir",
     "recycle-jitter is a share, and counts for max-age, too": "max-worker-lifetime-delta",
     "max-memory counts resident memory": "reload-on-as evil-reload-on-as",
