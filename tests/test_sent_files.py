@@ -110,6 +110,17 @@ def test_files_of_every_size_are_whole(server: Server, app: str, tmp_path: Path,
     server.until_zero()
 
 
+@pytest.mark.parametrize("length", [1_000, 1_000_001])
+def test_a_file_is_sent_as_far_as_its_response_goes(server: Server, app: str, file: Path, length: int) -> None:
+    """It may have grown after the application had looked at it, or be asked for in part."""
+    target = f"/{'wrapped' if app == 'raw_wsgi' else 'sent-file'}/{length}?{file}"
+    expected = file.read_bytes()[:length]
+    client = server.connect()
+    assert [client.get(target).body for _ in range(2)] == [expected] * 2
+    with server.connect2() as other:
+        assert other.answer(other.ask("GET", target)).body == expected
+
+
 def test_the_worker_that_named_a_file_may_end(server: Server, app: str, file: Path) -> None:
     whole = file.read_bytes()
     client = asked(server, f"{REMOVED[app]}?{file}")

@@ -201,6 +201,9 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         case ["sent-file"]:
             await start(send, 201)
             await send({"type": "http.response.pathsend", "path": scope["query_string"].decode()})
+        case ["sent-file", length]:
+            await start(send, 200, [(b"content-length", length.encode())])
+            await send({"type": "http.response.pathsend", "path": scope["query_string"].decode()})
         case ["sent-once"]:
             path = scope["query_string"].decode()
             await start(send, 200, [(b"content-length", str(os.path.getsize(path)).encode())])

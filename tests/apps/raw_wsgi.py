@@ -128,7 +128,8 @@ def wrapped(how: str, environ: Environ, start: Start) -> Iterable[bytes]:
         file.seek(0)
     elif how == "rest":
         assert len(file.read(10)) == 10
-    start("200 OK", TEXT)
+    length = [("Content-Length", how)] if how.isdecimal() else []
+    start("200 OK", [*TEXT, *length])
     return environ["wsgi.file_wrapper"](file, 8_192)  # type: ignore[no-any-return]
 
 

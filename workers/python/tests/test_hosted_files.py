@@ -164,14 +164,26 @@ def test_a_name_is_left_out_if_it_is_not_utf_8_or_another_files(file: Path) -> N
             assert paths == [f"/proc/{os.getpid()}/fd/{opened.fileno()}"], name
 
 
-@pytest.mark.parametrize("length", [SIZE - 1, SIZE + 1])
-def test_a_response_of_another_length_is_sent_by_the_worker(
-    core: StartCore, source: str, file: Path, length: int
-) -> None:
+def test_a_response_that_claims_to_be_longer_is_sent_by_the_worker(core: StartCore, source: str, file: Path) -> None:
     worker = started(core, source)
-    worker.request(None, path=f"/{length}", query=f"plain:{file}")
+    worker.request(None, path=f"/{SIZE + 1}", query=f"plain:{file}")
     assert worker.next()[0] == "RESPONSE+"
     assert len(whole(worker)) == SIZE
+
+
+@pytest.mark.parametrize(("length", "features"), [(SIZE - 1, PARTS), (SIZE - 1, 0), (INLINE_MAX, PARTS), (7, PARTS)])
+def test_a_file_is_sent_as_far_as_its_response_goes(
+    core: StartCore, source: str, file: Path, length: int, features: int
+) -> None:
+    """It may have grown since, or only the beginning of it is asked for."""
+    worker = started(core, source, features)
+    worker.request(None, path=f"/{length}", query=f"plain:{file}")
+    if features and length > INLINE_MAX:
+        _, (*_, sent), _ = parked(worker)
+        assert sent == length
+    else:
+        assert worker.next()[0] == "RESPONSE+"
+        assert whole(worker) == file.read_bytes()[:length]
 
 
 def test_a_response_of_that_length_is_as_it_was(core: StartCore, source: str, file: Path) -> None:

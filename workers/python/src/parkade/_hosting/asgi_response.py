@@ -15,7 +15,7 @@ from ..errors import InvalidResult
 from .asgi_heads import fields_of, head_of, hints_of
 from .asgi_request import LEFT
 from .asgi_sender import NEW, OVER, PARKING, REFUSED, STARTED, STREAMING, TRAILING, Phase, Sender
-from .file_part import park_of
+from .file_part import length_of, park_of
 from .park import parked
 from .parking import parked_with, refused
 from .sent_file import path_of, pieces_of
@@ -133,7 +133,7 @@ class AsgiResponse(Sender):
                 or not files.are_taken
                 or (park := park_of(self._head, file.fileno(), 0, path)) is None
             ):
-                async with aclosing(pieces_of(file)) as pieces:
+                async with aclosing(pieces_of(file, length_of(self._head[1]))) as pieces:
                     async for piece in pieces:
                         await self._stream(piece, has_more=True)
                 await self._stream(b"", has_more=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +20,33 @@ def park_of(head: tuple[int, list[Any]], descriptor: int, first: int, path: obje
 
     `path` is the file's, if it is a text; the core opens it by its descriptor where it can, so it may be without a
     name. None if the worker has to read it itself: it is no regular file, it fits into a frame, the response says that
-    it has another length, or the core would not find it.
+    it is longer, or the core would not find it.
     """
     status, fields = head
     about = os.fstat(descriptor)
     length = about.st_size - first
-    if not stat.S_ISREG(about.st_mode) or length <= INLINE_MAX or first < 0 or status in _BODILESS:
-        return None
-    told = [value for name, value in zip(fields[::2], fields[1::2], strict=True) if name.lower() == "content-length"]
-    if not told:
+    if (announced := length_of(fields)) is None:
         fields = [*fields, "content-length", str(length)]
-    elif told not in ([str(length)], [str(length).encode()]):
+    elif announced <= length:
+        length = announced
+    else:
+        return None
+    if not stat.S_ISREG(about.st_mode) or length <= INLINE_MAX or first < 0 or status in _BODILESS:
         return None
     if not (paths := _paths_of(descriptor, path, about)):
         return None
     wait = ["part", paths, [about.st_dev, about.st_ino], first, length]
     return encode_payload([wait, ["answer", [status, fields, None]]])
+
+
+def length_of(fields: list[Any]) -> int | None:
+    """The `Content-Length` of a response with these headers (name, value, name…), None if it has none. What is no
+    number is longer than any file: the core refuses it.
+    """
+    for name, value in zip(fields[::2], fields[1::2], strict=True):
+        if name.lower() == "content-length":
+            return int(value) if value.isdigit() else sys.maxsize
+    return None
 
 
 def _paths_of(descriptor: int, path: object, about: os.stat_result) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from io import BufferedRandom, BufferedReader, FileIO
 from typing import IO, Any
@@ -10,11 +11,15 @@ from .._limits import INLINE_MAX
 
 
 class FileWrapper:
-    """Reads the file in blocks, and closes it with the response. Large files are sent by the core."""
+    """Reads the file in blocks, up to its end or that of the response, and closes it with the response. Large files are
+    sent by the core.
+    """
 
     def __init__(self, file: IO[bytes], block_size: int = INLINE_MAX) -> None:
         self._file = file
         self._block_size = block_size
+        self.length: int | None = None
+        """Bytes of the response, if it says so. The file may have more: it grows, or is asked for in part."""
         close = getattr(file, "close", None)
         if close is not None:
             self.close = close
@@ -35,5 +40,7 @@ class FileWrapper:
         return raw.fileno(), file.tell(), raw.name
 
     def __iter__(self) -> Iterator[bytes]:
-        while block := self._file.read(self._block_size):
+        left = sys.maxsize if self.length is None else self.length
+        while block := self._file.read(min(self._block_size, left)):
+            left -= len(block)
             yield block

@@ -12,7 +12,7 @@ from .._link.answers import Answer, Handed, Sent
 from .._waits.wait import Wait
 from .._wire.codec import encode_payload
 from ..errors import InvalidResult
-from .file_part import park_of
+from .file_part import length_of, park_of
 from .file_wrapper import FileWrapper
 from .park import ParkedResponse, parked
 from .parking import parked_with, refused
@@ -99,8 +99,10 @@ class Sending:
                 if self.wait is not None and piece:
                     raise refused(len(piece))
                 return accelerator.response(head, piece) or encode_payload((*head, piece))
-        if type(body) is FileWrapper and not self.has_begun and self._hand_over(body):
-            return Handed()
+        if type(body) is FileWrapper and not self.has_begun:
+            body.length = length_of(self._begun()[1])
+            if self._hand_over(body):
+                return Handed()
         for piece in body:
             self.send(piece)
         return Sent() if self.has_begun else encode_payload((*self._begun(), b""))

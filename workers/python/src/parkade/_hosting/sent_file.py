@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncGenerator, Mapping
 from io import FileIO
 from typing import Any
@@ -20,7 +21,9 @@ def path_of(message: Mapping[str, Any]) -> str:
     return path
 
 
-async def pieces_of(file: FileIO) -> AsyncGenerator[bytes, None]:
-    """The file in pieces, read in a thread."""
-    while piece := await asyncio.to_thread(file.read, INLINE_MAX):
+async def pieces_of(file: FileIO, length: int | None) -> AsyncGenerator[bytes, None]:
+    """The file in pieces, up to `length` bytes, read in a thread."""
+    left = sys.maxsize if length is None else length
+    while piece := await asyncio.to_thread(file.read, min(INLINE_MAX, left)):
+        left -= len(piece)
         yield piece
