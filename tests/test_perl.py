@@ -203,7 +203,7 @@ def test_fields_and_json_are_read(native: Server) -> None:
         ("/anonymous", "an anonymous one cannot be found at .*native.pl line"),
         ("/unnamed", "the name of a channel must have 1 to 200 bytes at .*native.pl line"),
         ("/misnamed", "the name of a sub-protocol consists of .*, not chat v2 at .*native.pl line"),
-        ("/large", "a wait has at most 1048576 bytes with its answer"),
+        ("/large", "the answer after a timer has at most 65536 bytes"),
     ],
 )
 def test_a_mistake_is_500_and_logged(native: Server, target: str, why: str) -> None:

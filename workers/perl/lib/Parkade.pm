@@ -8,6 +8,7 @@ use Carp              ();
 use Exporter          qw(import);
 use Parkade::App      ();
 use Parkade::Channel  ();
+use Parkade::Checks   ();
 use Parkade::Job      ();
 use Parkade::Native   ();
 use Parkade::Parked   ();
@@ -47,8 +48,7 @@ sub redirect {
 
 sub after {
     my ($seconds, $answer) = @_;
-    Carp::croak('seconds must be a number of 0 or more') if $seconds !~ /\A[0-9]*\.?[0-9]+\z/;
-    return Parkade::Wait->new(timer => $seconds + 0)->answer_with($answer);
+    return Parkade::Wait->new(timer => Parkade::Checks::seconds('seconds', $seconds))->answer_with($answer);
 }
 
 sub channel {
@@ -75,7 +75,8 @@ sub enqueue {
 
 sub retry {
     my ($seconds, $text) = @_;
-    die Parkade::Job::Failure->new(reason => 'retry', after => defined $seconds ? $seconds + 0 : undef, text => $text // 'again');
+    my $after = defined $seconds ? Parkade::Checks::seconds('seconds', $seconds) : undef;
+    die Parkade::Job::Failure->new(reason => 'retry', after => $after, text => $text // 'again');
 }
 
 sub discard {
@@ -204,7 +205,8 @@ Enqueues a job; see L<Parkade::Job>.
 
 =head2 retry($seconds, $text), discard($text)
 
-In a job: this attempt has failed, and the next is made after that many seconds, or never.
+In a job: this attempt has failed, and the next is made after that many seconds (a finite number of 0 or more; C<undef>: as after
+any other failure), or never. The text is stored with the job.
 
 =head2 park($wait)
 

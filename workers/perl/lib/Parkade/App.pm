@@ -11,8 +11,11 @@ use Scalar::Util      qw(blessed);
 
 our @CARP_NOT = qw(Parkade);
 
-# Bytes of an answer that the core keeps. Then: the application does not load.
-use constant CONSTANT_MAX => 65_536;
+use constant {
+    CONSTANT_MAX => 65_536,       # bytes of an answer that the core keeps. Then: the application does not load
+    RETRIES_MAX  => 1_000_000,    # of a job. Then: the application does not load
+    WHOLE_MAX    => 2**53,        # messages and bytes of a channel. Then: the application does not load
+};
 
 # What the application in this process declares. There is one: a worker runs one application.
 my (@routes, @code, %jobs, @jobs, @channels, %queues);
@@ -47,7 +50,7 @@ sub add_route {
 sub _kind {
     my ($code, $deadline) = @_;
     if (ref $code eq 'CODE') {
-        return (kind => _of($code), defined $deadline ? (deadline => $deadline + 0) : ());
+        return (kind => _of($code), defined $deadline ? (deadline => Parkade::Checks::seconds('a deadline', $deadline)) : ());
     }
     if (blessed $code && $code->isa('Parkade::Wait')) {
         my ($wait, $then) = $code->parts(\&Parkade::Response::encoded);
@@ -64,7 +67,10 @@ sub add_channel {
     my ($pattern, %options) = @_;
     Parkade::Checks::channel($pattern);
     _check(\%options, \%CHANNEL_OPTIONS);
-    push @channels, ["$pattern", { map { ($_ => $options{$_} + 0) } keys %options }];
+    my %told = map { ($_ => $options{$_}) } grep { defined $options{$_} } keys %options;
+    $told{$_} = Parkade::Checks::integer($_, 0, WHOLE_MAX, $told{$_}) for grep { exists $told{$_} } qw(count bytes);
+    $told{age} = Parkade::Checks::seconds('age', $told{age}) if exists $told{age};
+    push @channels, ["$pattern", \%told];
     return;
 }
 
@@ -75,7 +81,11 @@ sub add_job {
     Carp::croak("a job named $name exists already") if $jobs{$name};
     _check(\%options, \%JOB_OPTIONS);
     my (undef, $file, $line) = caller 1;
-    my %numbers = map { ($_ => $options{$_} + 0) } grep { defined $options{$_} } qw(retries deadline priority);
+    Parkade::Checks::queue($options{queue}) if defined $options{queue};
+    my %numbers = map { ($_ => $options{$_}) } grep { defined $options{$_} } qw(retries deadline priority);
+    $numbers{retries}  = Parkade::Checks::integer('retries', 0, RETRIES_MAX, $numbers{retries}) if exists $numbers{retries};
+    $numbers{deadline} = Parkade::Checks::seconds('a deadline', $numbers{deadline}) if exists $numbers{deadline};
+    $numbers{priority} = Parkade::Checks::priority($numbers{priority}) if exists $numbers{priority};
     my $is_private = exists $options{public} && !$options{public};
     push @jobs, {
         name => "$name", kind => _of($code), %numbers, source => "$file:$line",
@@ -106,7 +116,7 @@ sub add_queue {
     Carp::croak('the concurrency of a queue must be an integer of 1 or more')
       if defined $concurrency && $concurrency !~ /\A[1-9][0-9]{0,8}\z/;
     Carp::croak('the rate of a queue must be a number above 0')
-      if defined $rate && !($rate =~ /\A[0-9]*\.?[0-9]+\z/ && $rate > 0);
+      if defined $rate && !($rate =~ /\A[0-9]*\.?[0-9]+\z/ && $rate > 0 && $rate < 9**9**9);
     $queues{$name} = { map { ($_ => $options{$_} + 0) } grep { defined $options{$_} } keys %options };
     return;
 }

@@ -10,6 +10,8 @@ use Parkade::Wait   ();
 
 our @CARP_NOT = qw(Parkade);
 
+use constant COUNT_MAX => 2**53;    # messages of a history. Then: it dies
+
 sub new {
     my ($class, $name) = @_;
     Parkade::Checks::channel($name);
@@ -53,10 +55,8 @@ sub _checked {
     my ($unknown) = grep { !$known{$_} } keys %$options;
     Carp::croak("unknown option $unknown; the options here are " . join ', ', @known) if defined $unknown;
     my %told = map { ($_ => $options->{$_}) } grep { defined $options->{$_} } keys %$options;
-    for my $number (grep { exists $told{$_} } qw(timeout count)) {
-        Carp::croak("$number must be a number of 0 or more") if $told{$number} !~ /\A[0-9]*\.?[0-9]+\z/;
-        $told{$number} += 0;
-    }
+    $told{timeout} = Parkade::Checks::seconds('timeout', $told{timeout}) if exists $told{timeout};
+    $told{count} = Parkade::Checks::integer('count', 0, COUNT_MAX, $told{count}) if exists $told{count};
     $told{since} = "$told{since}" if exists $told{since};
     return \%told;
 }
@@ -86,7 +86,7 @@ Parkade::Channel - a named stream of messages that requests wait for
 =head2 publish($body, event => $name, content_type => $type)
 
 Publishes a message, before the client of the running request gets its response. Text is published as it is, an array or a
-hash as JSON. At most 524,288 bytes.
+hash as JSON. At most 524,288 bytes. The type has at most 1,024 bytes.
 
 =head2 next(timeout => $seconds, since => $cursor)
 

@@ -5,15 +5,19 @@ use warnings;
 
 use Carp                 ();
 use Parkade::MessagePack qw(bin);
+use Parkade::Wire        ();
+use Scalar::Util         qw(looks_like_number);
 
 # Whoever wrote the name is told the line where it stands.
-our @CARP_NOT = qw(Parkade::App Parkade::Channel Parkade::Job Parkade::Link Parkade::PSGI);
+our @CARP_NOT = map { "Parkade$_" } '', map { "::$_" } qw(App Channel Job Link PSGI Query Wait);
 
 use constant {
     DEPTH_MAX        => 200,        # levels of a client's JSON. Then: it dies
     NAME_MAX         => 200,        # bytes of a channel's name, an event's, a job's, a sub-protocol's. Then: it dies
     MESSAGE_MAX      => 524_288,    # bytes of a message. Then: it dies
+    CONTENT_TYPE_MAX => 1_024,      # bytes of that of a message. Then: it dies
     SUBPROTOCOLS_MAX => 16,         # of a WebSocket. Then: it dies
+    PRIORITY_MAX     => 1_000,      # of a job, and as much below 0. Then: it dies
 };
 
 my $TOKEN = qr/\A[!#\$%&'*+.^_`|~0-9A-Za-z-]+\z/;
@@ -45,11 +49,19 @@ sub from_json {
     return (undef, $is_deep ? 'JSON nested more than ' . DEPTH_MAX . ' levels deep' : 'not JSON');
 }
 
+sub _size { my ($text) = @_; utf8::encode(my $bytes = $text // ''); return length $bytes }
+
+sub _sized {
+    my ($what, $text) = @_;
+    my $size = _size($text);
+    Carp::croak("$what must have 1 to " . NAME_MAX . ' bytes') if !$size || $size > NAME_MAX;
+    return;
+}
+
 sub _name {
     my ($what, $name) = @_;
     Carp::croak("$what needs a name") if !defined $name;
-    utf8::encode(my $bytes = "$name");
-    Carp::croak("the name of $what must have 1 to 200 bytes") if !length $bytes || length $bytes > NAME_MAX;
+    _sized("the name of $what", $name);
     Carp::croak("the name of $what must not contain control characters") if $name =~ /[\x00-\x1f\x7f-\x9f]/;
     return;
 }
@@ -57,6 +69,33 @@ sub _name {
 sub channel { my ($name) = @_; return _name('a channel', $name) }
 sub job     { my ($name) = @_; return _name('a job',     $name) }
 sub queue   { my ($name) = @_; return _name('a queue',   $name) }
+sub key     { my ($text) = @_; return _sized('a key',    $text) }
+
+# Seconds as a number.
+sub seconds {
+    my ($what, $seconds) = @_;
+    my $number = _number($seconds) // Carp::croak("$what is a number of seconds, not " . ($seconds // 'undef'));
+    return $number if $number >= 0 && $number <= Parkade::Wire::SECONDS_MAX;    # neither infinity nor NaN is in there
+    Carp::croak("$what must be a finite number of seconds, 0 or more, not $seconds");
+}
+
+# A whole number, also one that Perl keeps in another way.
+sub integer {
+    my ($what, $least, $most, $value) = @_;
+    my $number = _number($value);
+    Carp::croak("$what is an integer, not " . ($value // 'undef'))
+      if !defined $number || $number - $number != 0 || $number != int $number;
+    Carp::croak("$what is between $least and $most, not $value") if $number < $least || $number > $most;
+    return 0 + sprintf '%d', $number;
+}
+
+sub priority { my ($value) = @_; return integer('a priority', -PRIORITY_MAX, PRIORITY_MAX, $value) }
+
+sub _number {
+    my ($value) = @_;
+    my $plain = ref $value ? "$value" : $value;
+    return looks_like_number($plain) ? $plain + 0 : undef;
+}
 
 sub event {
     my ($name) = @_;
@@ -73,6 +112,12 @@ sub subprotocols {
         _name('a sub-protocol', $name);
         Carp::croak(q(the name of a sub-protocol consists of letters, digits and !#$%&'*+.^_`|~-, not ) . $name) if $name !~ $TOKEN;
     }
+    return;
+}
+
+sub content_type {
+    my ($type) = @_;
+    Carp::croak('a content type has at most ' . CONTENT_TYPE_MAX . ' bytes') if _size($type) > CONTENT_TYPE_MAX;
     return;
 }
 
@@ -93,13 +138,17 @@ __END__
 
 =head1 NAME
 
-Parkade::Checks - what the protocol requires of names and messages, told to whoever wrote them
+Parkade::Checks - what the protocol requires of names, numbers and messages, told to whoever wrote them
 
 =head1 FUNCTIONS
 
-=head2 channel($name), event($name), job($name), queue($name)
+=head2 channel($name), event($name), job($name), queue($name), key($text), content_type($text)
 
 Die for what no core accepts, from the point of view of the caller.
+
+=head2 seconds($what, $seconds), integer($what, $least, $most, $number), priority($number)
+
+The same for numbers, which they return: finite seconds of 0 or more, and whole numbers of a range.
 
 =head2 subprotocols(\@names)
 

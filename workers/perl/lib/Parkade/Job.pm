@@ -24,12 +24,23 @@ sub enqueue {
     my $encoded = eval { encode([1, \@arguments, {}]) } // Carp::croak("a job's arguments must be plain data: $@");
     Carp::croak('the arguments of a job are larger than 524,288 bytes: pass a reference to larger data')
       if length $encoded > JOB_VALUE_MAX;
+    my $told = _told($options);
     my $link = Parkade::Link->current or Carp::croak('only a worker of Parkade can enqueue jobs');
-    my %told = map { ($_ => /\A(?:delay|at|priority)\z/ ? $options->{$_} + 0 : "$options->{$_}") }
-      grep { defined $options->{$_} } keys %$options;
     my $self = bless { bytes => _new_id() }, $class;
-    $link->enqueue($link->running, bin($self->{bytes}), "$name", bin($encoded), \%told);
+    $link->enqueue($link->running, bin($self->{bytes}), "$name", bin($encoded), $told);
     return $self;
+}
+
+sub _told {
+    my ($options) = @_;
+    my %told = map { ($_ => $options->{$_}) } grep { defined $options->{$_} } keys %$options;
+    Carp::croak('give either delay or at, not both') if exists $told{delay} && exists $told{at};
+    $told{$_} = Parkade::Checks::seconds($_, $told{$_}) for grep { exists $told{$_} } qw(delay at);
+    $told{priority} = Parkade::Checks::priority($told{priority}) if exists $told{priority};
+    Parkade::Checks::queue($told{queue}) if exists $told{queue};
+    Parkade::Checks::key($told{key})     if exists $told{key};
+    $told{$_} = "$told{$_}" for grep { exists $told{$_} } qw(queue key);
+    return \%told;
 }
 
 # A UUID of version 7: sorted by time, and hard to guess.
@@ -54,7 +65,9 @@ sub id {
 
 sub result {
     my ($self, %options) = @_;
-    my %told = defined $options{timeout} ? (timeout => $options{timeout} + 0) : ();
+    my ($unknown) = grep { $_ ne 'timeout' } keys %options;
+    Carp::croak("unknown option $unknown; the option here is timeout") if defined $unknown;
+    my %told = defined $options{timeout} ? (timeout => Parkade::Checks::seconds('timeout', $options{timeout})) : ();
     return Parkade::Wait->new(result => bin($self->{bytes}), \%told);
 }
 
@@ -83,8 +96,30 @@ Parkade::Job - a job that has been enqueued
 
 =head2 enqueue(\%options, $name, @arguments)
 
-Stores a job: the response of the running request is sent after that. Options: C<delay> or C<at> (seconds, or seconds since
-1970), C<priority>, C<queue>, C<key>. The application need not have the job itself: another worker may, also one in Python.
+Stores a job: the response of the running request is sent after that. Its name has 1 to 200 bytes, no control characters. The
+application need not have the job itself: another worker may, also one in Python. Options:
+
+=over
+
+=item delay, at
+
+When the job is due: in so many seconds, or so many seconds after 1970. Finite numbers of 0 or more; one of the two at most.
+
+=item priority
+
+A whole number from -1,000 to 1,000. Jobs with higher ones go first.
+
+=item queue
+
+The name of its queue: 1 to 200 bytes, no control characters.
+
+=item key
+
+1 to 200 bytes. While a job of this name with this key is unfinished, that one is used instead.
+
+=back
+
+What is outside of these ranges is an exception, and no job is stored.
 
 =head2 id
 

@@ -3,6 +3,7 @@ package Parkade::Link;
 use strict;
 use warnings;
 
+use Carp         ();
 use Errno        qw(EINTR);
 use Scalar::Util qw(blessed weaken);
 use Parkade::Call     ();
@@ -393,8 +394,11 @@ sub publish {
         $body = $body->body;
     }
     Parkade::Checks::channel($channel);
+    my ($unknown) = grep { $_ ne 'event' && $_ ne 'content_type' } keys %options;
+    Carp::croak("unknown option $unknown; the options here are event, content_type") if defined $unknown;
     Parkade::Checks::event($options{event}) if defined $options{event};
     my $type = $options{content_type} // (ref $body ? 'application/json' : 'text/plain; charset=utf-8');
+    Parkade::Checks::content_type($type);
     my $data = Parkade::Checks::message(ref $body ? Parkade::Checks::json($body) : $body);
     my @event = defined $options{event} ? $options{event} : ();
     $self->write($self->{session}->publish($stream, "$channel", "$type", $data, @event));

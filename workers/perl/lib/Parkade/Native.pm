@@ -18,6 +18,8 @@ use Parkade::Trace       ();
 use Parkade::Wire        qw(payload F_CLOSE F_ERROR F_RESULT INLINE_MAX JOB_VALUE_MAX);
 use Scalar::Util         qw(blessed);
 
+use constant TEXT_MAX => 4_096;    # characters of why an attempt has failed. Then: the beginning is kept
+
 our $request;    # the one that a handler is answering
 our $job;        # the attempt of a job that is running
 
@@ -241,7 +243,8 @@ sub failed {
     }
     if ($exchange->{job}) {
         if (blessed $error && $error->isa('Parkade::Job::Failure')) {
-            $exchange->end(F_ERROR, payload($error->{reason}, "$error", $error->{reason} eq 'retry' ? $error->{after} : ()));
+            my @after = $error->{reason} eq 'retry' ? $error->{after} : ();
+            $exchange->end(F_ERROR, payload($error->{reason}, substr("$error", 0, TEXT_MAX), @after));
             return;
         }
         my $trace = Parkade::Trace->of($error);
@@ -276,7 +279,7 @@ sub _asked {
 sub _attempt_failed {
     my ($exchange, $text) = @_;
     chomp $text;
-    $exchange->end(F_ERROR, payload('application', substr $text, 0, 4_096));
+    $exchange->end(F_ERROR, payload('application', substr $text, 0, TEXT_MAX));
     return;
 }
 

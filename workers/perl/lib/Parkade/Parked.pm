@@ -6,6 +6,8 @@ use warnings;
 use Carp         ();
 use Scalar::Util qw(blessed);
 
+our @CARP_NOT = qw(Parkade);
+
 # Responses of PSGI that stand for waits: frameworks and middleware pass them on without looking at them. The field is
 # the only thing that all of them keep. No client can guess its value, so none can be mistaken for another.
 use constant {
@@ -48,8 +50,8 @@ sub wait_of {
     my ($wait, @added);
     for (my $at = 0; $at < @$headers; $at += 2) {
         my ($name, $value) = @$headers[$at, $at + 1];
-        if (lc $name eq 'parkade-parked') { $wait = delete $waits{$value} }
-        elsif ($name !~ /\Acontent-/i)  { push @added, $name, $value }
+        if (lc($name // '') eq 'parkade-parked') { $wait = delete $waits{ $value // '' } }
+        elsif (($name // '') !~ /\Acontent-/i)  { push @added, $name, $value }
     }
     return $wait ? ($wait, \@added) : ();
 }

@@ -3,10 +3,13 @@ package Parkade::Query;
 use strict;
 use warnings;
 
-use Carp     ();
-use JSON::PP ();
+use Carp            ();
+use JSON::PP        ();
+use Parkade::Checks ();
 
 use parent 'Parkade::Wait';
+
+our @CARP_NOT = qw(Parkade Parkade::Wait);
 
 my $json = JSON::PP->new->canonical->allow_blessed->convert_blessed;
 
@@ -34,7 +37,11 @@ sub _with {
 sub one      { my ($self) = @_; return $self->_with(shape => 'one') }
 sub value    { my ($self) = @_; return $self->_with(shape => 'value') }
 sub on       { my ($self, $database) = @_; return $self->_with(database => "$database") }
-sub deadline { my ($self, $seconds) = @_; return $self->_with(deadline => $seconds + 0) }
+
+sub deadline {
+    my ($self, $seconds) = @_;
+    return $self->_with(deadline => Parkade::Checks::seconds('a deadline', $seconds));
+}
 
 sub int8 {
     my ($self, $kind) = @_;
@@ -44,7 +51,8 @@ sub int8 {
 
 sub shared {
     my ($self, $key, $ttl) = @_;
-    return $self->_with(shared => "$key", $ttl ? (ttl => $ttl + 0) : ());
+    Parkade::Checks::key($key);
+    return $self->_with(shared => "$key", defined $ttl ? (ttl => Parkade::Checks::seconds('a ttl', $ttl)) : ());
 }
 
 1;
@@ -93,6 +101,7 @@ How 64-bit integers are told: C<number>, or C<string> for clients that would mis
 
 =head2 shared($key, $ttl)
 
-Queries that wait with the same key at the same time are executed once. The rows are kept for C<$ttl> seconds.
+Queries that wait with the same key at the same time are executed once. The rows are kept for C<$ttl> seconds. A key has 1 to 200
+bytes.
 
 =cut

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use JSON::PP             ();
+use Parkade::Headers     ();
 use Parkade::MessagePack qw(bin decode encode extension);
 use Scalar::Util         qw(blessed);
 
@@ -20,7 +21,7 @@ sub new {
 
 sub html {
     my ($class, $text) = @_;
-    return $class->new(200, ['content-type', 'text/html; charset=utf-8'], _utf8($text));
+    return $class->new(200, ['content-type', 'text/html; charset=utf-8'], bytes_of($text));
 }
 
 sub status {
@@ -42,7 +43,7 @@ sub of {
     my $kind = ref $value;
     return $value if $kind eq 'Parkade::Response';
     return Parkade::Response->new(200, ['content-type', $value->content_type], $value->body) if $kind eq 'Parkade::Message';
-    return Parkade::Response->new(200, ['content-type', 'text/plain; charset=utf-8'], _utf8($value)) if $kind eq '';
+    return Parkade::Response->new(200, ['content-type', 'text/plain; charset=utf-8'], bytes_of($value)) if $kind eq '';
     if ($kind eq 'ARRAY' && @$value == 3 && !ref $value->[0] && ref $value->[1] eq 'ARRAY' && ref $value->[2] eq 'ARRAY') {
         return Parkade::Response->new($value->[0], $value->[1], join '', @{ $value->[2] });
     }
@@ -73,32 +74,29 @@ sub pieces { my ($self) = @_; return ref $self->{body} eq 'CODE' ? $self->{body}
 # Status, headers and body as the protocol has them.
 sub encoded {
     my ($value) = @_;
-    return [200, ['content-type', $TEXT], bin(_utf8($value))] if defined $value && !ref $value;    # what most return
+    return [200, ['content-type', $TEXT], bin(bytes_of($value))] if defined $value && !ref $value;    # what most return
     my $response = of($value);
     die "only handlers and functions after a wait may return a body in pieces\n" if $response->pieces;
-    return [@{ head($response) }, bin(_utf8($response->{body}))];
+    return [@{ head($response) }, bin(bytes_of($response->{body}))];
 }
 
 # Status and headers.
 sub head {
     my ($response) = @_;
     my ($status, $headers) = @$response{qw(status headers)};
-    die "a status must be 200 to 599, not $status\n" if $status !~ /\A[2-5][0-9]{2}\z/;
-    my @told;
-    for (my $at = 0; $at < @$headers; $at += 2) {
-        push @told, "$headers->[$at]", bin(_utf8($headers->[$at + 1]));
-    }
-    return [$status + 0, \@told];
+    die 'a status must be 200 to 599, not ' . ($status // 'undef') . "\n" if ($status // '') !~ /\A[2-5][0-9]{2}\z/;
+    return [$status + 0, Parkade::Headers::told($headers, \&bytes_of)];
 }
 
 # A piece of a body as bytes.
 sub piece {
     my ($text) = @_;
     die "a piece of a body must be text or bytes\n" if ref $text;
-    return _utf8($text);
+    return bytes_of($text);
 }
 
-sub _utf8 {
+# Text as bytes, which what Perl keeps as bytes is already.
+sub bytes_of {
     my ($text) = @_;
     my $bytes = "$text";
     utf8::encode($bytes) if utf8::is_utf8($bytes);
@@ -129,7 +127,7 @@ Change it, and return it.
 
 The body may be a code reference, which returns the pieces of the body one by one, and then C<undef>.
 
-=head2 of($value), encoded($value), head($response), pieces, piece($text)
+=head2 of($value), encoded($value), head($response), pieces, piece($text), bytes_of($text)
 
 What a handler has returned as a response, and as the protocol has it. C<undef> is 204; text is C<text/plain>; a hash, an
 array or a number in one is JSON; an array of status, headers and an array of texts is a response of PSGI; a code reference is

@@ -5,7 +5,12 @@ use warnings;
 
 use B                    ();
 use Carp                 ();
+use Parkade::Headers     ();
 use Parkade::MessagePack qw(bin encode);
+use Parkade::Response    ();
+use Parkade::Wire        qw(INLINE_MAX);
+
+our @CARP_NOT = qw(Parkade Parkade::Channel);
 
 use constant {
     STATE_MAX    => 65_536,    # bytes of what a function gets after a wait. Then: it dies
@@ -60,7 +65,9 @@ sub _is_async {
 
 sub headers {
     my ($self, @headers) = @_;
-    push @{ $self->{headers} }, @headers;
+    my $told = eval { Parkade::Headers::added(\@headers, \&Parkade::Response::bytes_of) };
+    Carp::croak($@ =~ s/\n\z//r) if !$told;
+    push @{ $self->{headers} }, @$told;
     return $self;
 }
 
@@ -76,7 +83,8 @@ sub name_of {
       if !defined $name || $name =~ /__ANON__/;
     $name = "main::$name" if $name !~ /::/;
     Carp::croak("there is no sub $name") if !defined &$name;
-    Carp::croak("the name of $name is too long") if length $name > FUNCTION_MAX;
+    utf8::encode(my $bytes = $name);
+    Carp::croak("the name of $name is too long") if length $bytes > FUNCTION_MAX;
     return $name;
 }
 
@@ -85,7 +93,7 @@ sub parts {
     my ($self, $encode, $headers) = @_;
     my $wait = $self->{wait};
     return ($wait, $self->{then}) if $self->{then};
-    my $response = $wait->[0] eq 'timer' ? $encode->($self->{answer}) : undef;
+    my $response = $wait->[0] eq 'timer' ? _of_timer($encode->($self->{answer})) : undef;
     my @added = (@{ $self->{headers} || [] }, @{ $headers || [] });
     return ($wait, ['answer', $response]) if !@added;
     if ($response) {
@@ -93,6 +101,13 @@ sub parts {
         return ($wait, ['answer', $response]);
     }
     return ($wait, ['answer', undef, [undef, \@added]]);
+}
+
+sub _of_timer {
+    my ($response) = @_;
+    die 'the answer after a timer has at most ' . INLINE_MAX . " bytes: give a larger one in a sub, with then\n"
+      if $response && length ${ $response->[2] } > INLINE_MAX;
+    return $response;
 }
 
 1;
@@ -124,7 +139,7 @@ C<@state>, which is plain data of at most 64 KiB. What it returns is the answer,
 
 =head2 headers($name, $value, ...)
 
-Headers for the answer that the core gives alone.
+Headers for the answer that the core gives alone. Values are text or numbers; C<undef> is empty.
 
 =head2 future, AWAIT_IS_READY, AWAIT_IS_CANCELLED, AWAIT_ON_READY, AWAIT_ON_CANCEL, AWAIT_CHAIN_CANCEL, AWAIT_GET, AWAIT_CLONE
 

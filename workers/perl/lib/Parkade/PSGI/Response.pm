@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use Parkade::Call        ();
+use Parkade::Headers     ();
 use Parkade::Parked      ();
 use Scalar::Util         qw(blessed openhandle reftype);
 
@@ -12,15 +13,14 @@ use constant {
     WHOLE => 65_536,     # bytes of a body that goes in one piece with its head
 };
 
-my %NO_BODY = map { ($_ => 1) } 204, 205, 304;
-
 # Answers with [status, headers, body].
 sub send_to {
     my ($exchange, $response) = @_;
     my ($status, $headers, $body) = @$response;
+    Parkade::Headers::check_pairs($headers);
     if (my ($wait, $added) = Parkade::Parked::wait_of($headers)) {
         require Parkade::Native;
-        return Parkade::Native::answer($exchange, $wait, [map { bytes_of($_) } @$added]);
+        return Parkade::Native::answer($exchange, $wait, Parkade::Headers::added($added, \&bytes_of));
     }
     my $told = _headers($status, $headers);
     if (ref $body eq 'ARRAY') {
@@ -43,15 +43,13 @@ sub _headers {
     die "the first element of a response must be its status, 200 to 599\n"
       if !defined $status || ref $status || $status !~ /\A[2-5][0-9]{2}\z/;
     $_[0] += 0;
-    die "the headers of a response must be an array of names and values\n" if ref $headers ne 'ARRAY' || @$headers % 2;
-    my @told;
-    for (my $at = 0; $at < @$headers; $at += 2) {
-        my ($name, $value) = @$headers[$at, $at + 1];
-        next if $NO_BODY{$status} && $name =~ /\Acontent-(?:length|type)\z/i && $status == 304;
-        my $text = defined $value ? "$value" : '';
-        push @told, "$name", \(utf8::is_utf8($text) ? bytes_of($text) : $text);
-    }
-    return \@told;
+    my $told = Parkade::Headers::told($headers, \&bytes_of);
+    return $status == 304 ? _without_content($told) : $told;
+}
+
+sub _without_content {
+    my ($told) = @_;
+    return [map { @$told[$_, $_ + 1] } grep { !($_ % 2) && $told->[$_] !~ /\Acontent-(?:length|type)\z/i } 0 .. $#$told];
 }
 
 sub bytes_of {
