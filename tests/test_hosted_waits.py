@@ -313,6 +313,54 @@ def test_flask_has_its_contexts_after_a_wait(serve: Serve) -> None:
     assert (answer.text, answer["content-type"]) == ("hello /visits /template 1", "text/html; charset=utf-8")
 
 
+@pytest.mark.parametrize("served", ["dispatched", "attribute", "closure", "outer", "by_name"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_function_runs_in_the_application_of_flask_whose_view_has_parked(
+    serve: Serve, served: str, threads: int
+) -> None:
+    """Whatever is around it."""
+    server = serve(f"{APPS}/parked_flask_mounts.py:{served}", workers=2, threads=threads)
+    cookie = server.get("/inner/login")["set-cookie"].partition(";")[0]
+    for target in ("parked", "chain"):
+        answer = server.connect().ask("GET", f"/inner/{target}", f"Cookie: {cookie}").answer()
+        assert answer.text == f"inner bob /inner/parked /{target}"
+        if served != "outer":  # what it wraps is no application of its own
+            assert server.get(f"/{target}").text == f"main None /parked /{target}"
+
+
+def test_an_application_of_flask_that_no_other_worker_would_find_is_refused(serve: Serve) -> None:
+    server = serve(f"{APPS}/parked_flask_mounts.py:found_late", workers=1)
+    assert server.get("/parked").status == 500
+    server.until_logged("no other worker would find the Flask application 'stray'")
+
+
+def test_a_session_that_is_changed_after_a_wait_is_logged(serve: Serve) -> None:
+    server = serve(f"{APPS}/parked_flask_mounts.py:inner", workers=1)
+    answer = server.get("/flashed")
+    assert (answer.text, answer.all("set-cookie")) == ("flashed", [])
+    server.until_logged("changed the session, or flashed a message: that is not saved")
+
+
+@pytest.mark.parametrize("site", ["parked_django", "parked_django_async"])
+def test_an_exception_that_stands_for_a_response_of_django_becomes_one(serve: Serve, site: str) -> None:
+    server = serve(site, workers=1)
+    told = {name: server.get(f"/raises/{name}") for name in ("missing", "forbidden", "mistake")}
+    assert {name: answer.status for name, answer in told.items()} == {"missing": 404, "forbidden": 403, "mistake": 500}
+    assert [told[name]["content-type"].partition(";")[0] for name in told] == [
+        "text/html",
+        "text/html",
+        "application/problem+json",
+    ]
+    server.until_logged("a signal of Django about /raises/mistake")
+    server.until_logged("LookupError: a mistake")
+
+
+def test_a_background_task_behind_a_wait_is_refused(serve: Serve) -> None:
+    server = serve("parked_starlette", workers=1)
+    assert server.get("/background").status == 500
+    server.until_logged("a background task after a wait, where none runs")
+
+
 def test_an_error_handler_of_flask_answers_after_a_wait(serve: Serve) -> None:
     assert parked(serve("parked_flask", workers=1), "/aborts").status == 418
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.core.exceptions import PermissionDenied
+from django.core.signals import got_request_exception
+from django.dispatch import receiver
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.urls import path
 from django.views.decorators.cache import cache_page
 from parked_waits import WAITS, write_after, write_async, write_log
 
-from parkade import Message, channel, park
+from parkade import Message, after, channel, park
 
 
 def mark(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
@@ -77,7 +80,21 @@ def enqueue(request: HttpRequest, kind: str) -> HttpResponse:
     return JsonResponse({"id": job.enqueue(request.body.decode()).id})
 
 
+def raises(request: HttpRequest, name: str) -> HttpResponse:
+    return park(after(0.01).then(fail, name=name))  # type: ignore[no-any-return]
+
+
+def fail(outcome: None, name: str) -> None:
+    raise {"missing": Http404("nothing"), "forbidden": PermissionDenied(), "mistake": LookupError("a mistake")}[name]
+
+
+@receiver(got_request_exception)
+def note(request: HttpRequest, **told: object) -> None:
+    print(f"a signal of Django about {request.path}", flush=True)
+
+
 urlpatterns = [
+    path("raises/<str:name>", raises),
     path("hola/<str:name>", hola),
     path("wait/<str:name>", wait),
     path("cached/<str:name>", cache_page(60)(wait)),

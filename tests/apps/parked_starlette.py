@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from parkade import Message, channel, park
+from parkade import Message, after, channel, park
 
 
 class Marking(BaseHTTPMiddleware):
@@ -73,6 +73,14 @@ async def own_response(message: Message | None) -> Response:
     return response
 
 
+async def background(request: Request) -> Response:
+    return park(after(0.01).then(with_background))  # type: ignore[no-any-return]
+
+
+async def with_background(outcome: None) -> Response:
+    return PlainTextResponse("", background=BackgroundTask(print, "never"))
+
+
 async def streamed(request: Request) -> Response:
     return park(channel("news").next(timeout=20).then(streamed_response))  # type: ignore[no-any-return]
 
@@ -108,6 +116,7 @@ app = Starlette(
         Route("/kept", keep),
         Route("/foreign", foreign),
         Route("/streamed", streamed),
+        Route("/background", background),
         Route("/publish/{name}", publish, methods=["POST"]),
         Route("/publish_in_thread/{name}", publish_later, methods=["POST"]),
         Route("/enqueue/{kind}", enqueue, methods=["POST"]),

@@ -12,7 +12,7 @@ from parkade import WaitError, after, channel, park
 from parkade._handling.kept import KeptResults
 from parkade._hooks import Around, Hooks
 from parkade._hosting.coroutines import within
-from parkade._hosting.frameworks import Framework
+from parkade._hosting.framework import Framework
 from parkade._hosting.park import MARK, ParkedResponse, parked
 from parkade._hosting.parking import Parking, Unparkable, parked_with
 from parkade._link import port

@@ -56,6 +56,7 @@ class Continuations:
                 request = results.request(raw)
             if kept.added is not None:
                 results, failures = scope.keeping(kept.added)
+            calling = self._calling if kept.place is None else self._calling.at(kept.place)
             found = find(function, frozenset(values))
             if found.asynchronous and not self._concurrent:
                 raise TypeError(
@@ -63,8 +64,6 @@ class Continuations:
                 )
         except FAULTS as error:
             return failure(job, error) if job is not None else _failed(scope, failures, error, raw, request)
-
-        calling = self._calling
 
         def prepare() -> Callable[[], Any]:
             arguments = {name: found.decoders[name](value) for name, value in values.items()}

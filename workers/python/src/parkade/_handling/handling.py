@@ -30,7 +30,8 @@ class Handling:
         """
         self._app = app
         routes = app._all_routes
-        self._scopes = scopes = Scopes(app._hooks, routes, dev)
+        calling = calling or PlainCalling()
+        self._scopes = scopes = Scopes(app._hooks, routes, dev, calling.keeps_requests)
         outermost = scopes.outermost
         self.concurrent: bool = app._is_concurrent if concurrent is None else concurrent
         self.runs: dict[int | None, Run] = {None: self._unmatched, **scopes.compiled(routes)}
@@ -42,7 +43,7 @@ class Handling:
         self.deferred: frozenset[int | None] = (plain & scopes.asynchronous()) - {None}
         self.opens_early = frozenset(number for number, route in enumerate(routes) if route.streaming is not None)
         # The methods of the parts are used directly, without a call in between.
-        self.call = Continuations(scopes, self.concurrent, calling or PlainCalling()).call
+        self.call = Continuations(scopes, self.concurrent, calling).call
         lifespan = Lifespan(app._all_start_hooks, app._all_stop_hooks)
         self.start, self.stop = lifespan.start, lifespan.stop
         self.start_concurrent, self.stop_concurrent = lifespan.start_concurrent, lifespan.stop_concurrent

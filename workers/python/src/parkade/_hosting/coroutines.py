@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from .._link import port
 from .._link.answers import Answer, Coming, Deferred, Plain
 from ..errors import WaitError
-from .frameworks import Framework
+from .framework import Framework
 from .park import parked
 
 

@@ -20,6 +20,11 @@ def own_result(result: Any) -> Any:
     headers = getattr(result, "headers", None)
     if isinstance(result, Response) or headers is None or not (isinstance(status, int) or hasattr(result, "_wsgi")):
         return result
+    if getattr(result, "background", None) is not None:  # Starlette
+        raise InvalidResult(
+            "returned a response with a background task after a wait, where none runs: enqueue a job, or give the task "
+            "to the response of park(wait, response)"
+        )
     pairs = _pairs(result)
     if any(name.lower() == MARK for name, _ in pairs):
         wait = parked.pop(port.stream(), None)

@@ -15,7 +15,7 @@ from .._log import format_error
 from .._wire.ready import Application as ReadyApplication
 from ..errors import LoadError
 from ..jobs._jobs import all_jobs
-from .frameworks import Framework
+from .framework import Framework
 
 
 def own_part(dev: bool, framework: Framework) -> Handling:

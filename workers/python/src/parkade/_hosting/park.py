@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from copy import copy
 from typing import Any, NoReturn
 
 from .._link import port
 from .._log import log_fault
 from .._sql.transactions import Statement
 from .._validation.annotations import article_of
+from .._waits.functions import Place
 from .._waits.groups import answered
 from .._waits.wait import Wait
 from ..errors import InvalidResult, WaitError
@@ -54,9 +56,20 @@ def park(wait: Wait[Any], response: Any = None) -> Any:
     response.headers[MARK] = str(stream)
     with suppress(AttributeError):  # a class with __slots__
         response._parkade = _NOT_FOR_CACHES
-    parked[stream] = answered(wait)
+    wait = answered(wait)
+    if wait._function is not None and (at := place()) is not None:
+        wait = copy(wait)
+        wait._place = at
+    parked[stream] = wait
     return response
 
+
+def _nowhere() -> None:
+    """No application is hosted."""
+
+
+place: Callable[[], Place | None] = _nowhere
+"""Where the calling view is: the framework of the hosted application knows it."""
 
 parked: dict[int, Wait[Any]] = {}
 """By their streams: the waits of requests that are about to be answered. Whoever answers a request takes its own."""

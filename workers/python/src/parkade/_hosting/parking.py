@@ -16,7 +16,7 @@ from .._waits.wait import Wait, added_to
 from .._wire import payloads as p
 from ..errors import InvalidResult
 from .foreign_response import own_result
-from .frameworks import Framework
+from .framework import Framework
 from .park import MARK, parked
 
 _LEFT_OUT = frozenset(

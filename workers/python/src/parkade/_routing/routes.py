@@ -244,7 +244,8 @@ def park(wait: Wait, request: p.Request | None) -> bytes:
         raise InvalidResult("returned a query of a transaction, which ends with its block: await it there")
     if wait._function is not None:
         name = wait._function.name
-        state = encode_state(name, wait._state, request, shape_of(wait._wait), added=wait._added)
+        place = getattr(wait, "_place", None)
+        state = encode_state(name, wait._state, request, shape_of(wait._wait), added=wait._added, place=place)
         return encode_park(wait._wait, ("call", name, state, wait._function.kind))
     added = wait._added
     if type(wait._wait) is not p.Timer:

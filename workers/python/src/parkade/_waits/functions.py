@@ -152,6 +152,16 @@ def find(name: str, state: frozenset[str], hears: bool = False) -> Function:
     return describe(value, state, hears)
 
 
+class Place(msgspec.Struct, array_like=True, frozen=True):
+    """Where a view is that has parked its request, if several applications of a framework are served as one."""
+
+    application: int
+    """Which of them."""
+    script_name: str
+    path: str
+    """`SCRIPT_NAME` and `PATH_INFO` of the request, as that application has them."""
+
+
 class State(msgspec.Struct, array_like=True, frozen=True):
     """What a wait keeps for its function: the values stay encoded until the function's annotations give their types.
 
@@ -164,6 +174,7 @@ class State(msgspec.Struct, array_like=True, frozen=True):
     shape: str | list[str] = "rows"
     job: JobState | None = None
     added: p.Added | None = None
+    place: Place | None = None
 
 
 def encode_state(
@@ -173,6 +184,7 @@ def encode_state(
     shape: str | list[str] = "rows",
     job: JobState | None = None,
     added: p.Added | None = None,
+    place: Place | None = None,
 ) -> bytes:
     """A `State` for PARK.
 
@@ -180,8 +192,10 @@ def encode_state(
     """
     try:
         told: list[Any] = [state, request]
-        if not (shape == "rows" and job is None and added is None):
-            told += shape, job, *(() if added is None else (added,))
+        if not (shape == "rows" and job is None and added is None and place is None):
+            told += shape, job, added, place
+            while told[-1] is None:
+                told.pop()
         encoded = msgspec.msgpack.encode(told, enc_hook=encode_other)
     except TypeError as error:
         raise TypeError(f"the state of {function} cannot be encoded as MessagePack: {error}") from error

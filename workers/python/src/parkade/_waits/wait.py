@@ -16,7 +16,7 @@ from .._validation.values import Conversion
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
 from ..errors import Refused, WaitError
-from .functions import Function, describe
+from .functions import Function, Place, describe
 from .message import History, Message
 
 if TYPE_CHECKING:  # only checkers know defaults before Python 3.13: `Wait` alone is `Wait[Any]`
@@ -59,7 +59,7 @@ class Wait(Generic[T_co]):
     `.then`. Make it with `after`, `channel` or `query`. It is immutable.
     """
 
-    __slots__ = ("_added", "_convert", "_function", "_made_at", "_response", "_state", "_used", "_wait")
+    __slots__ = ("_added", "_convert", "_function", "_made_at", "_place", "_response", "_state", "_used", "_wait")
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class Wait(Generic[T_co]):
         self._added: p.Added | None = None  # to the answer that the core gives alone
         self._used: bool  # set when it is returned, awaited, or another wait is made of it
         self._made_at: str  # file:line, set under `parkade dev`
+        self._place: Place | None  # set by `park`
 
     # The function may take the request, or the job, before or after the outcome; checkers know no other places.
     @overload
