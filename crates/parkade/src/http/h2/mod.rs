@@ -5,7 +5,7 @@
 //! | one connection; when it ends, and when its client is pinged | `connection`, `upkeep` |
 //! | its socket | `client_io` |
 //! | one stream of it, from its request to the end of its response | `stream` |
-//! | a request; its body, and the rest of one that is read as it arrives, or that nobody reads | `request`, `incoming`, `unread_body` |
+//! | a request; its body, and the rest of one that is read as it arrives, or that nobody reads | `request`, `incoming`, `incoming_rest`, `unread_body` |
 //! | a response on its way to the client; how long it may take | `outgoing`, `write_timeout` |
 //! | a stream that has become a WebSocket: its bytes; its messages | `tunnel`, `stream_socket` |
 //! | what the server does with a stream, and hears of it | `exchange`, `orders`, `stream_answer`, `stream_table` |
@@ -20,6 +20,7 @@ mod exchange;
 mod fuzz;
 mod handover;
 mod incoming;
+mod incoming_rest;
 mod orders;
 mod outgoing;
 mod piece_queue;

@@ -14,7 +14,8 @@ use hyper::{Request, StatusCode};
 use tokio::sync::mpsc;
 
 use super::client_io::SocketState;
-use super::incoming::{IncomingBody, IncomingRest};
+use super::incoming::IncomingBody;
+use super::incoming_rest::IncomingRest;
 use super::orders::{Order, OrdersInbox, orders};
 use super::outgoing::{EarlyEnd, Guard, ToClient, begin};
 use super::piece_queue::BodyPiece;
