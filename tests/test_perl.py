@@ -11,6 +11,7 @@ import pytest
 
 from .conftest import Serve
 from .harness import perl
+from .harness.client import Closed
 from .harness.server import PARKADE, Server, clean_environment, run
 from .harness.until import Stopwatch, until
 
@@ -262,6 +263,20 @@ def test_attempts_that_fail(native: Server, tmp_path: Path) -> None:
     native.until_logged("a job failed for good.*of no use")
     assert native.post("/enqueue/exits", b"").status == 500
     native.until_logged("a job failed for good.*the application called exit")
+
+
+@pytest.mark.parametrize("target", ["/exits", "/exits/after", "/exits/piece"])
+def test_exit_ends_its_request_and_its_worker_leaves_in_order(serve: Serve, target: str) -> None:
+    server = serve(perl.app("native.pl"), workers=1)
+    if target.endswith("piece"):
+        with server.connect().ask("GET", target) as client, pytest.raises((Closed, ConnectionError)):
+            list(client.pieces(client.opening()))
+    else:
+        assert server.get(target).status == 500
+    server.until_logged("the application called exit: its worker ends")
+    server.until(lambda status: status["counts"]["workers_recycled"] == 1)
+    assert server.get("/hola/you").text == "hola you"
+    assert server.status()["counts"]["workers_died"] == 0
 
 
 # Waits in applications of PSGI

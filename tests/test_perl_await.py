@@ -95,6 +95,24 @@ def test_what_cannot_be_awaited_is_told(server: Server, target: str, why: str) -
     server.until_logged(f'{why}.* at .*coroutines.pl line .*route="GET {target}"')
 
 
+@pytest.mark.parametrize("target", ["/exits", "/exits/after"])
+def test_exit_ends_its_request_and_its_worker_leaves_in_order(serve: Serve, target: str) -> None:
+    server = serve(perl.app("coroutines.pl"), workers=1)
+    assert server.get(target).status == 500
+    server.until(lambda status: status["counts"]["workers_recycled"] == 1)
+    assert server.get("/none").text == "at once"
+    assert server.status()["counts"]["workers_died"] == 0
+
+
+def test_exit_takes_what_its_worker_awaits(serve: Serve) -> None:
+    server = serve(perl.app("coroutines.pl"), workers=1)
+    awaiting = server.connect().ask("GET", "/next/lost")
+    server.until_parked(1)
+    assert server.get("/exits").status == 500
+    assert awaiting.answer().status == 502
+    assert server.get("/none").text == "at once"
+
+
 def test_a_job_awaits_and_its_result_is_awaited(server: Server) -> None:
     assert server.post("/job/well").text == "did well"
     server.until_logged("job of well")

@@ -345,11 +345,14 @@ def test_a_child_that_returns_answers_nothing(server: Server) -> None:
     assert server.get("/hola/you").text == "Hola you"
 
 
-def test_a_worker_that_exits_fails_its_request_only(start: Start) -> None:
+@pytest.mark.parametrize(("target", "status"), [("/exits", 500), ("/exits_later", 500), ("/exits_cleanup", 200)])
+def test_a_worker_that_exits_fails_its_request_only(start: Start, target: str, status: int) -> None:
     server = start()
-    assert server.get("/exits").status == 500
-    server.until_logged("the application called exit")
+    assert server.get(target).status == status
+    server.until_logged("the application called exit: its worker ends")
+    server.until(lambda status: status["counts"]["workers_recycled"] == 1)
     assert server.get("/hola/you").text == "Hola you"
+    assert server.status()["counts"]["workers_died"] == 0
 
 
 def test_a_stuck_worker_shows_its_stack(start: Start) -> None:
@@ -575,6 +578,14 @@ def test_an_error_in_a_callback_is_500(loop: Server) -> None:
     assert loop.get("/raises").status == 500
     loop.until_logged("in a callback")
     assert loop.get("/after/0").text == "after 0"
+
+
+def test_exit_in_a_callback_ends_what_its_worker_holds(loop: Server) -> None:
+    clients = [loop.connect().ask("GET", target) for target in ("/hold", "/hold", "/exits")]
+    assert [client.answer().status for client in clients] == [500, 500, 500]
+    loop.until(lambda status: status["counts"]["workers_recycled"] == 1)
+    assert loop.get("/after/0").text == "after 0"
+    assert loop.status()["counts"]["workers_died"] == 0
 
 
 def test_a_slow_reader_of_what_was_written_holds_nobody_up(loop: Server) -> None:

@@ -65,6 +65,8 @@ get '/published/{name}' => async sub {
 job slowly => async sub { my ($word) = @_; await after 0.05; print "job of $word\n"; return "did $word" };
 post '/job/{word}' => async sub { my ($word) = @_; my $job = enqueue slowly => $word; return await $job->result(timeout => 20) };
 
+get '/exits'       => async sub { exit 3 };
+get '/exits/after' => async sub { await after 0.01; exit };
 get '/streams' => async sub { await channel('news')->stream };
 get '/then'    => async sub { await after(0)->then(\&at_last) };
 

@@ -44,6 +44,9 @@ my %pages = (
         our $soon = AnyEvent->timer(after => 0.01, cb => sub { $_->([200, $text, ['released']]) for splice @answered });
         return [200, $text, [$count]];
     },
+    exits => sub {
+        return sub { push @held, $_[0]; our $exit = AnyEvent->timer(after => 0.05, cb => sub { exit }) };
+    },
     counted => sub {
         return sub {
             my ($respond) = @_;

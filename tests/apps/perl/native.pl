@@ -16,6 +16,10 @@ get '/psgi' => sub { return [202, ['X-A', 'b'], ['psgi']] };
 get '/nothing' => sub { return };
 get '/away' => sub { redirect '/hola/you' };
 get '/raises' => sub { die "at once\n" };
+get '/exits' => sub { exit 3 };
+get '/exits/after' => sub { after(0.01)->then(\&exits) };
+get '/exits/piece' => sub { my $count = 0; return sub { exit if $count++; return 'one ' } };
+sub exits { exit }
 get '/large' => sub { after(1, 'x' x 2_000_000) };
 get '/unnamed' => sub { channel('')->next };
 get '/misnamed' => sub { channel('lots')->socket({ subprotocols => ['chat v2'] }, sub { }) };

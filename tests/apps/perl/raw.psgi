@@ -198,6 +198,8 @@ my %pages = (
     large => sub { return [200, ['X-Large' => 'x' x 2_000_000], []] },
     body => sub { return [200, [], 'text'] },
     exits => sub { exit 3 },
+    exits_later => sub { return sub { exit } },
+    exits_cleanup => sub { my ($env) = @_; push @{ $env->{'psgix.cleanup.handlers'} }, sub { exit }; return [200, $text, ['cleaned']] },
     exits_midway => sub {
         my (undef, $how) = @_;
         return [200, $text, Lines->new('one ', sub { exit 3 })] if $how eq 'body';

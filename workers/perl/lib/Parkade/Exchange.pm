@@ -281,11 +281,10 @@ sub DESTROY {
     my $is_left = $self->{link}{running} == $self->{stream};    # its code did not return
     return $self->finish if $self->{begun} && !$is_left;
     local $self->{link}{running} = $self->{stream};    # another request may have forgotten it
-    my $why = $is_left ? 'the application called exit' : 'the application dropped the responder of a request without answering it';
-    Parkade::Log::record('error', $is_left ? "$why: its worker ends" : $why);
-    $self->{link}->leave_soon if $is_left;    # before the closing frame, so that nobody else is sent here
+    return $self->{link}->exits($self) if $is_left;
+    my $why = 'the application dropped the responder of a request without answering it';
+    Parkade::Log::record('error', $why);
     $self->fail($why);
-    $self->{link}->leave if $is_left;
     return;
 }
 

@@ -156,6 +156,21 @@ sub leave {
     return;
 }
 
+# The application has called exit: it ends what it has begun, and says so. What has not begun goes to another worker.
+sub exits {
+    my ($self, @running) = @_;
+    my $why = 'the application called exit';
+    Parkade::Log::record('error', "$why: its worker ends") if !$self->{has_exited}++;
+    $self->leave_soon;    # before the closing frames, so that nobody else is sent here
+    my ($session, $exchanges) = @$self{qw(session exchanges)};
+    push @running, $self->{attempted} // ();
+    for my $exchange (@running, map { $exchanges->{$_} // () } sort { $a <=> $b } keys %$exchanges) {
+        $exchange->fail($why) if $session->held($exchange->{stream});
+    }
+    $self->leave;
+    return;
+}
+
 sub begin {
     my ($self, $application) = @_;
     $self->{application} = $application;
@@ -312,6 +327,7 @@ sub _collect {
 sub _attempt {
     my ($self, $exchange, $name, @rest) = @_;
     my $application = $self->{application};
+    weaken($self->{attempted} = $exchange);
     my $fault = Parkade::Call::fault($application->can($name), $application, $exchange, @rest);
     if (defined $fault) {
         $self->{has_died} = 1 if $$ != $self->{pid};
@@ -449,6 +465,10 @@ Once an event loop is loaded (L<Parkade::Link::Loop>), its timers and sockets go
 =head1 METHODS
 
 =head2 new($reader, $writer, $session)
+
+=head2 exits(@exchanges)
+
+Ends these and all others that have begun, and leaves.
 
 =head2 exchange, keep($exchange)
 

@@ -15,7 +15,7 @@ use Parkade::Sources    ();
 use Parkade::Trace      ();
 
 my $is_told;    # that it has to end
-my $ends_early;    # what tells the core that the application calls exit while it is loaded
+my $ends_early;    # what tells the core that the application calls exit
 
 END { $ends_early->() if $ends_early }
 
@@ -68,7 +68,9 @@ sub work {
     $link->watch(Parkade::Sources::watched($target)) if $info->{dev};
     Parkade::Log::record('debug', 'the compiled loop is ' . Parkade::Compiled::state()) if $application->can('compiled');
     return 0 if !$link->is_wanted;
+    $ends_early = sub { local ($@, $!, $?); $link->exits if $$ == $pid };
     my ($how, $why) = $link->serve($application);
+    undef $ends_early;
     $is_told = $how eq 'stopping';
     return 0 if $is_told || $how eq 'gone';
     print STDERR "parkade worker: $how: $why\n";
