@@ -12,6 +12,7 @@ import pytest
 from .conftest import Serve
 from .harness import perl
 from .harness.client import Closed
+from .harness.postgres import Postgres
 from .harness.server import PARKADE, Server, clean_environment, run
 from .harness.until import Stopwatch, until
 
@@ -244,6 +245,18 @@ def test_a_query_that_fails_is_answered(native: Server) -> None:
     answer = native.get("/wrong")
     assert (answer.status, answer.json()["fault"]) == (500, "application")
     native.until_logged("a query failed: near .nothing")
+
+
+def test_a_whole_number_is_one_for_every_type_of_the_database(serve: Serve, postgres: Postgres) -> None:
+    """Perl keeps 10 / 2 as a float, which PostgreSQL does not take for an integer."""
+    server = serve(perl.app("native.pl"), workers=1, database=postgres.url)
+    for kind in ("int2", "int4", "int8", "float4", "float8", "numeric", "oid"):
+        answer = server.get(f"/half/{kind}?of=10")
+        assert (answer.status, float(answer.json())) == (200, 5), (kind, answer.text)
+    for kind in ("float4", "float8", "numeric"):
+        assert float(server.get(f"/half/{kind}?of=7").json()) == 3.5
+        assert [float(half) for half in server.get(f"/halves/{kind}").json()] == [5, 3.5]
+    assert server.get("/half/int4?of=7").status == 400
 
 
 # Jobs

@@ -103,6 +103,16 @@ def test_a_body_can_be_read_again(ask: Ask, size: int) -> None:
     assert ask("/twice", "POST", body).text == f"{size} {size} 34567"
 
 
+def test_what_an_application_prints_after_each_line_is_not_in_a_body(start: Start, tmp_path: Path) -> None:
+    app = tmp_path / "app.psgi"
+    app.write_text(
+        r'$\ = "\n"; $, = "-"; sub { local $/; my $body = readline $_[0]{"psgi.input"};'
+        ' [200, [], [length($body) . " $_[0]{CONTENT_LENGTH} " . ($body =~ tr/x//c)]] }'
+    )
+    server = start(app)
+    assert server.post("/", b"x" * 3_000_000).text == "3000000 3000000 0"
+
+
 def test_a_chunked_body_has_a_length(server: Server) -> None:
     with server.connect() as client:
         client.send(b"POST /twice HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -38,11 +38,22 @@ my %mistakes = (
     odd_response  => sub { [200, ['X-A'], ['text']] },
     content_type  => sub { publish('x', content_type => 'x' x 1_025) },
     event         => sub { publish('x', event => "a\n") },
+    nan           => sub { return { price => $nan } },
+    nan_message   => sub { publish({ price => $infinity }) },
+    nan_document  => sub { query('select ?1', { price => $nan }) },
+    cycle         => sub { my $cycle = []; push @$cycle, $cycle; query('select ?1', $cycle) },
+    statement     => sub { query('') },
+    parameter     => sub { query('select ?1', sub { 1 }) },
+    state         => sub { after(0)->then('shown', sub { 1 }) },
+    argument      => sub { enqueue works => sub { 1 } },
+    returned      => sub { (enqueue 'returns_code')->result(timeout => 10) },
     option        => sub { publish('x', foo => 1) },
 );
 
 job works => sub { return 'well' };
 job retries => sub { my ($after, $more) = @_; retry($after, 'later' . ($more // '')) }, retries => 0;
+
+job returns_code => sub { return [sub { 1 }] }, retries => 0;
 
 get '/wrong' => sub { return [sort keys %mistakes] };
 get '/wrong/{what}' => sub { my ($what) = @_; return $mistakes{$what}->() };

@@ -41,6 +41,9 @@ sub listed { my ($messages) = @_; return [map { $_->json->{bid} } @$messages] }
 get '/sales' => sub { query('select 7 as price, \'Straße\' as street union select ?1, ?2', param('price'), 'a') };
 get '/page' => sub { query('select 7 as price')->then(\&page, title => 'Sälés') };
 get '/one' => sub { query('select 7 as price')->one->headers('X-A', 'b') };
+# Half a number, as a parameter of that type.
+get '/half/{type}' => sub { my ($type) = @_; query("select \$1::$type as half", param('of') / 2)->value };
+get '/halves/{type}' => sub { my ($type) = @_; query("select \$1::$type\[] as halves", [map { $_ / 2 } 10, 7])->value };
 get '/wrong' => sub { query('select nothing')->then(\&page) };
 get '/twice' => sub { query('select 1 as price')->then(\&again) };
 

@@ -4,6 +4,8 @@ use strict;
 use warnings;
 
 use Test::More;
+use JSON::PP               ();
+use POSIX                  ();
 use Parkade                qw(:DEFAULT park);
 use Parkade::Link          ();
 use Parkade::MessagePack   ();
@@ -156,6 +158,52 @@ refused('a content type of ' . length, sub { channel('c')->publish('x', content_
   for 'x' x 1_025, "\x{263a}" x 342;
 taken('a content type of 1,024 bytes', sub { channel('c')->publish('x', content_type => 'x' x 1_024); 1 });
 refused('an option of a message', sub { channel('c')->publish('x', foo => 1) }, 'unknown option foo; the options here are event, content_type');
+
+# Data
+
+my %NO_DATA = ('code' => sub { 1 }, 'a glob' => \*STDOUT, 'a pattern' => qr/x/, 'an object' => bless({}, 'Other'), 'a reference to a reference' => \\1);
+
+for my $name (sort keys %NO_DATA) {
+    my $value = $NO_DATA{$name};
+    refused("$name as an argument of a job", sub { enqueue work => $value }, qr/a job's arguments must be plain data: .* is not plain data, .*/);
+    refused("$name as a state", sub { after(0)->then('main::taken', $value) }, qr/a function after a wait can only be given plain data: .*/);
+    refused("$name as a parameter", sub { query('select 1', [$value]) }, qr/a parameter is a number, text, .*, not a reference of the kind .*/);
+    ok(!eval { Parkade::Response::stored([$value]); 1 }, "$name as a result");
+    like($@, qr/\Athe result of a job must be plain data: \w+ is not plain data, which is [^\n]* and \\0\n\z/, 'is told in plain words');
+}
+my $cycle = [1];
+push @$cycle, $cycle;
+refused('a cycle as a state', sub { after(0)->then('main::taken', $cycle) }, qr/.*: a value is nested too deeply/);
+refused('a cycle as a parameter', sub { query('select 1', $cycle) }, 'the arrays of a parameter are nested more than 6 deep');
+refused('a cycle in a document', sub { query('select 1', { a => $cycle }) }, qr/.*: data is nested too deeply for JSON/);
+taken('six arrays in one another', sub { query('select 1', [[[[[[1]]]]]]) });
+
+for my $no_number ($INFINITY, -$INFINITY, $NAN) {
+    my $why = 'JSON has no infinity and no NaN';
+    refused("$no_number in a message", sub { channel('c')->publish({ a => $no_number }) }, "a message must be text or data: $why");
+    refused("$no_number in a document", sub { query('select 1', { a => [$no_number] }) }, qr/.*: $why/);
+    ok(!eval { Parkade::Response::encoded({ "a\"" => [1, $no_number] }); 1 }, "$no_number in a response");
+    is($@, "$why\n", 'is told');
+}
+ok(!eval { Parkade::Response::encoded({ a => sub { 1 } }); 1 }, 'code in a response');
+is($@, "JSON is numbers, text, arrays, hashes, \\1 and \\0, not a reference of the kind CODE\n", 'is told');
+refused('code as a message', sub { channel('c')->publish(sub { 1 }) }, qr/a message must be text or data: JSON is .*/);
+for my $text ('Inf', 'NaN', '"NaN"', "a\\", '\\"Inf', 'Infinity') {
+    is(Parkade::Response::of([$text, { $text => -1.5 }])->{body}, JSON::PP->new->utf8->encode([$text, { $text => -1.5 }]), "the text $text is text");
+}
+{ package Told; sub new { return bless {}, shift } sub TO_JSON { die "an object's own reason\n" } }
+ok(!eval { Parkade::Response::encoded([Told->new]); 1 }, 'an object that dies');
+is($@, "an object's own reason\n", 'tells its own reason');
+
+# Parameters. Perl has one kind of number, the databases have two.
+
+sub parameter { my ($value) = @_; return unpack 'H*', Parkade::MessagePack::encode(query('select 1', $value)->{wait}[2][0]) }
+
+is(parameter($_->[1]), parameter($_->[2]), "$_->[0] is an integer") for
+  ['10 / 2', 10 / 2, 5], ['-10 / 2', -10 / 2, -5], ['5.0', 5.0, 5], ['2**53', 2**52 * 2.0, 2**53], ['-2**53', -(2.0**53), -(1 << 53)],
+  ['what rounding gives', POSIX::floor(7.5), 7], ['0.0', 0.0, 0], ['1e3', 1e3, 1_000], ['in an array', [10 / 2], [5]];
+is(parameter($_), 'cb' . unpack('H*', pack 'd>', $_), "$_ is a float") for 0.5, 2.0**53 * 2, -2.0**60, 1e300, $INFINITY, -0.0;
+is(parameter($_->[0]), $_->[1], 'text stays text') for ['5', 'a135'], ['5.0', 'a3352e30'];
 
 # What the application declares
 

@@ -57,6 +57,13 @@ for my $bits (0 .. 63) {
 in_c("integer $_", $_) for -0x20, -0x21, -0x80, -0x81, -0x8000, -0x8001, -0x8000_0000, -0x8000_0001, ~0, -1 - (~0 >> 1), 48;
 in_c("float $_", $_) for 1e300, -1e300, 5e-324, 9**9**9, -9**9**9;
 
+for my $float (1e300, -1e300, 9**9**9, 2.0**60, 1e19, 5.5) {
+    my $compared = $float;
+    my @seen = ($compared == 5, abs $compared, int $compared, $compared | 0);
+    same("float $float, after it was compared", $compared);
+    is(encode($compared), "\xcb" . pack('d>', $float), "float $float stays one");
+}
+
 # Text
 
 for my $letter ('x', "\x{e9}", "\x{7f}", "\x{80}", "\x{ff}", "\x{263a}", "\x{fffe}", "\x{ffff}", "\x{d7ff}", "\x{e000}", "\x{1f600}", "\x{10ffff}", "\0") {

@@ -4,7 +4,7 @@ use strict;
 use warnings;
 
 use Carp                 ();
-use Parkade::MessagePack qw(bin);
+use Parkade::MessagePack qw(bin encode);
 use Parkade::Wire        ();
 use Scalar::Util         qw(looks_like_number);
 
@@ -32,8 +32,36 @@ my $encoder;
 
 sub json {
     my ($value) = @_;
-    $encoder ||= _json()->canonical->allow_blessed->convert_blessed;
-    return $encoder->encode($value);
+    $encoder ||= _json()->canonical->allow_nonref->allow_blessed->convert_blessed;
+    my $json = eval { $encoder->encode($value) } // die _why_not_json("$@");
+    die "JSON has no infinity and no NaN\n" if $json =~ /Inf|NaN/ && $json =~ s/"(?:[^"\\]++|\\.)*+"//gr =~ /Inf|NaN/;
+    return $json;
+}
+
+# In plain words, if JSON::PP does not take the value. What else objects die of stays as it is.
+sub _why_not_json {
+    my ($error) = @_;
+    return "JSON is numbers, text, arrays, hashes, \\1 and \\0, not a reference of the kind $1\n"
+      if $error =~ /\A(?:encountered|cannot encode reference to scalar ')(?: object ')?\s*(\w+)/;
+    return "data is nested too deeply for JSON\n" if $error =~ /\A[^\n]*exceeds maximum nesting level/;
+    return $error;
+}
+
+# The same, told to whoever wrote it.
+sub json_of {
+    my ($what, $value) = @_;
+    return _told($what, sub { json($value) });
+}
+
+# The MessagePack of plain data, told to whoever wrote it.
+sub plain {
+    my ($what, $value) = @_;
+    return _told($what, sub { encode($value) });
+}
+
+sub _told {
+    my ($what, $code) = @_;
+    return eval { $code->() } // Carp::croak("$what: " . $@ =~ s/\n\z//r);
 }
 
 # What a client sent, as data, and why it is none. To say where JSON is wrong, JSON::PP would list every character that
@@ -160,6 +188,11 @@ The body of a message; characters become UTF-8.
 
 =head2 json($data), from_json($bytes)
 
-JSON as bytes. What a client sent as data, and what it is instead (C<undef> if it is JSON).
+JSON as bytes; dies for what JSON does not have, such as infinity and NaN. What a client sent as data, and what it is instead
+(C<undef> if it is JSON).
+
+=head2 json_of($what, $data), plain($what, $data)
+
+JSON, and MessagePack; what is no plain data is told from the point of view of the caller.
 
 =cut

@@ -6,7 +6,7 @@ use warnings;
 use Carp                 ();
 use Parkade::Checks      ();
 use Parkade::Link        ();
-use Parkade::MessagePack qw(bin encode);
+use Parkade::MessagePack qw(bin);
 use Parkade::Wait        ();
 use Parkade::Wire        qw(JOB_VALUE_MAX);
 use Time::HiRes          ();
@@ -21,7 +21,7 @@ sub enqueue {
     Parkade::Checks::job($name);
     my ($unknown) = grep { !$OPTIONS{$_} } keys %$options;
     Carp::croak("unknown option $unknown; the options are delay, at, priority, queue and key") if defined $unknown;
-    my $encoded = eval { encode([1, \@arguments, {}]) } // Carp::croak("a job's arguments must be plain data: $@");
+    my $encoded = Parkade::Checks::plain("a job's arguments must be plain data", [1, \@arguments, {}]);
     Carp::croak('the arguments of a job are larger than 524,288 bytes: pass a reference to larger data')
       if length $encoded > JOB_VALUE_MAX;
     my $told = _told($options);

@@ -415,7 +415,7 @@ sub publish {
     Parkade::Checks::event($options{event}) if defined $options{event};
     my $type = $options{content_type} // (ref $body ? 'application/json' : 'text/plain; charset=utf-8');
     Parkade::Checks::content_type($type);
-    my $data = Parkade::Checks::message(ref $body ? Parkade::Checks::json($body) : $body);
+    my $data = Parkade::Checks::message(ref $body ? Parkade::Checks::json_of('a message must be text or data', $body) : $body);
     my @event = defined $options{event} ? $options{event} : ();
     $self->write($self->{session}->publish($stream, "$channel", "$type", $data, @event));
     return;

@@ -49,6 +49,7 @@ sub warned {
     my ($text) = @_;
     # Where the application has the standard error go elsewhere, warnings go there, too.
     if (defined $mark && !Parkade::Log::Handle->is_log_at(\*STDERR)) {
+        local ($\, $,);
         print STDERR $text;
         return;
     }
@@ -104,6 +105,7 @@ sub failed {
 sub record {
     my ($level, $message, %members) = @_;
     if (!defined $mark) {
+        local ($\, $,);
         print STDERR "$message\n";
         return;
     }

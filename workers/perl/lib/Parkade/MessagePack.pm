@@ -2,12 +2,12 @@ package Parkade::MessagePack;
 
 use strict;
 use warnings;
+no warnings 'recursion';    # it has a bound
 
 use B            ();
-use Carp         ();
 use Exporter     qw(import);
 use Parkade::Compiled ();
-use Scalar::Util qw(reftype);
+use Scalar::Util qw(blessed);
 
 our @EXPORT_OK = qw(encode decode bin ordered float extension true false);
 
@@ -55,7 +55,7 @@ sub _encode {
     }
     if ($class eq 'Parkade::MessagePack::Bytes') {
         my $bytes = $$value;
-        utf8::downgrade($bytes, 1) or Carp::croak('bytes with a character above 255');
+        utf8::downgrade($bytes, 1) or die "bytes with a character above 255\n";
         return _head(length $bytes, undef, 0, 0xc4, 0xc5) . $bytes;
     }
     if ($class eq 'Parkade::MessagePack::Ordered') {
@@ -68,16 +68,18 @@ sub _encode {
         my ($type, $data) = @$value;
         return _head(length $data, undef, 0, 0xc7, 0xc8) . pack('c', $type) . $data;
     }
-    return $$value ? "\xc3" : "\xc2" if $class eq 'SCALAR' || $value->isa('JSON::PP::Boolean');
+    return $$value ? "\xc3" : "\xc2" if $class eq 'SCALAR' || blessed $value && $value->isa('JSON::PP::Boolean');
     return $$value ? "\xc3" : "\xc2" if $class eq 'Parkade::MessagePack::Boolean';
-    Carp::croak("$class is not plain data, which is numbers, text, arrays, hashes, \\1 and \\0");
+    die "$class is not plain data, which is numbers, text, arrays, hashes, \\1 and \\0\n";
 }
 
 sub _scalar {
     my ($value) = @_;
     my $flags = B::svref_2object(\$value)->FLAGS;
     return _text($value) if $flags & B::SVf_POK || !($flags & NUMBER);
-    return _integer($value) if $flags & (B::SVf_IOK | B::SVp_IOK) && !($flags & B::SVf_NOK && $value != int $value);
+    # A float that code has compared has an integer, too, which is another number: that is private.
+    my $is_integer = $flags & B::SVf_IOK || $flags & B::SVp_IOK && !($flags & (B::SVf_NOK | B::SVp_NOK));
+    return _integer($value) if $is_integer && !($flags & B::SVf_NOK && $value != int $value);
     return "\xcb" . pack 'd>', $value;
 }
 

@@ -260,7 +260,8 @@ The seconds that were left when it came; missing if there is no limit.
 
 A code reference. C<< $env->{'parkade.on_cancel'}->(sub { my ($reason) = @_; ... }) >> has the code called when the client
 leaves before it has the answer, or when the request is cancelled for another reason (C<client_left>, C<deadline>,
-C<operator>, C<stopping>).
+C<operator>, C<stopping>). It is not called once the request has been parked by C<park(...)>: no worker holds it then, and the core
+ends the wait by itself, down to the statement in the database.
 
 =item parkade.park
 

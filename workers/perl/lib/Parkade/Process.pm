@@ -53,6 +53,7 @@ sub print_stack {
         $function = (caller $depth + 1)[3] // 'the main program';
         push @lines, "  $file line $line, in $function\n";
     }
+    local ($\, $,);
     print STDERR 'The stack of the code that is running (most recent call first):', "\n", @lines;
     print STDERR "  none: the worker waits for requests\n" if !@lines;
     return;

@@ -3,29 +3,52 @@ package Parkade::Query;
 use strict;
 use warnings;
 
+use B               ();
 use Carp            ();
-use JSON::PP        ();
 use Parkade::Checks ();
+use Scalar::Util    qw(blessed);
 
 use parent 'Parkade::Wait';
 
 our @CARP_NOT = qw(Parkade Parkade::Wait);
 
-my $json = JSON::PP->new->canonical->allow_blessed->convert_blessed;
+use constant {
+    DEPTH_MAX => 6,        # arrays in one another, in a parameter. Then: it dies
+    WHOLE_MAX => 2**53,    # the last number from which on floats leave out whole ones. Then: it stays a float
+};
 
 sub new {
     my ($class, $sql, @bind) = @_;
     Carp::croak('the statement of a query is missing') if !defined $sql || $sql !~ /\S/;
-    my $self = $class->SUPER::new(query => "$sql", [map { _parameter($_) } @bind], {});
+    my $self = $class->SUPER::new(query => "$sql", [map { _parameter($_, 0) } @bind], {});
     return $self;
 }
 
 # A hash is a JSON document.
 sub _parameter {
+    my ($value, $depth) = @_;
+    my $kind = ref $value;
+    return _number($value) if $kind eq '';
+    if ($kind eq 'ARRAY') {
+        Carp::croak('the arrays of a parameter are nested more than ' . DEPTH_MAX . ' deep') if $depth == DEPTH_MAX;
+        return [map { _parameter($_, $depth + 1) } @$value];
+    }
+    if ($kind eq 'HASH') {
+        utf8::decode(my $json = Parkade::Checks::json_of('a hash as a parameter is a JSON document', $value));
+        return { json => $json };
+    }
+    return $value if $kind eq 'SCALAR' || blessed $value && ($value->isa('JSON::PP::Boolean') || $kind =~ /\AParkade::MessagePack::/);
+    Carp::croak("a parameter is a number, text, undef, \\1, \\0, an array or a hash, not a reference of the kind $kind");
+}
+
+# A whole number that Perl keeps as a float, such as 10 / 2, is an integer: databases tell the two apart, and Perl does not.
+# Zero below zero is none.
+sub _number {
     my ($value) = @_;
-    return { json => $json->encode($value) } if ref $value eq 'HASH';
-    return [map { _parameter($_) } @$value]  if ref $value eq 'ARRAY';
-    return $value;
+    my $flags = B::svref_2object(\$value)->FLAGS;
+    return $value if !($flags & B::SVf_NOK) || $flags & (B::SVf_POK | B::SVf_IOK);
+    my $text = sprintf '%.17g', $value;
+    return $text =~ /\A-?[1-9][0-9]*\z|\A0\z/ && abs $text <= WHOLE_MAX ? 0 + $text : $value;
 }
 
 sub _with {
@@ -77,7 +100,8 @@ gets the rows as JSON. With it, the function gets them: an array of hashes, one 
 it gets what was done: C<< { command => 'UPDATE', rows => 3 } >>.
 
 Parameters are written as the database writes them (C<$1> for PostgreSQL, C<?1> for SQLite). A number is sent as a number and
-a string as text; C<undef> is null, C<\1> and C<\0> are booleans. An array is an array of the database, and a hash a JSON document.
+a string as text; C<undef> is null, C<\1> and C<\0> are booleans. An array is an array of the database (at most 6 in one another),
+and a hash a JSON document. A whole number is an integer for the database also where Perl keeps it as a float, such as C<10 / 2>.
 
 =head1 METHODS
 

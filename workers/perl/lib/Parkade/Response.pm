@@ -3,7 +3,7 @@ package Parkade::Response;
 use strict;
 use warnings;
 
-use JSON::PP             ();
+use Parkade::Checks      ();
 use Parkade::Headers     ();
 use Parkade::MessagePack qw(bin decode encode extension);
 use Scalar::Util         qw(blessed);
@@ -11,8 +11,6 @@ use Scalar::Util         qw(blessed);
 use constant EXTENSION => 1;    # the type of a response in the result of a job
 
 my $TEXT = bin('text/plain; charset=utf-8');
-
-my $json = JSON::PP->new->utf8->canonical->allow_nonref->allow_blessed->convert_blessed;
 
 sub new {
     my ($class, $status, $headers, $body) = @_;
@@ -51,13 +49,15 @@ sub of {
         return Parkade::Response->new(200, ['content-type', 'text/plain; charset=utf-8'], $value);
     }
     die "a handler returned an object of $kind, which is not an answer\n" if blessed $value && !$value->can('TO_JSON');
-    return Parkade::Response->new(200, ['content-type', 'application/json'], $json->encode($value));
+    return Parkade::Response->new(200, ['content-type', 'application/json'], Parkade::Checks::json($value));
 }
 
 # The result of a job, as it is stored and given: a response is one of the protocol's own types.
 sub stored {
     my ($value) = @_;
-    return encode($value) if !blessed $value || !$value->isa('Parkade::Response');
+    if (!blessed $value || !$value->isa('Parkade::Response')) {
+        return eval { encode($value) } // die "the result of a job must be plain data: $@";
+    }
     return encode(extension(EXTENSION, encode(encoded($value))));
 }
 

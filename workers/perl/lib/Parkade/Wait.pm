@@ -5,8 +5,9 @@ use warnings;
 
 use B                    ();
 use Carp                 ();
+use Parkade::Checks      ();
 use Parkade::Headers     ();
-use Parkade::MessagePack qw(bin encode);
+use Parkade::MessagePack qw(bin);
 use Parkade::Response    ();
 use Parkade::Wire        qw(INLINE_MAX);
 
@@ -50,7 +51,8 @@ sub then {
     Carp::croak('a stream cannot have a function after it: it ends when its client leaves') if $self->{wait}[0] eq 'stream';
     # The stream that calls the function does not tell whether it is for a request or for a job.
     my $job   = $Parkade::Native::job;
-    my $state = eval { encode([$job ? $job->carried : undef, \@state]) } // Carp::croak("a function after a wait can only be given plain data: $@");
+    my $told  = [$job ? $job->carried : undef, \@state];
+    my $state = Parkade::Checks::plain('a function after a wait can only be given plain data', $told);
     Carp::croak('a function after a wait can be given at most 65,536 bytes') if length $state > STATE_MAX;
     my $name = name_of($code);
     $self->{then} = ['call', $name, bin($state), _is_async($name) ? 'async' : ()];

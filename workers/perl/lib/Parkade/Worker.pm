@@ -73,6 +73,7 @@ sub work {
     undef $ends_early;
     $is_told = $how eq 'stopping';
     return 0 if $is_told || $how eq 'gone';
+    local ($\, $,);
     print STDERR "parkade worker: $how: $why\n";
     return 1;
 }

@@ -52,6 +52,7 @@ sub _add {
         binmode $self->{file};
         $piece = delete($self->{start}) . $piece;
     }
+    local ($\, $,);    # the application's
     print { $self->{file} } $piece or die "cannot store a body: $!\n";
     return;
 }

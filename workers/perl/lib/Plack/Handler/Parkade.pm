@@ -153,6 +153,7 @@ sub _take_sockets {
 sub _write_pid {
     my ($file) = @_;
     open my $handle, '>', $file or die "cannot write $file: $!\n";
+    local ($\, $,);
     print {$handle} "$$\n";
     close $handle or die "cannot write $file: $!\n";
     return;
