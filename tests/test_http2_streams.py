@@ -181,6 +181,18 @@ def sends_all(server: Server) -> bool:
         return client.reset(1) is None
 
 
+def test_a_client_that_was_not_asked_for_its_body_is_answered_at_once(server: Server) -> None:
+    """It waits for `100 Continue`: nothing is waited for that it could send."""
+    if not is_asgi(server):
+        pytest.skip("others have this body whole")
+    asked = post(UNREAD.encode(), (b"content-length", b"200000"), (b"expect", b"100-continue"))
+    answered = server.status()["counts"]["answered"]
+    with asking(server, frame(HEADERS, END_HEADERS, 1, asked)) as client:
+        server.until(lambda status: status["counts"]["answered"] > answered)
+        client.until_quiet().until_quiet()
+        assert (client.status(1), client.is_whole(1)) == (200, True)
+
+
 def test_an_error_comes_before_the_rest_of_its_request(server: Server) -> None:
     asked = frame(HEADERS, END_HEADERS, 1, post(UNREAD.encode(), (b"content-length", b"5000000")))
     with asking(server, asked, frame(DATA, 0, 1, bytes(10_000))) as client:

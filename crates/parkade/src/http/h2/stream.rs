@@ -86,6 +86,8 @@ struct Arrived {
     orders: OrdersInbox,
     /// What the client sends, if the stream may become a WebSocket.
     from_client: Option<IncomingBody>,
+    /// Whether the client sends its body: not if it waits for `100 Continue`.
+    is_invited: bool,
 }
 
 /// Receives a request, and tells the server of it. Otherwise this is what the client is told. Both come with what reads the
@@ -122,9 +124,10 @@ async fn arrive(
         from_client = head.socket.is_some().then_some(incoming);
         None
     };
+    let is_invited = !head.expects_continue;
     let origin = forwarded::origin(context.endpoints, &head, &shared.setup.trust);
     let _ = shared.inbox.send(FromStream::Arrived { key, head, body, pieces, origin, orders, share });
-    Ok((Arrived { guard, orders: inbox, from_client }, reads_rest))
+    Ok((Arrived { guard, orders: inbox, from_client, is_invited }, reads_rest))
 }
 
 /// Waits for the response, and sends its head.
@@ -134,9 +137,9 @@ async fn answer(
     rest: &mut Option<BodyRestTask>,
     context: &StreamContext,
 ) -> Result<BegunAnswer, EarlyEnd> {
-    let Arrived { mut guard, orders, from_client } = arrived;
+    let Arrived { mut guard, orders, from_client, mut is_invited } = arrived;
     let limits = &context.shared.setup.limits;
-    let Some(answer) = ordered(&orders, respond, &context.socket).await? else {
+    let Some(answer) = ordered(&orders, respond, &context.socket, &mut is_invited).await? else {
         return begin_whole(
             respond,
             refused(RequestFault::BodyEndedEarly, None, limits),
@@ -146,6 +149,10 @@ async fn answer(
         );
     };
     let StreamAnswer { status, fields, body } = *answer;
+    if !is_invited {
+        // Nothing comes.
+        *rest = None;
+    }
     let is_whole = matches!(body, StreamBody::Whole(_) | StreamBody::Announced(_));
     if is_whole && status < 400 {
         guard.has_ended = true;
@@ -181,11 +188,13 @@ async fn answer(
     }
 }
 
-/// The response; None if there will be none. Until it comes, its client gets what may precede it.
+/// The response; None if there will be none. Until it comes, its client gets what may precede it. `is_invited`: see
+/// [`Arrived`].
 async fn ordered(
     orders: &OrdersInbox,
     respond: &mut Respond,
     socket: &SocketState,
+    is_invited: &mut bool,
 ) -> Result<Option<Box<StreamAnswer>>, EarlyEnd> {
     loop {
         let order = poll_fn(|context| {
@@ -198,7 +207,10 @@ async fn ordered(
             }
         });
         match order.await? {
-            Order::Invite => inform(respond, 100, HeaderMap::new()),
+            Order::Invite => {
+                *is_invited = true;
+                inform(respond, 100, HeaderMap::new());
+            }
             // As with HTTP/1.1, a client that has not read what came before gets none: they promise nothing, and h2 would
             // keep any number of them.
             Order::EarlyHints(fields) if !socket.is_blocked() => inform(respond, 103, fields),
