@@ -50,6 +50,7 @@ def main(arguments: list[str]) -> int:
         try:
             if info.get("dev"):
                 unused.watch()
+                os.environ.setdefault("LITESTAR_DEBUG", "1")  # unless the application says debug=False
             wanted = Wanted(interface=info.get("interface", "auto"), factory="factory" in info)
             threads = int(info.get("threads", 1))
             application = _hosted(load(arguments[0], wanted), info, threads)
@@ -84,6 +85,10 @@ def _hosted(loaded: Loaded, info: Mapping[str, Any], threads: int) -> Applicatio
         adopt(loaded)
         mount(loaded, root_path)
         return Handling(loaded, dev)
+    if dev:
+        from ._hosting.plain_failures import ShowingAsgi, ShowingWsgi
+
+        loaded = Asgi3(ShowingAsgi(loaded.application)) if isinstance(loaded, Asgi3) else ShowingWsgi(loaded)
     if isinstance(loaded, Asgi3):
         from ._hosting.asgi import Asgi
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
+from .._link import port
 from .._link.answers import Streamed
 from .._log import log_error, log_fault
 from .._mappings import Headers
@@ -101,8 +102,14 @@ def _text(value: str | bytes) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
+logged: dict[int, BaseException] = {}
+"""Exceptions that a framework has logged already, by the streams of their requests, until the host would log them."""
+
+
 def log_failure(error: BaseException, head: p.RequestHead) -> None:
     """Logs an exception of the application, or of its response."""
+    if logged and logged.pop(port.stream(), None) is error:
+        return
     what = f"{head.method} {head.path}"
     if isinstance(error, Unparkable):
         log_fault(f"{what}: {error}", method=head.method, path=head.path)
