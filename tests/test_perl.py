@@ -115,6 +115,15 @@ def test_exit_while_it_is_loaded_is_told(tmp_path: Path, code: str) -> None:
     assert "the application does not load; see the error above" in ended.stderr
 
 
+def test_an_application_that_declares_too_much_is_told(tmp_path: Path) -> None:
+    app = tmp_path / "app.pl"
+    app.write_text("use Parkade; get qq(/$_) => 'x' x 60_000 for 1 .. 20;\n")
+    ended = run("serve", app, "--check")
+    assert ended.returncode == 1
+    assert "the application declares too much: its routes, jobs and channels have 12" in ended.stderr
+    assert "violat" not in ended.stderr
+
+
 def test_what_a_script_dies_of_is_told_without_a_frame_of_ours(tmp_path: Path) -> None:
     app = tmp_path / "app.psgi"
     for dies, told in [

@@ -209,6 +209,9 @@ is(parameter($_->[0]), $_->[1], 'text stays text') for ['5', 'a135'], ['5.0', 'a
 
 refused('a job with odd options', sub { job odd => sub { }, @$_ })
   for [retries => -1], [retries => 1.5], [retries => 1e9], [deadline => -1], [deadline => 'inf'], [priority => 1001], [queue => ''], [queue => 'x' x 201];
+refused('methods that are none', sub { any $_, '/odd' => sub { } }, 'the methods of /odd must be a reference to an array of names')
+  for 'GET', undef, [undef], [['GET']];
+refused('no path', sub { get undef, sub { } }, 'a path must begin with a slash, not undef');
 refused('a route with an odd deadline', sub { get '/odd' => sub { }, deadline => $_ }) for -1, 'inf', 'soon';
 refused('a channel with odd options', sub { channel('odd/*', @$_) }) for [count => -1], [count => 1.5], [bytes => 'inf'], [age => -1];
 refused('a queue with an odd rate', sub { queue 'odd', rate => $_ }) for 0, -1, '9' x 400;

@@ -29,13 +29,14 @@ sub add_route {
     my ($methods, $path, $code, %options) = @_;
     my $is_socket = delete $options{websocket};
     Carp::croak("the WebSocket $path needs a code reference") if $is_socket && ref $code ne 'CODE';
-    Carp::croak("a path must begin with a slash, not $path") if $path !~ m{\A/};
+    Carp::croak('a path must begin with a slash, not ' . ($path // 'undef')) if ($path // '') !~ m{\A/};
+    Carp::croak("the methods of $path must be a reference to an array of names") if ref $methods ne 'ARRAY' || grep { !defined || ref } @$methods;
     Carp::croak("the route $path needs a code reference, a constant answer or a wait") if !defined $code;
     _check(\%options, \%ROUTE_OPTIONS);
     my (undef, $file, $line) = caller 1;
     my @names = $path =~ /\{(\w+)(?::\w+)?\}/g;
     push @routes, {
-        methods => $methods,
+        methods => [map { uc } @$methods],
         path    => "$path",
         _kind($code, $options{deadline}),
         source  => "$file:$line",

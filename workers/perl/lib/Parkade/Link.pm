@@ -12,7 +12,7 @@ use Parkade::Exchange ();
 use Parkade::Link::Loop ();
 use Parkade::Log  ();
 use Parkade::Process ();
-use Parkade::Wire qw(CREDIT_MAX);
+use Parkade::Wire qw(CREDIT_MAX FRAME_MAX);
 
 our @CARP_NOT = qw(Parkade Parkade::Channel Parkade::PSGI);
 
@@ -175,11 +175,27 @@ sub begin {
     my ($self, $application) = @_;
     $self->{application} = $application;
     Parkade::Log::of_stream(sub { $self->{running} });
-    my $ready = $application->ready;
-    $ready->{watch} = $self->{watch} if @{ $self->{watch} || [] };
+    my $ready = $self->_ready($application);
     $self->{credit} = $ready->{concurrent} ? COROUTINES_CREDIT : CREDIT;
     $self->write($self->{session}->ready($self->{credit}, $ready));
     return;
+}
+
+sub _ready {
+    my ($self, $application) = @_;
+    my $ready = $application->ready;
+    $ready->{watch} = $self->{watch} if @{ $self->{watch} || [] };
+    return $ready;
+}
+
+# What it declares has to go in one frame.
+sub check {
+    my ($self, $application) = @_;
+    my $size = length Parkade::Wire::payload(CREDIT_MAX, $self->_ready($application));
+    die sprintf "the application declares too much: its routes, jobs and channels have %d bytes, and at most %d are possible\n",
+      $size, FRAME_MAX
+      if $size > FRAME_MAX;
+    return $application;
 }
 
 # What READY tells the core to watch.
@@ -465,6 +481,10 @@ Once an event loop is loaded (L<Parkade::Link::Loop>), its timers and sockets go
 =head1 METHODS
 
 =head2 new($reader, $writer, $session)
+
+=head2 check($application)
+
+Dies if it declares too much.
 
 =head2 exits(@exchanges)
 

@@ -57,7 +57,11 @@ sub work {
     };
     my $pid = $$;
     $ends_early = sub { $fails->("the application called exit($?) while it was loaded\n") if $$ == $pid };
-    my $application = eval { $load->($info) };
+    my $application = eval {
+        my $loaded = $load->($info);
+        $link->watch(Parkade::Sources::watched($target)) if $info->{dev};
+        $link->check($loaded);
+    };
     undef $ends_early;
     my $error = $application ? undef : Parkade::Trace->of($@);
     Parkade::Trace::settle();
@@ -65,7 +69,6 @@ sub work {
         $fails->($error->of_loading);
         return 1;
     }
-    $link->watch(Parkade::Sources::watched($target)) if $info->{dev};
     Parkade::Log::record('debug', 'the compiled loop is ' . Parkade::Compiled::state()) if $application->can('compiled');
     return 0 if !$link->is_wanted;
     $ends_early = sub { local ($@, $!, $?); $link->exits if $$ == $pid };
