@@ -244,6 +244,12 @@ def test_settings_that_change_nothing_for_perl_are_told(
         (DJANGO | {"mysite/settings.py": "1 / 0"}, ["manage.py"], "ZeroDivisionError"),
         (DJANGO | {"mysite/wsgi.py": ""}, ["manage.py"], "mysite.wsgi has no 'application'"),
         ({}, ["nowhere/manage.py"], "there is no file"),
+        ({"a.py": NATIVE}, [":app"], "the target names no module: write module:name"),
+        ({"a.py": NATIVE}, [".a:app"], "'.a' is relative to no package"),
+        ({"a.py": NATIVE}, ["a:.app"], "'a:.app' has a dot too many"),
+        ({"a.py": "class K: pass\nk = K()"}, ["a:k.x"], "a:k has no 'x'"),
+        ({"a.py": "class K: pass\nk = K()\nk.y = K()"}, ["a.py:k.y.z"], "a.py:k.y has no 'z'"),
+        ({"a.py": "x = 1"}, ["a:z.x"], "a has no 'z'"),
     ],
 )
 def test_what_is_not_found_says_what_to_write(

@@ -94,13 +94,31 @@ def test_a_check_tells_of_each(tmp_path: Path) -> None:
     ), ended.stderr
 
 
-def test_a_check_names_the_one_that_does_not_load(tmp_path: Path) -> None:
+def test_those_that_load_are_shown_next_to_one_that_does_not(tmp_path: Path) -> None:
+    """Whatever their order, and however many fail."""
     write(tmp_path, TWO)
-    (tmp_path / "live.py").write_text("raise RuntimeError('no luck')")
-    ended = parkade(tmp_path, "serve", "--check", "--bind", "127.0.0.1:0")
+    check = ("serve", "--check", "--bind", "127.0.0.1:0")
+    for failing, other in (("live.py at /live", "/: shop.py loads"), ("shop.py at /", "/live: live.py loads")):
+        file = tmp_path / failing.split()[0]
+        code = file.read_text()
+        file.write_text("raise RuntimeError('no luck')")
+        ended = parkade(tmp_path, *check)
+        assert (ended.returncode, ended.stdout.startswith(other)) == (1, True), ended.stdout + ended.stderr
+        assert f"parkade: {failing}: the application does not load; see the error above\n" in ended.stderr
+        assert ended.stderr.endswith("parkade: 1 of 2 applications did not load\n")
+        assert "no luck" in ended.stderr
+        routes, listed = parkade(tmp_path, "routes"), parkade(tmp_path, "routes", "--json")
+        assert (routes.returncode, listed.returncode) == (1, 1)
+        assert [one["mount"] for one in json.loads(listed.stdout)] == [other.split(":")[0]]
+        assert "no luck" in routes.stderr
+        assert routes.stdout.startswith(other.replace(": ", "  ").removesuffix(" loads"))
+        file.write_text(code)
+    for name in ("live.py", "shop.py"):
+        (tmp_path / name).write_text("raise RuntimeError('no luck')")
+    ended = parkade(tmp_path, *check)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "live.py at /live" in ended.stderr
-    assert "no luck" in ended.stderr
+    assert ended.stderr.count("no luck") >= 2
+    assert "2 of 2" in ended.stderr
 
 
 def test_routes_are_listed_below_their_mounts(tmp_path: Path) -> None:

@@ -36,27 +36,36 @@ struct Loaded {
     functions: Functions,
 }
 
-/// Fails if an application does not load in time; its traceback has been logged before.
+/// Those that have loaded, and whether all have.
+struct Outcome {
+    loaded: Vec<Loaded>,
+    failure: Option<Error>,
+}
+
+/// Fails if an application does not load in time; its traceback has been logged before. Of several, it shows the others.
 pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Error> {
     serve::enter_directory(&application.settings)?;
     serve::launches(application).iter().try_for_each(|launch| serve::runnable(&launch.program))?;
     let guard = log::init(&application.settings.log)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let loaded: Vec<Loaded> = runtime.block_on(async {
+    let Outcome { loaded, failure } = runtime.block_on(async {
         if show != Show::Outcome {
-            return load_all(application).await;
+            return Ok(load_all(application).await);
         }
         // Everything that `serve` would set up, in the same order, so that the same is refused with the same words.
         let server = serve::assemble(application, None, &guard)?;
         serve::writes(&application.settings.listen)?;
         admin::probe(&application.settings.listen.admin)?;
-        let loaded = load_all(application).await?;
-        let event_loop = EventLoop::new(server, application.settings.workers.grace);
-        let told = loaded.iter().map(|loaded| loaded.told.clone()).collect();
-        Box::pin(event_loop.check(told)).await?.map_err(|why| Error::Unfit { why })?;
-        Ok(loaded)
+        let outcome = load_all(application).await;
+        if outcome.failure.is_none() {
+            let event_loop = EventLoop::new(server, application.settings.workers.grace);
+            let told = outcome.loaded.iter().map(|loaded| loaded.told.clone()).collect();
+            Box::pin(event_loop.check(told)).await?.map_err(|why| Error::Unfit { why })?;
+        }
+        Ok::<_, Error>(outcome)
     })?;
     match show {
+        _ if loaded.is_empty() => {}
         Show::Routes { json: false } => terminal::print(&texts(&loaded))?,
         Show::Routes { json: true } => {
             let listings: Vec<Listing> = loaded.iter().map(Loaded::listing).collect();
@@ -72,7 +81,7 @@ pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Erro
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    failure.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 impl Loaded {
@@ -120,19 +129,24 @@ fn counted(count: usize, noun: &str) -> String {
 }
 
 /// All of them, one after the other: a traceback is not mixed with another.
-async fn load_all(application: &ApplicationArgs) -> Result<Vec<Loaded>, Error> {
-    let mut all = Vec::new();
-    for mounted in application.applications() {
+async fn load_all(application: &ApplicationArgs) -> Outcome {
+    let applications = application.applications();
+    let (count, mut failed) = (applications.len(), 0);
+    let mut outcome = Outcome { loaded: Vec::new(), failure: None };
+    for mounted in applications {
         let time = mounted.settings.workers.start_timeout;
         let load = tokio::time::timeout(time, load(mounted.clone())).await;
-        let told = load.unwrap_or(Err(Error::StartedTooSlowly { after: time }));
-        if let (Err(_), Some(mount)) = (&told, &mounted.mount) {
-            eprintln!("parkade: {} at {mount}:", mounted.target);
+        match (load.unwrap_or(Err(Error::StartedTooSlowly { after: time })), &mounted.mount) {
+            (Ok((told, functions)), _) => outcome.loaded.push(Loaded { mounted, told, functions }),
+            (Err(error), None) => outcome.failure = Some(error),
+            (Err(error), Some(mount)) => {
+                eprintln!("parkade: {} at {mount}: {error}", mounted.target);
+                failed += 1;
+                outcome.failure = Some(Error::SomeFailed { failed, count });
+            }
         }
-        let (told, functions) = told?;
-        all.push(Loaded { mounted, told, functions });
     }
-    Ok(all)
+    outcome
 }
 
 async fn load(mounted: Mounted) -> Result<(Told, Functions), Error> {

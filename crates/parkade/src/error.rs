@@ -34,6 +34,8 @@ pub enum Error {
     Unfit { why: String },
     #[error("the application does not load; see the error above")]
     ApplicationFailed,
+    #[error("{failed} of {count} applications did not load")]
+    SomeFailed { failed: usize, count: usize },
     #[error("the application did not load within {after:?}: fix it, or set a longer --start-timeout")]
     StartedTooSlowly { after: std::time::Duration },
     #[error("a worker violated the protocol: {why}")]

@@ -68,10 +68,14 @@ def _found(target: str, wanted: Wanted) -> tuple[str, Any]:
     found: Any = module
     if ":" not in target and not _has(module, name) and callable(getattr(module, "application", None)):
         name = "application"
-    for part in name.split("."):
+    owner = place
+    for number, part in enumerate(name.split(".")):
+        if not part:
+            raise LoadError(f"{target!r} has a dot too many: write module:name, such as shop:app")
         if not _has(found, part):
-            raise LoadError(f"{place} has no {part!r}{_nearest(part, found)}")
+            raise LoadError(f"{owner} has no {part!r}{_nearest(part, found)}")
         found = getattr(found, part)
+        owner += f".{part}" if number else f":{part}"
     return f"{place}:{name}", found
 
 
@@ -156,6 +160,10 @@ def _is_path(place: str) -> bool:
 
 def _import_module(name: str) -> ModuleType:
     _put_first(Path.cwd())
+    if not name:
+        raise LoadError("the target names no module: write module:name, such as shop:app")
+    if name.startswith("."):
+        raise LoadError(f"{name!r} is relative to no package: write the whole name, such as mysite.shop")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
