@@ -278,7 +278,14 @@ def test_a_job_that_runs_at_sigterm_may_end(serve: Serve, kind: Kind, tmp_path: 
 
 
 @pytest.mark.promise(9)
-@pytest.mark.parametrize("app", ["jobs", pytest.param("jobs_async", marks=pytest.mark.python_only("coroutines"))])
+@pytest.mark.parametrize(
+    "app",
+    [
+        "jobs",
+        pytest.param("jobs_async", marks=pytest.mark.python_only("coroutines")),
+        pytest.param("jobs_asgi", marks=pytest.mark.python_only("ASGI")),
+    ],
+)
 def test_a_job_that_takes_longer_than_the_grace_is_handed_back_and_has_lost_no_attempt(
     serve: Serve, tmp_path: Path, app: str
 ) -> None:

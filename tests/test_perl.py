@@ -92,7 +92,7 @@ def test_routes_are_listed() -> None:
 
 def test_code_that_does_not_load_is_told(tmp_path: Path) -> None:
     (tmp_path / "app.pl").write_text("use strict;\n$nothing;\n")
-    ended = run("serve", tmp_path / "app.pl", "--check")
+    ended = run("serve", tmp_path / "app.pl", "--check", "-b", "127.0.0.1:0")
     assert ended.returncode != 0
     assert 'Global symbol "$nothing" requires explicit package name' in ended.stderr
 
@@ -101,7 +101,7 @@ def test_a_module_that_cannot_be_loaded_is_told_without_a_line_of_ours(tmp_path:
     (tmp_path / "lib" / "My").mkdir(parents=True)
     (tmp_path / "lib" / "My" / "False.pm").write_text("0;\n")
     for module, told in [("My::False", "False.pm did not return a true value\n"), ("My::Nope", "My/Nope.pm in @INC")]:
-        printed = run("serve", module, "--check", "--directory", tmp_path).stderr
+        printed = run("serve", module, "--check", "-b", "127.0.0.1:0", "--directory", tmp_path).stderr
         assert told in printed
         assert "Loader.pm" not in printed
 
@@ -109,7 +109,7 @@ def test_a_module_that_cannot_be_loaded_is_told_without_a_line_of_ours(tmp_path:
 @pytest.mark.parametrize("code", ["exit 3;", "END { print STDERR qq(the end\\n) } exit 3;", "fork // die; exit 3;"])
 def test_exit_while_it_is_loaded_is_told(tmp_path: Path, code: str) -> None:
     (tmp_path / "app.psgi").write_text(code)
-    ended = run("serve", tmp_path / "app.psgi", "--check")
+    ended = run("serve", tmp_path / "app.psgi", "--check", "-b", "127.0.0.1:0")
     assert ended.returncode == 1
     assert "the application called exit(3) while it was loaded" in ended.stderr
     assert "the application does not load; see the error above" in ended.stderr
@@ -118,7 +118,7 @@ def test_exit_while_it_is_loaded_is_told(tmp_path: Path, code: str) -> None:
 def test_an_application_that_declares_too_much_is_told(tmp_path: Path) -> None:
     app = tmp_path / "app.pl"
     app.write_text("use Parkade; get qq(/$_) => 'x' x 60_000 for 1 .. 20;\n")
-    ended = run("serve", app, "--check")
+    ended = run("serve", app, "--check", "-b", "127.0.0.1:0")
     assert ended.returncode == 1
     assert "the application declares too much: its routes, jobs and channels have 12" in ended.stderr
     assert "violat" not in ended.stderr
@@ -131,7 +131,7 @@ def test_what_a_script_dies_of_is_told_without_a_frame_of_ours(tmp_path: Path) -
         ("sub inner { die 'inside' } inner()", f"  {app} line 1, in main::inner\ninside at {app} line 1.\n"),
     ]:
         app.write_text(f"{dies};\n")
-        printed = run("serve", app, "--check").stderr
+        printed = run("serve", app, "--check", "-b", "127.0.0.1:0").stderr
         assert told in printed
         assert "Loader" not in printed
 

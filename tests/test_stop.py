@@ -369,6 +369,22 @@ def test_those_that_are_idle_when_the_grace_is_over_run_their_hooks(
 
 
 @pytest.mark.promise(3)
+@pytest.mark.python_only("coroutines")
+def test_coroutines_are_cancelled_a_moment_before_the_grace_is_over(serve: Serve) -> None:
+    """So they clean up. One that ignores it has the worker killed, and both clients are told the same."""
+    server = serve("coroutines", workers=1, grace="2s")
+    clients = [server.connect().ask("GET", f"/{way}/never") for way in ("hold", "deaf", "beside")]
+    server.until_logged("holds at never", times=2)
+    stopping(server)
+    answers = [client.answer() for client in clients]
+    assert [(answer.status, answer.json()["detail"]) for answer in answers] == [(503, "the server is stopping")] * 3
+    assert server.ended() == 0
+    server.until_logged("the worker stops: 3 requests that were still running were cancelled")
+    server.until_logged("cancelled while holding at never", times=2)
+    server.until_logged("cancelled, and goes on")
+
+
+@pytest.mark.promise(3)
 def test_what_is_left_when_the_grace_is_over_is_503_and_the_worker_is_killed(serve: Serve, kind: Kind) -> None:
     server = serve("basic", environment=kind, grace="500ms")
     timer = server.connect().ask("GET", "/after/30")

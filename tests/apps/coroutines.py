@@ -36,6 +36,13 @@ async def hold(gate: str) -> str:
     return gate
 
 
+@app.get("/beside/{gate}")
+async def beside(gate: str) -> str:
+    """Its own task waits, and so do others."""
+    await asyncio.gather(after(60), after(61), hold(gate))
+    return gate
+
+
 @app.get("/deaf/{gate}")
 async def deaf(gate: str) -> str:
     """Ignores its cancellation."""

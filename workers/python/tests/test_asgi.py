@@ -13,7 +13,7 @@ from parkade._hosting.environ import Environs
 from parkade._hosting.interfaces import is_asgi, is_asgi_2, is_wsgi
 from parkade._hosting.root_path import RootPath
 from parkade._hosting.scope import scope_of
-from parkade._hosting.shutdown import Shutdown
+from parkade._link.shutdown import Shutdown
 from parkade._wire import payloads as p
 
 pytestmark = pytest.mark.usefixtures("implementation")

@@ -133,6 +133,8 @@ pub fn give_up(step: &mut Step<'_>, life: Running, error: WorkerError) -> Life {
         | WorkerError::Retry { .. }
         | WorkerError::Discarded
         | WorkerError::UnknownJob => Refusal::ApplicationFailed,
+        // Workers cancel what still runs shortly before they are stopped.
+        WorkerError::Overloaded if !step.fleet.is_open() => Refusal::Stopping,
         WorkerError::Overloaded => Refusal::WorkerOverloaded,
         WorkerError::BadAnswer => Refusal::BadAnswer,
     };

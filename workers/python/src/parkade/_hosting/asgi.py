@@ -12,7 +12,7 @@ from .._link import port
 from .._link.answers import FAULTS, Run, Sent
 from .._link.concurrent import Concurrent
 from .._link.exchange import Exchange
-from .._log import log, log_error, log_warning
+from .._log import log, log_error
 from .._requests.request import Request
 from .._responses.encoding import encode
 from .._responses.error_pages import failure_response
@@ -31,7 +31,6 @@ from .park import parked
 from .parking import Parking, log_failure
 from .root_path import RootPath
 from .scope import scope_of
-from .shutdown import Shutdown
 
 _SENT = Sent()
 
@@ -65,8 +64,6 @@ class Asgi:
     async def start_concurrent(self) -> None:
         """Begins the lifespan. Raises `LoadError` if the application says that it cannot start."""
         self._link = cast(Concurrent, port.port())
-        self._shutdown = Shutdown(self._cancel_all)
-        self._link.at_drain = self._shutdown.begin
         await self._lifespan.start()
         lifespan = "" if self._lifespan.is_supported else ", without a lifespan"
         log(f"an ASGI application runs on {type(asyncio.get_running_loop()).__module__}{lifespan}")
@@ -87,7 +84,7 @@ class Asgi:
         exchange = cast(Exchange, port.exchange.get())
         scope = scope_of(raw.head, self._root_path, self._link.has_trailers)
         scope["state"] = self._lifespan.state.copy()
-        scope["parkade.shutdown"] = self._shutdown
+        scope["parkade.shutdown"] = self._link.shutdown
         if scope["type"] == "websocket":
             return await self._run_socket(raw, scope, exchange)
         request = AsgiRequest(self._link, exchange, raw, due_of(raw), self._cancels)
@@ -130,10 +127,6 @@ class Asgi:
         head = p.read_head(raw.head)
         await socket.finish(failure, head, lambda error: failure_response(error, Request(raw), self._dev))
         return _SENT
-
-    def _cancel_all(self) -> None:
-        if count := self._link.cancel_all("stopping"):
-            log_warning(f"the worker stops: {count} requests that were still running were cancelled")
 
     async def _unfinished(self, raw: p.Request, request: AsgiRequest, response: AsgiResponse) -> None:
         if request.end is LEFT:

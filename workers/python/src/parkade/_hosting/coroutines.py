@@ -76,7 +76,7 @@ async def _without_waits(coming: Coming) -> Answer:
 class _NoExchange:
     """Says why nothing can be awaited."""
 
-    occupies = streams = False
+    occupies = streams = is_job = False
     enqueued = None
 
     async def wait(self, park: bytes) -> NoReturn:

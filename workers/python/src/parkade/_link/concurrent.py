@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from .._limits import CREDIT_CONCURRENT, WRITE_SIZE_MIN
+from .._log import log_warning
 from .._session.events import (
     BodyArrived,
     Called,
@@ -63,6 +64,7 @@ from .named_files import NamedFiles
 from .outlet import Outlet
 from .plain_functions import PlainFunctions
 from .runners import Runners
+from .shutdown import Shutdown
 from .stacks import print_overdue
 from .streaming import Streaming
 
@@ -119,7 +121,7 @@ class Concurrent(asyncio.Protocol):
         self.has_trailers = session.has_trailers  # and early hints
         self.awaiting, self.is_parked = session.awaiting, session.is_parked
         self.is_responding, self.is_reading = session.is_responding, session.bodies.is_arriving
-        self.at_drain: Callable[[float], None] | None = None  # hears in how many seconds this worker will be stopped
+        self.shutdown = Shutdown(self._stop_rest)
 
     def open(self, link: Link, threads: int) -> None:
         """Writes there from now on, and runs plain functions, which see the current context."""
@@ -347,12 +349,12 @@ class Concurrent(asyncio.Protocol):
                         del self._branches[branch]
             case Pinged(token=token):
                 self.put(session.pong(token))
-            case Draining(seconds=seconds) if self.at_drain is not None:
-                self.at_drain(seconds)
+            case Draining(seconds=seconds):
+                self.shutdown.begin(seconds)
             case Ended():
                 self._end(event)
             case _:
-                pass  # DRAIN changes nothing else here
+                pass
 
     def _begin(self, stream: int, answer: Answer | Coming | Plain | Deferred) -> None:
         if type(answer) is CoroutineType:  # nearly always
@@ -448,12 +450,16 @@ class Concurrent(asyncio.Protocol):
         elif self._session.held(stream):
             self.write(self._session.error(stream, "application"))
 
-    def cancel_all(self, reason: str) -> int:
-        """Cancels the code of all requests; returns how many they were."""
-        exchanges = list(self._exchanges.values())
+    def _stop_rest(self) -> None:
+        """Cancels the coroutines of requests that are left, so that they clean up, before the core kills them. It
+        cancels jobs itself, whose attempts do not count then.
+        """
+        exchanges = [exchange for exchange in self._exchanges.values() if not exchange.is_job]
         for exchange in exchanges:
-            self._cancel(exchange, reason)
-        return len(exchanges)
+            exchange.is_stopped = True
+            self._cancel(exchange, "stopping")
+        if exchanges:
+            log_warning(f"the worker stops: {len(exchanges)} requests that were still running were cancelled")
 
     async def idle(self) -> None:
         """Returns when all code of requests has ended, also what runs after its answer."""

@@ -81,6 +81,9 @@ class Exchange(Protocol):
     streams: bool
     """Whether an asynchronous iterator makes the answer, which may begin while its tasks wait."""
 
+    is_job: bool
+    """Whether it is an attempt of a job."""
+
     @property
     def enqueued(self) -> Enqueued | None:
         """The jobs that it has enqueued so far; None if there are none."""

@@ -42,6 +42,9 @@ class Link(ExchangeLink, Protocol):
     def flush_on(self) -> None:
         """The same in the middle of a turn that ends with a flush."""
 
+    async def break_off(self, exchange: Exchange) -> None:
+        """Ends an answer before its end, unless it has ended."""
+
 
 class Runners:
     """The queue, and the runners that work on it.
@@ -126,7 +129,10 @@ class Runners:
                     raise  # not raised by code: this is being closed, with its loop
                 if exchange.waiters is not None:
                     exchange.give_up()  # a task that it has started may still be waiting
-                self._fail(stream, error)
+                if exchange.is_stopped and type(error) is asyncio.CancelledError:
+                    await link.break_off(exchange)
+                else:
+                    self._fail(stream, error)
             finally:
                 waited = self._stepped is not exchange
                 if waited:

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._job import Job, beginning_of, job_of_run
 from .._limits import JOB_ERROR_MAX, JOB_KEPT_MAX
+from .._link import port
 from .._link.answers import FAULTS, Answer, Attempted, Deferred, Parked, Plain
 from .._log import log_error, log_fault
 from .._sql.outcomes import shape_of
@@ -48,6 +49,8 @@ def attempt(job: Job, call: Callable[[], Any]) -> Answer:
 
 async def attempt_async(job: Job, call: Callable[[], Any]) -> Answer:
     """As `attempt`, of a coroutine."""
+    if (exchange := port.exchange.get()) is not None:
+        exchange.is_job = True
     try:
         return _finish(job, await call())
     except CancelledError as error:

@@ -42,6 +42,7 @@ class Exchange:
         self.response = response
         self.occupies = occupies
         self.streams = False
+        self.is_job = False
         self.enqueued = Enqueued()
 
     async def wait(self, park: bytes) -> p.Outcome:

@@ -1,4 +1,4 @@
-"""The end of a worker, as its applications see it: `parkade.shutdown` in the scope, and the last moment."""
+"""The end of a worker with an event loop: when it begins, and the last moment."""
 
 from __future__ import annotations
 
