@@ -82,13 +82,35 @@ def test_a_line_has_what_the_client_got(
     assert entry["request_id"] == dict(answer.fields)["x-request-id"]
 
 
-@pytest.mark.parametrize("messages", [["start()", "body(b'a', 1)", "fail('error')"], ["start()", "body(b'a', 1)"]])
-def test_a_response_that_breaks_off_has_its_line(server: Server, messages: list[str]) -> None:
+def test_a_response_that_fails_in_its_middle_was_broken_off(server: Server, ask: Ask) -> None:
     before = len(lines(server))
-    client = server.connect().ask("GET", saying(*messages))
-    client.opening()
+    with pytest.raises((AssertionError, OSError)):
+        ask(saying("start()", "body(b'a', 1)", "fail('error')"))
     entry = last(server, before)
-    assert (entry["status"], entry["bytes"]) == (200, 1)
+    assert (entry["status"], entry["bytes"], entry["ending"]) == (200, 1, "broken off")
+
+
+LONG = "start(200, [(b'content-length', b'3')])"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        (["start()", "body(b'a', 1)"], "the application returned before the end of its response"),
+        ([LONG, "body(b'a', 1)", "body()"], 'shorter than its Content-Length; the connection was reset request="GET /'),
+        ([LONG, "body(b'a', 1)", "body(b'bcd', 1)", "body()"], "Content-Length does not match the body"),
+    ],
+)
+def test_a_response_that_is_not_what_it_announced_was_broken_off(
+    asgi: Server, version: str, messages: list[str], told: str
+) -> None:
+    before = len(lines(asgi))
+    with pytest.raises((AssertionError, OSError)):
+        asking_over(version, asgi)(saying(*messages))
+    entry = last(asgi, before)
+    assert (entry["status"], entry["bytes"], entry["ending"]) == (200, 1, "broken off")
+    asgi.until_logged(re.escape(told))
 
 
 def test_a_client_that_leaves_has_its_line(server: Server) -> None:

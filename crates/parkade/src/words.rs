@@ -22,6 +22,16 @@ pub fn ending(ending: Ending) -> &'static str {
     }
 }
 
+/// How a request ended whose response the server may have broken off. A client whose response is broken off has left
+/// for the core, and a response that its worker gives up in the middle is done.
+#[must_use]
+pub fn response_ending(ending: Ending, is_broken_off: bool) -> &'static str {
+    match ending {
+        Ending::Done | Ending::Cancelled(Reason::ClientLeft) if is_broken_off => "broken off",
+        _ => self::ending(ending),
+    }
+}
+
 /// Why a request ended without a response.
 #[must_use]
 pub fn reason(reason: Reason) -> &'static str {

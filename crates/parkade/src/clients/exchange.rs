@@ -275,6 +275,8 @@ pub struct Note {
     pub referrer: Option<Box<[u8]>>,
     pub correlation: Option<Rc<Correlation>>,
     representation: Representation,
+    /// The server has broken off the response, which was not complete.
+    pub is_broken_off: bool,
 }
 
 impl Exchange {
@@ -462,6 +464,13 @@ impl Exchange {
         }
     }
 
+    /// The server breaks off the response, which is not complete.
+    pub fn note_broken_off(&mut self) {
+        if let Some(note) = self.extras.as_mut().and_then(|extras| extras.note.as_mut()) {
+            note.is_broken_off = true;
+        }
+    }
+
     /// The form in which its client reads errors.
     pub fn representation(&self) -> Representation {
         match (self.arrival(), self.note()) {
@@ -609,7 +618,19 @@ impl Arrival {
         let (method, representation) = (self.head.method().into(), Representation::default());
         let referrer = self.head.field("referer").map(|referrer| referrer.as_bytes().into());
         let (version, correlation) = (self.head.version.as_str(), self.correlation.clone());
-        Note { origin: self.origin, method, path, user_agent, bytes: 0, version, referrer, correlation, representation }
+        let is_broken_off = false;
+        Note {
+            origin: self.origin,
+            method,
+            path,
+            user_agent,
+            bytes: 0,
+            version,
+            referrer,
+            correlation,
+            representation,
+            is_broken_off,
+        }
     }
 }
 

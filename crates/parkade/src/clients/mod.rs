@@ -413,6 +413,19 @@ impl Clients {
         open.or_else(|| Some(self.recently_ended.find(request)?.route))
     }
 
+    /// Resets the connection of a client, or its stream of HTTP/2: its response will never be complete.
+    pub fn break_off(&mut self, request: RequestId) {
+        self.note_broken_off(request);
+        self.http.abort(request);
+    }
+
+    /// The response was not complete, and is not any more.
+    pub fn note_broken_off(&mut self, request: RequestId) {
+        if let Some(exchange) = self.exchanges.of(request) {
+            exchange.note_broken_off();
+        }
+    }
+
     /// A request as the log names it: by its method and path, or by its route if these are no longer known, and its id.
     pub fn describe(&self, request: RequestId, names: &[RouteName]) -> String {
         let exchange = self.exchanges.peek(request);

@@ -8,6 +8,7 @@ use super::request_id::{IdText, RequestIds};
 use crate::http::RefusedRequest;
 use crate::log::{AccessEntry, AccessLog};
 use crate::statistics::{EndedRequests, OpenRequests, Recent, RouteNumber};
+use crate::words;
 
 pub struct RequestLog {
     counts: EndedRequests,
@@ -58,7 +59,7 @@ impl RequestLog {
                 run: times.running(),
                 park: times.parked(),
                 total: times.total(),
-                ending,
+                ending: words::response_ending(ending, note.is_broken_off),
                 user_agent: note.user_agent.as_deref(),
                 referrer: note.referrer.as_deref(),
                 version: Some(note.version),
@@ -84,7 +85,7 @@ impl RequestLog {
                 run: times.running(),
                 park: times.parked(),
                 total: times.total(),
-                ending: Ending::Done,
+                ending: words::ending(Ending::Done),
                 user_agent: None,
                 referrer: None,
                 version: None,

@@ -231,14 +231,14 @@ impl<'c> ClientResponse<'c> {
         Ok(self.exchanges.took(self.request, taken))
     }
 
-    /// The streamed response is complete, with these trailers.
-    pub fn finish(&mut self, trailers: &Headers) {
+    /// The streamed response is complete, with these trailers. False if it is shorter than its Content-Length: then the
+    /// connection was reset.
+    pub fn finish(&mut self, trailers: &Headers) -> bool {
         if let Some(call) = self.calls.of(self.request) {
-            return call.finish();
+            call.finish();
+            return true;
         }
-        if !self.http.finish(self.request, trailers.iter()) {
-            tracing::error!("the application's response is shorter than its Content-Length; the connection was reset");
-        }
+        self.http.finish(self.request, trailers.iter())
     }
 
     /// Answers with a file, if it is small: this is all of it.

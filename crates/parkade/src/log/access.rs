@@ -4,14 +4,12 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use parkade_model::Ending;
 use serde::Serialize;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use super::writer::LineWriter;
 use crate::config::AccessFormat;
-use crate::words;
 
 /// The access log. Cheap to clone; each thread has one.
 #[derive(Debug, Clone)]
@@ -38,7 +36,7 @@ pub struct AccessEntry<'a> {
     pub run: Duration,
     pub park: Duration,
     pub total: Duration,
-    pub ending: Ending,
+    pub ending: &'static str,
     pub user_agent: Option<&'a [u8]>,
     pub referrer: Option<&'a [u8]>,
     /// Of HTTP; `None` if the request was refused while it was read, as for the id.
@@ -84,7 +82,7 @@ fn write_text(line: &mut String, now: &str, entry: &AccessEntry<'_>) {
     let _ = write!(line, " {} {}", entry.status, entry.bytes);
     let [queue, run, park, total] = [entry.queue, entry.run, entry.park, entry.total].map(milliseconds);
     let _ = write!(line, " queue={queue:.3}ms run={run:.3}ms park={park:.3}ms total={total:.3}ms");
-    let _ = write!(line, " \"{}\"", words::ending(entry.ending));
+    let _ = write!(line, " \"{}\"", entry.ending);
     if let Some(agent) = entry.user_agent {
         let _ = write!(line, " \"{}\"", agent.escape_ascii());
     }
@@ -147,7 +145,7 @@ fn write_json(line: &mut String, now: &str, entry: &AccessEntry<'_>) {
         run_ms: milliseconds(entry.run),
         park_ms: milliseconds(entry.park),
         total_ms: milliseconds(entry.total),
-        ending: words::ending(entry.ending),
+        ending: entry.ending,
         user_agent: entry.user_agent.map(|agent| String::from_utf8_lossy(agent).into_owned()),
         referrer: entry.referrer.map(|referrer| String::from_utf8_lossy(referrer).into_owned()),
         protocol: entry.version.map(|version| format!("HTTP/{version}")),
@@ -166,7 +164,6 @@ fn milliseconds(duration: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parkade_model::Reason;
 
     const ENTRY: AccessEntry<'static> = AccessEntry {
         client: None,
@@ -178,7 +175,7 @@ mod tests {
         run: Duration::from_micros(480),
         park: Duration::from_millis(2_002),
         total: Duration::from_micros(2_002_700),
-        ending: Ending::Cancelled(Reason::ClientLeft),
+        ending: "client left",
         user_agent: Some(b"curl/8\x1b[31m\xff"),
         referrer: Some(b"http://x/\"\n"),
         version: Some("1.1"),

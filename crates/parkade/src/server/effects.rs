@@ -63,9 +63,16 @@ impl Server {
             }
             HttpEffect::End { request, trailers } => {
                 let trailers = trailers.and_then(|payload| self.payloads.take_headers(payload));
-                clients.response(request).finish(&trailers.unwrap_or_default());
+                if !clients.response(request).finish(&trailers.unwrap_or_default()) {
+                    clients.note_broken_off(request);
+                    let what = self.describe(request);
+                    tracing::error!(
+                        request = what,
+                        "the application's response is shorter than its Content-Length; the connection was reset"
+                    );
+                }
             }
-            HttpEffect::Abort { request } => clients.http.abort(request),
+            HttpEffect::Abort { request } => clients.break_off(request),
             HttpEffect::OpenSocket { request, payload } => {
                 if let Some(response) = self.payloads.take_response(payload) {
                     let takes_long = self.upstream.takes_long_messages(request);

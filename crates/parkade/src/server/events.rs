@@ -441,7 +441,7 @@ impl Server {
         } else if self.clients.exchanges.awaits_answer(request) {
             self.refuse(request, Refusal::BadAnswer);
         } else {
-            self.clients.http.abort(request);
+            self.clients.break_off(request);
         }
         self.tell(Event::Left { request });
     }
