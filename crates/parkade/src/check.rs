@@ -37,7 +37,7 @@ struct Loaded {
 }
 
 /// Those that have loaded, and whether all have.
-struct Outcome {
+struct LoadedAll {
     loaded: Vec<Loaded>,
     failure: Option<Error>,
 }
@@ -48,7 +48,7 @@ pub fn check(application: &ApplicationArgs, show: Show) -> Result<ExitCode, Erro
     serve::launches(application).iter().try_for_each(|launch| serve::runnable(&launch.program))?;
     let guard = log::init(&application.settings.log)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let Outcome { loaded, failure } = runtime.block_on(async {
+    let LoadedAll { loaded, failure } = runtime.block_on(async {
         if show != Show::Outcome {
             return Ok(load_all(application).await);
         }
@@ -129,10 +129,10 @@ fn counted(count: usize, noun: &str) -> String {
 }
 
 /// All of them, one after the other: a traceback is not mixed with another.
-async fn load_all(application: &ApplicationArgs) -> Outcome {
+async fn load_all(application: &ApplicationArgs) -> LoadedAll {
     let applications = application.applications();
     let (count, mut failed) = (applications.len(), 0);
-    let mut outcome = Outcome { loaded: Vec::new(), failure: None };
+    let mut outcome = LoadedAll { loaded: Vec::new(), failure: None };
     for mounted in applications {
         let time = mounted.settings.workers.start_timeout;
         let load = tokio::time::timeout(time, load(mounted.clone())).await;
