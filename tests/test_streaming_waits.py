@@ -243,7 +243,7 @@ def test_a_server_that_stops_ends_what_waits(framework: str, serve: Serve, postg
     assert is_broken_off(sleeps, framework)
     assert is_broken_off(asks, framework)
     assert server.ended() == 0
-    assert server.log().count(CLOSED) == (1 if framework == "native" else 2)  # it is killed when the grace is over
+    assert server.log().count(CLOSED) == 2
     assert "violation" not in server.log()
 
 

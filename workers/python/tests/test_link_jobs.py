@@ -190,8 +190,13 @@ gone = asyncio.Event()
 
 @app.get("/gone")
 async def set_gone(): gone.set(); return "set"
+
+@app.get("/beside-stored")
+async def beside_stored():
+    async def stored(line): return (await write_log.enqueue(line)).id
+    return await asyncio.gather(stored("first"), stored("second"))
 """
-STORED, TOGETHER, AWAITED, SYNC, THREAD, MEANWHILE, LATER, GONE = range(8)
+STORED, TOGETHER, AWAITED, SYNC, THREAD, MEANWHILE, LATER, GONE, BESIDE_STORED = range(9)
 
 
 def line_of(payload: Any) -> Any:
@@ -541,6 +546,27 @@ def test_what_is_enqueued_while_its_request_waits_is_written_at_once(core: Start
     assert frames == [("PARK", stream), ("ENQUEUE", stream, "meanwhile"), ("PUBLISH", stream)]
     resume(worker, ["elapsed"], [stream])
     assert told(worker.next()) == ("RESPONSE", stream, "done")
+
+
+def test_what_is_enqueued_beside_a_wait_for_the_store_is_not_in_its_answer(core: StartCore) -> None:
+    worker = coroutines(core)
+    stream = worker.request(BESIDE_STORED)
+    first = worker.next()[2].id
+    assert told(worker.next()) == ("PARK", stream)
+    resume(worker, ["stored", [first]], [stream])
+    name, at, job = worker.next()
+    assert (name, at, line_of(job)) == ("ENQUEUE", stream, "second")
+    assert told(worker.next()) == ("PARK", stream)
+    resume(worker, ["stored", [job.id]], [stream])
+    assert json.loads(told(worker.next())[2]) == [str(UUID(bytes=id)) for id in (first, job.id)]
+
+
+def test_what_is_enqueued_beside_it_is_not_lost_with_its_client(core: StartCore) -> None:
+    worker = coroutines(core)
+    stream = worker.request(BESIDE_STORED)
+    assert [told(worker.next())[:2] for _ in range(2)] == [("ENQUEUE", stream), ("PARK", stream)]
+    worker.send(f.CANCEL, stream, ["client_left"])
+    assert told(worker.next()) == ("ENQUEUE", 0, "second")
 
 
 def test_what_is_enqueued_behind_an_answer_goes_on_the_link(core: StartCore) -> None:

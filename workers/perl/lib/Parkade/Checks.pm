@@ -99,6 +99,9 @@ sub job     { my ($name) = @_; return _name('a job',     $name) }
 sub queue   { my ($name) = @_; return _name('a queue',   $name) }
 sub key     { my ($text) = @_; return _sized('a key',    $text) }
 
+# Of a job that is enqueued: other servers may declare queues of any name.
+sub queue_text { my ($text) = @_; return _sized('the name of a queue', $text) }
+
 # Seconds as a number.
 sub seconds {
     my ($what, $seconds) = @_;
@@ -170,7 +173,7 @@ Parkade::Checks - what the protocol requires of names, numbers and messages, tol
 
 =head1 FUNCTIONS
 
-=head2 channel($name), event($name), job($name), queue($name), key($text), content_type($text)
+=head2 channel($name), event($name), job($name), queue($name), queue_text($text), key($text), content_type($text)
 
 Die for what no core accepts, from the point of view of the caller.
 

@@ -37,7 +37,7 @@ sub _told {
     Carp::croak('give either delay or at, not both') if exists $told{delay} && exists $told{at};
     $told{$_} = Parkade::Checks::seconds($_, $told{$_}) for grep { exists $told{$_} } qw(delay at);
     $told{priority} = Parkade::Checks::priority($told{priority}) if exists $told{priority};
-    Parkade::Checks::queue($told{queue}) if exists $told{queue};
+    Parkade::Checks::queue_text($told{queue}) if exists $told{queue};
     Parkade::Checks::key($told{key})     if exists $told{key};
     $told{$_} = "$told{$_}" for grep { exists $told{$_} } qw(queue key);
     return \%told;
@@ -111,7 +111,7 @@ A whole number from -1,000 to 1,000. Jobs with higher ones go first.
 
 =item queue
 
-The name of its queue: 1 to 200 bytes, no control characters.
+The name of its queue: 1 to 200 bytes.
 
 =item key
 

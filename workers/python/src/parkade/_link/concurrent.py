@@ -165,9 +165,17 @@ class Concurrent(asyncio.Protocol):
 
     def _enqueue(self, exchange: Exchange | None, stream: int, id: bytes, job: bytes, within: bool) -> bytes:
         if exchange is not None and self._session.takes_writes(stream):
-            exchange.enqueued = exchange.enqueued or Enqueued()
-            exchange.enqueued.add(id, within)
+            enqueued = exchange.enqueued = exchange.enqueued or Enqueued()
+            enqueued.add(id, within)
+            if enqueued.keep(job, within):
+                return b""
         return self._session.enqueue(stream, job)
+
+    def enqueue_kept(self, stream: int, enqueued: Enqueued) -> None:
+        with self._outlet.lock:
+            data = b"".join(self._session.enqueue(stream, job) for job in enqueued.take_kept())
+        if data:
+            self.write(data)
 
     def progress(self, stream: int, progress: bytes) -> None:
         self._say(stream, partial(self._session.progress, stream, progress))

@@ -27,7 +27,7 @@ class Enqueued:
     that wait, and a thousand jobs awaited one after the other cost one look each.
     """
 
-    __slots__ = ("_asked", "_asking", "_told", "_untold", "_within")
+    __slots__ = ("_asked", "_asking", "_kept", "_told", "_untold", "_within")
 
     def __init__(self) -> None:
         self._untold: dict[bytes, None] = {}
@@ -35,15 +35,30 @@ class Enqueued:
         self._told: dict[bytes, bytes | p.Refused] = {}
         self._asked: list[bytes] = []
         self._asking: asyncio.Future[None] | None = None  # while a task waits for the store
+        self._kept: list[bytes] | None = None  # encoded, enqueued while the stream is parked for the store
 
     def __contains__(self, id: bytes) -> bool:
         return id in self._told or id in self._untold
 
     def add(self, id: bytes, within: bool) -> None:
-        """A job was handed to the core; `within` the open transaction."""
+        """A job is handed to the core; `within` the open transaction."""
         self._untold[id] = None
         if within:
             self._within.add(id)
+
+    def keep(self, job: bytes, within: bool) -> bool:
+        """Keeps the job until the next `hear` if the stream is parked for the store, whose answer would name it, too.
+        Returns whether it does.
+        """
+        if within or self._kept is None:
+            return False
+        self._kept.append(job)
+        return True
+
+    def take_kept(self) -> list[bytes]:
+        """The jobs that were kept: the stream is not parked for the store any more."""
+        kept, self._kept = self._kept or [], None
+        return kept
 
     def committed(self) -> None:
         """The transaction is over, and has enqueued its jobs."""
@@ -85,6 +100,7 @@ class Enqueued:
         """The exchange was parked. Returns the jobs that its outcome will cover: none that are enqueued later."""
         if park is STORED:
             self._asked = [id for id in self._untold if id not in self._within]
+            self._kept = []
         return self._asked
 
     def hear(self, outcome: p.Outcome) -> None:

@@ -39,6 +39,9 @@ class Link(Protocol):
     def is_reading(self, stream: int) -> bool:
         """Whether a part of the request's body has yet to come: rows would come between its pieces."""
 
+    def enqueue_kept(self, stream: int, enqueued: Enqueued) -> None:
+        """Hands the jobs to the core that were kept while the stream was parked for the store."""
+
     def is_parked(self, stream: int) -> bool:
         """Whether the core has yet to end the wait of the stream or branch."""
 
@@ -255,6 +258,7 @@ class Exchange(Struct, eq=False):
         self._gathers = False
         if self.enqueued is not None:
             self.enqueued.hear(outcome)
+            self._link.enqueue_kept(self.stream, self.enqueued)
         for future in self.waiters or []:
             if not future.done():
                 future.set_result(outcome)
@@ -276,6 +280,8 @@ class Exchange(Struct, eq=False):
         branches = list(self._branches or ())
         self._branches = None
         self._tell_idle()
+        if self.enqueued is not None:
+            self._link.enqueue_kept(self.stream, self.enqueued)
         for future in self.waiters or []:
             if not future.done():
                 future.set_result(p.Unparked())
