@@ -62,7 +62,6 @@ for my $option (qw(queue key)) {
       for '', 'x' x 201, "\x{263a}" x 67, "\xe9" x 101;
     taken("a $option of " . length, sub { enqueue { $option => $_ }, 'work' }) for 'x', 'x' x 200, "\x{263a}" x 66, "\xe9" x 100, 0;
 }
-refused('a queue with a line end', sub { enqueue { queue => "a\n" }, 'work' });
 refused('the name ' . length, sub { enqueue $_ => 1 }) for '', 'x' x 201, "a\n";
 refused('an option that there is not', sub { enqueue { after => 1 }, 'work' }, qr/unknown option after; .*/);
 refused("retry $_", sub { retry $_ }, "seconds $finite $_") for -1, $INFINITY, $NAN;
