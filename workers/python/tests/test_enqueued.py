@@ -160,3 +160,14 @@ def test_other_waits_tell_nothing_of_jobs() -> None:
     assert enqueued.parked(STORED) == [b"a"]
     enqueued.hear(p.Elapsed())
     assert enqueued.parked(STORED) == [b"a"], "it is still to be told of"
+
+
+def test_jobs_of_a_transaction_that_ends_meanwhile_are_not_taken_for_others() -> None:
+    enqueued = Enqueued()
+    first, within, stored = b"1" * 16, b"2" * 16, b"3" * 16
+    enqueued.add(first, within=False)
+    enqueued.parked(STORED)
+    enqueued.add(within, within=True)
+    enqueued.committed()
+    enqueued.hear(p.Stored(ids=[stored, within]))
+    assert asyncio.run(enqueued.id_of(first, Exchange(enqueued))) == stored

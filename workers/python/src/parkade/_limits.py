@@ -42,9 +42,7 @@ CREDIT_CONCURRENT = 1_024
 BRANCH_FIRST = 1 << 31  # the first number of a branch, which this end gives; the core's streams are below
 BRANCHES_MAX = 100  # waits of one request beside its first; then: WaitError
 # Then the core kills a worker that holds requests, and its application could not clean up.
-STOP_MARGIN_SECONDS = (
-    1  # before the end of its grace, in which a worker cancels the coroutines of requests that are left
-)
+STOP_MARGIN_SECONDS = 1  # before the end of its grace, in which a worker cancels the coroutines of requests
 THREADS_MAX = 1_024  # threads for plain functions of a worker with a loop; then: the core refuses the setting
 
 # Answers whose client reads slowly, put aside by a worker that runs one request at a time; each costs a generator.

@@ -6,13 +6,12 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from importlib import import_module
-from io import BytesIO
 from typing import Any
 
 from .._wire import payloads as p
 from .environ import Environs
 from .foreign_response import own_result
-from .framework import Framework, NoBody
+from .framework import Framework
 from .root_path import RootPath
 
 
@@ -51,9 +50,7 @@ class DjangoViews(Framework):
         """
         if raw is None:
             raise error
-        environ = self._environs.make(raw, NoBody())
-        environ["wsgi.input"] = BytesIO()
-        request = import_module("django.core.handlers.wsgi").WSGIRequest(environ)
+        request = import_module("django.core.handlers.wsgi").WSGIRequest(self._environs.make_again(raw))
         if isinstance(error, _meaningful()):
             made = import_module("django.core.handlers.exception").response_for_exception(request, error)
             return own_result(made)

@@ -25,6 +25,11 @@ class BodySource(Protocol):
         """The next piece of the body; nothing after its end. Raises `BodyCutOff` if the rest will not come."""
 
 
+class _NoBody:
+    def read_body(self) -> bytes:
+        return b""
+
+
 class Environs:
     """Makes the environments of an application's requests. `threads` says whether another request may be answered at
     the same time.
@@ -74,6 +79,10 @@ class Environs:
             environ["CONTENT_LENGTH"] = str(length)
         environ["wsgi.errors"] = sys.stderr  # of now: applications replace it
         return environ
+
+    def make_again(self, raw: p.Request) -> dict[str, Any]:
+        """That of a request that was kept during a wait, without its body."""
+        return self.make(raw, _NoBody())
 
     def _of_head(self, head: p.RequestHead) -> dict[str, Any]:
         """What it says of the head of its request. Text of the client is its bytes as ISO-8859-1, as PEP 3333 has

@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from http import HTTPStatus
-from io import BytesIO
 from typing import Any
 
 from .._log import log_fault
@@ -18,7 +17,7 @@ from .._waits.wait import Wait
 from .._wire import payloads as p
 from .environ import Environs
 from .foreign_response import own_result
-from .framework import Framework, NoBody
+from .framework import Framework
 from .root_path import RootPath
 
 _SESSION_CHANGED = (
@@ -35,11 +34,11 @@ class FlaskApplications(Framework):
 
     keeps_requests = True
 
-    def __init__(self, applications: list[Any], root_path: RootPath, place: Place | None = None) -> None:
+    def __init__(self, applications: list[Any], root_path: RootPath) -> None:
         self._applications = applications
         self._root_path = root_path
         self._environs = Environs(root_path)
-        self._place = place
+        self._place: Place | None = None
 
     def place(self) -> Place | None:
         """See `Framework`."""
@@ -59,7 +58,9 @@ class FlaskApplications(Framework):
         """See `Calling`. Raises `LookupError` if newer code has no such application."""
         if place.application >= len(self._applications):
             raise LookupError("the Flask application whose view parked the request is gone")
-        return FlaskApplications(self._applications, self._root_path, place)
+        there = copy(self)
+        there._place = place
+        return there
 
     @property
     def _application(self) -> Any:
@@ -90,8 +91,7 @@ class FlaskApplications(Framework):
     def _around(self, raw: p.Request | None) -> AbstractContextManager[object]:
         if raw is None:
             return nullcontext() if self._place is None else self.context()
-        environ = self._environs.make(raw, NoBody())
-        environ["wsgi.input"] = BytesIO()
+        environ = self._environs.make_again(raw)
         if self._place is not None:
             environ["SCRIPT_NAME"], environ["PATH_INFO"] = self._place.script_name, self._place.path
         return self._application.request_context(environ)  # type: ignore[no-any-return]

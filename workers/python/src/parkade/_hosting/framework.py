@@ -45,11 +45,3 @@ class Framework:
     async def call_async(self, function: Callable[[], Coroutine[Any, Any, Any]], raw: p.Request | None) -> Any:
         """See `Calling`."""
         return own_result(await function())
-
-
-class NoBody:
-    """The body of a request during a wait: it is not kept."""
-
-    def read_body(self) -> bytes:
-        """Nothing."""
-        return b""

@@ -108,7 +108,10 @@ class Enqueued:
         asked, self._asked = self._asked, []
         match outcome:
             case p.Stored(ids=ids):
-                # The last is that of the last job before the wait; ids of an earlier answer may be left out.
+                # The last is that of the last job before the wait; ids of an earlier answer may be left out. Jobs of a
+                # transaction that has ended meanwhile may be among them.
+                others = self._untold.keys() - asked
+                ids = [id for id in ids if id not in others]
                 self._told.update(zip(asked, asked, strict=True))
                 self._told.update(zip(reversed(asked), reversed(ids), strict=False))
             case p.Refused():
