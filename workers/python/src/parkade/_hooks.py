@@ -129,16 +129,18 @@ class Hooks:
 class Around:
     """All hooks and error handlers around a handler, from its own router, which comes first in `scopes`, outwards.
 
-    What the application does before comes first, and what it does after comes last.
+    What the application does before comes first, and what it does after comes last. `keeps_requests`: a function after
+    a wait is called with its request, also if it does not ask for it, as where hooks or handlers may follow.
     """
 
-    __slots__ = ("after", "asynchronous", "before", "errors")
+    __slots__ = ("after", "asynchronous", "before", "errors", "keeps_requests")
 
-    def __init__(self, scopes: Sequence[Hooks]) -> None:
+    def __init__(self, scopes: Sequence[Hooks], keeps_requests: bool = False) -> None:
         self.before = [hook for scope in reversed(scopes) for hook in scope.before]
         self.after = [hook for scope in scopes for hook in scope.after]
         self.errors = [scope.errors for scope in scopes if scope.errors]
         self.asynchronous = any(scope.asynchronous() for scope in scopes)
+        self.keeps_requests = bool(keeps_requests or self.after or self.errors)
 
     def find(self, error: BaseException, status: int) -> ErrorHook | None:
         """The error handler of the nearest router that has one for this error."""

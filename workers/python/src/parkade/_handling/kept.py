@@ -23,8 +23,8 @@ _ADDED = ("set-cookie", "vary", "link")
 class KeptResults(Results):
     """As `Results`. A header that the function has set itself counts instead of the one that was kept."""
 
-    def __init__(self, routes: Sequence[Route], around: Around, added: p.Added, keeps_requests: bool = False) -> None:
-        super().__init__(routes, around, keeps_requests)
+    def __init__(self, routes: Sequence[Route], around: Around, added: p.Added) -> None:
+        super().__init__(routes, around)
         self._added = added
 
     def answer(self, result: object, status: int, raw: p.Request | None, request: Request | None) -> Answer:

@@ -20,15 +20,12 @@ from ..errors import InvalidResult
 
 
 class Results:
-    """Makes answers of results. `status` is for results without their own.
+    """Makes answers of results. `status` is for results without their own."""
 
-    `keeps_requests`: every function after a wait is called with its request.
-    """
-
-    def __init__(self, routes: Sequence[Route], around: Around, keeps_requests: bool = False) -> None:
+    def __init__(self, routes: Sequence[Route], around: Around) -> None:
         self._routes = routes
         self._after = around.after
-        self._keeps_requests = bool(keeps_requests or around.after or around.errors)
+        self._keeps_requests = around.keeps_requests
 
     def answer(self, result: object, status: int, raw: p.Request | None, request: Request | None) -> Answer:
         """The answer of a plain function. Raises the exceptions of after hooks, and `InvalidResult`."""

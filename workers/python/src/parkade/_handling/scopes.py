@@ -21,17 +21,16 @@ class Scope:
     that it is in. `asynchronous`: one of them is a coroutine, so all run in the event loop.
     """
 
-    __slots__ = ("_around", "_dev", "_keeps_requests", "_routes", "asynchronous", "compile", "failures", "results")
+    __slots__ = ("_around", "_dev", "_routes", "asynchronous", "compile", "failures", "results")
 
     def __init__(
         self, hooks: Sequence[Hooks], routes: Sequence[Route], dev: bool, keeps_requests: bool = False
     ) -> None:
-        self._keeps_requests = keeps_requests
-        self._around = around = Around(hooks)
+        self._around = around = Around(hooks, keeps_requests)
         self._routes = routes
         self._dev = dev
         self.asynchronous = around.asynchronous
-        self.results = Results(routes, around, keeps_requests)
+        self.results = Results(routes, around)
         self.failures = Failures(around, self.results, dev)
         self.compile = Compiler(around, self.results, self.failures).compile
 
@@ -39,13 +38,13 @@ class Scope:
         """What makes answers after a wait of a request for which headers were set before."""
         from .kept import KeptResults  # only applications that were not written for Parkade have them
 
-        results = KeptResults(self._routes, self._around, added, self._keeps_requests)
+        results = KeptResults(self._routes, self._around, added)
         return results, Failures(self._around, results, self._dev)
 
 
 class Scopes:
     """The scope of each route. `outermost` is the application's own, for everything that has no route; for its
-    `keeps_requests` see `Results`.
+    `keeps_requests` see `Around`.
     """
 
     def __init__(self, hooks: Hooks, routes: Sequence[Route], dev: bool, keeps_requests: bool = False) -> None:

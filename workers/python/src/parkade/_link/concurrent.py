@@ -464,7 +464,6 @@ class Concurrent(asyncio.Protocol):
         """
         exchanges = [exchange for exchange in self._exchanges.values() if not exchange.is_job]
         for exchange in exchanges:
-            exchange.is_stopped = True
             self._cancel(exchange, "stopping")
         if exchanges:
             log_warning(f"the worker stops: {len(exchanges)} requests that were still running were cancelled")

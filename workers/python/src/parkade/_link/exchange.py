@@ -88,8 +88,7 @@ class Exchange(Struct, eq=False):
     many seconds it was parked before `_parked_at`, since when it is again; `listener` is that of code that sends its
     answer itself, and may outlive its client; `streams` says that an iterator makes its answer; `stays` says that it is
     a WebSocket that was accepted: its stream is never parked, so all its waits are branches; `is_job`, that it is an
-    attempt of a job; `is_stopped`, that its code is cancelled because its worker stops. A `Struct`, since every request
-    makes one.
+    attempt of a job. A `Struct`, since every request makes one.
     """
 
     _link: Link
@@ -104,7 +103,6 @@ class Exchange(Struct, eq=False):
     streams: bool = False
     stays: bool = False
     is_job: bool = False
-    is_stopped: bool = False
     _branches: dict[int, Outcome] | None = None
     _gathers: bool = False
     _ends: bool = False

@@ -25,10 +25,13 @@ from . import port
 from .answers import Answer, Attempted, Coming, Sent
 from .exchange import Exchange
 from .exchange import Link as ExchangeLink
+from .shutdown import Shutdown
 
 
 class Link(ExchangeLink, Protocol):
     """What runners need from their link."""
+
+    shutdown: Shutdown
 
     put: Callable[[bytes], None]
     """Writes with the next flush."""
@@ -129,7 +132,7 @@ class Runners:
                     raise  # not raised by code: this is being closed, with its loop
                 if exchange.waiters is not None:
                     exchange.give_up()  # a task that it has started may still be waiting
-                if exchange.is_stopped and type(error) is asyncio.CancelledError:
+                if link.shutdown.is_at_last and type(error) is asyncio.CancelledError:
                     await link.break_off(exchange)
                 else:
                     self._fail(stream, error)

@@ -16,6 +16,8 @@ class Shutdown:
     def __init__(self, at_last: Callable[[], None]) -> None:
         """`at_last` is called a moment before the worker is stopped, if it has not ended by itself."""
         self._at_last = at_last
+        self.is_at_last = False
+        """Whether that moment has come."""
         self._begun = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -32,4 +34,8 @@ class Shutdown:
         if self._timer is not None:
             self._timer.cancel()
         margin = min(STOP_MARGIN_SECONDS, seconds / 4)
-        self._timer = asyncio.get_running_loop().call_later(seconds - margin, self._at_last)
+        self._timer = asyncio.get_running_loop().call_later(seconds - margin, self._end)
+
+    def _end(self) -> None:
+        self.is_at_last = True
+        self._at_last()
