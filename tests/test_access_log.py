@@ -168,6 +168,15 @@ def test_a_combined_line_is_that_of_other_servers(serve: Serve, app: str) -> Non
     assert '"' not in told[2].replace('\\"', "").replace("\\x22", "")
 
 
+@pytest.mark.parametrize("app", APPS)
+def test_a_combined_line_has_fields_that_are_no_utf_8(serve: Serve, app: str) -> None:
+    server = serve(app, workers=1, access_log="combined")
+    with server.connect() as client:
+        client.send(b"GET /hola/you HTTP/1.1\r\nHost: a\r\nUser-Agent: caf\xe9\r\nReferer: /\xff\r\n\r\n")
+        assert client.answer().text == "Hola you"
+    assert until("the line", server.printed).endswith(' "/\\xff" "caf\\xe9"\n')
+
+
 @pytest.mark.also_in_perl
 @pytest.mark.parametrize("target", ["/%0d%0aGET", '/"quoted"', "/\\back", "/%1b[31m", "/caf%c3%a9", "/%ff"])
 @pytest.mark.parametrize("form", ["text", "combined"])

@@ -123,6 +123,9 @@ def test_a_body_over_the_limit_is_told_as_its_client_likes_and_logged(server: Se
     refused = server.post("/note", b"x" * 2_000, BROWSER)
     assert (refused.status, refused["content-type"]) == (413, PAGE)
     assert "the body is larger than this server allows: 1024 bytes (--body-limit)" in refused.text
+    with server.connect() as client:
+        client.send(b"POST /note HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n")
+        assert client.until_bytes(b"\r\n").startswith(b"HTTP/1.1 413 Content Too Large")
     for length in (2_000, 3_000, 4_000):
         over_http_2 = server.connect2()
         asked = over_http_2.ask("POST", f"/note?{length}", ("content-length", str(length)), end=False)

@@ -147,6 +147,12 @@ for my $name (grep { !/name of|wide|empty|line end|return|NUL/ } sort keys %WRON
     ok(!eval { Parkade::PSGI::Response::send_to(Exchange->new, [200, $WRONG{$name}, []]); 1 }, "$name in a response of PSGI");
 }
 
+for my $body ({ lot => 7 }, [7], \'seven') {
+    my $kind = ref $body;
+    ok(!eval { Parkade::Response::encoded(Parkade::Response->new(200, [], $body)); 1 }, "a body that is a reference to $kind");
+    like($@, qr/\Aa body must be text, bytes or code, not a reference to $kind: .*\n\z/, 'is told');
+}
+
 ok(!eval { after(1, 'x' x (INLINE_MAX + 1))->parts(\&Parkade::Response::encoded); 1 }, 'a large answer after a timer');
 like($@, qr/\Athe answer after a timer has at most 65536 bytes: give a larger one in a sub, with then\n\z/, 'is told');
 taken('one that goes in its frame', sub { after(1, 'x' x INLINE_MAX)->parts(\&Parkade::Response::encoded); 1 });

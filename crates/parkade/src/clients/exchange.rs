@@ -614,9 +614,9 @@ impl Arrival {
 
     pub fn note(&self) -> Note {
         let path = self.head.target().into();
-        let user_agent = self.head.field("user-agent").map(|agent| agent.as_bytes().into());
+        let user_agent = self.head.field_bytes("user-agent").map(Into::into);
         let (method, representation) = (self.head.method().into(), Representation::default());
-        let referrer = self.head.field("referer").map(|referrer| referrer.as_bytes().into());
+        let referrer = self.head.field_bytes("referer").map(Into::into);
         let (version, correlation) = (self.head.version.as_str(), self.correlation.clone());
         let is_broken_off = false;
         Note {

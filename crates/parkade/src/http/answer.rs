@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::byte_set;
 use super::limits::{ADDED_COUNT_MAX, FIELD_COUNT_MAX, NAME_BYTES_MAX};
+use super::status_name;
 
 /// A field of a response: name and value as the application gave them.
 pub type HeaderField<'a> = (&'a [u8], &'a [u8]);
@@ -196,7 +197,7 @@ pub fn write_head<'a>(
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
     out.push(b' ');
-    out.extend_from_slice(reason(status).as_bytes());
+    out.extend_from_slice(status_name(status).as_bytes());
     let (mut dated, mut identified) = (false, own.request_id.is_empty());
     for (name, value) in fields {
         if is_the_servers(name) {
@@ -242,10 +243,6 @@ pub fn is_the_servers(name: &[u8]) -> bool {
         17 => name.eq_ignore_ascii_case(b"transfer-encoding"),
         _ => false,
     }
-}
-
-fn reason(status: u16) -> &'static str {
-    hyper::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Unknown")
 }
 
 /// The bytes of a field name (RFC 9110, section 5.6.2).

@@ -122,7 +122,12 @@ impl Head {
 
     /// The first field of that name.
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.fields().find(|(given, _)| *given == name).and_then(|(_, value)| std::str::from_utf8(value).ok())
+        self.field_bytes(name).and_then(|value| std::str::from_utf8(value).ok())
+    }
+
+    /// The same as it came, which need not be UTF-8.
+    pub fn field_bytes(&self, name: &str) -> Option<&[u8]> {
+        self.fields().find_map(|(given, value)| (given == name).then_some(value))
     }
 
     /// The form in which its client wants to read an error.

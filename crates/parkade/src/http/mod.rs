@@ -519,5 +519,5 @@ pub fn status_name(status: u16) -> &'static str {
         422 => return "Unprocessable Content",
         _ => {}
     }
-    hyper::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error")
+    hyper::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Unknown")
 }

@@ -3,6 +3,8 @@ package Parkade::Response;
 use strict;
 use warnings;
 
+use overload             ();
+
 use Parkade::Checks      ();
 use Parkade::Headers     ();
 use Parkade::MessagePack qw(bin decode encode extension);
@@ -83,8 +85,11 @@ sub encoded {
 # Status and headers.
 sub head {
     my ($response) = @_;
-    my ($status, $headers) = @$response{qw(status headers)};
+    my ($status, $headers, $body) = @$response{qw(status headers body)};
     die 'a status must be 200 to 599, not ' . ($status // 'undef') . "\n" if ($status // '') !~ /\A[2-5][0-9]{2}\z/;
+    if (ref $body && ref $body ne 'CODE' && !overload::Method($body, '""')) {
+        die 'a body must be text, bytes or code, not a reference to ' . ref($body) . ": return data without a response, or encode it\n";
+    }
     return [$status + 0, Parkade::Headers::told($headers, \&bytes_of)];
 }
 

@@ -154,19 +154,15 @@ async fn answer(
         *rest = None;
     }
     let is_whole = matches!(body, StreamBody::Whole(_) | StreamBody::Announced(_));
+    guard.has_ended = is_whole;
     if is_whole && status < 400 {
-        guard.has_ended = true;
         BodyRestTask::end(rest.take()).await;
     }
     let mut head = head(status, fields);
     let to_client = |stream, orders| Box::new(ToClient::new(stream, Some(orders), limits.write_stall));
     match body {
-        StreamBody::Whole(bytes) => {
-            guard.has_ended = true;
-            begin_whole(respond, head.map(|()| bytes), Some(orders), rest.is_some(), context)
-        }
+        StreamBody::Whole(bytes) => begin_whole(respond, head.map(|()| bytes), Some(orders), rest.is_some(), context),
         StreamBody::Announced(length) => {
-            guard.has_ended = true;
             if !answer::is_bodiless(status) {
                 head.headers_mut().insert(CONTENT_LENGTH, length.into());
             }
