@@ -54,6 +54,16 @@ fn a_begin_that_fails_leaves_no_transaction() {
 }
 
 #[test]
+fn nothing_is_done_in_a_transaction_before_its_begin_has_ended() {
+    let begins = "ready:1:concurrent:9 arrive:a:/async park:a:query:begin:await";
+    for work in ["within", "commit", "rollback"] {
+        check(&format!("{begins} branch:a:b:query:{work}"), "resume:1:TransactionBusy:b done:b");
+        check(&format!("{begins} cancelquery:a branch:a:b:query:{work}"), "resume:1:NoTransaction:b done:b");
+        check(&format!("{begins} ended:a branch:a:b:query:{work}"), &format!("query:a2:{work}:collect"));
+    }
+}
+
+#[test]
 fn a_begin_that_is_given_up_leaves_no_transaction() {
     let begin = "ready:1:concurrent:9 arrive:a:/async park:a:query:begin:await";
     check(&format!("{begin} unpark:a"), "cancelquery:a endlease:a resume:1:unparked:a");

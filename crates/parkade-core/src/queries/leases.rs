@@ -13,6 +13,8 @@ pub struct Leases {
 pub struct OpenTransaction {
     pub id: LeaseId,
     pub database: DatabaseId,
+    /// Its BEGIN has completed.
+    pub has_begun: bool,
     /// Its COMMIT or ROLLBACK was asked for.
     pub is_ending: bool,
     /// The last statement that was begun in it.
@@ -31,8 +33,16 @@ impl Leases {
     pub fn begin(&mut self, request: RequestId, database: DatabaseId) -> LeaseId {
         self.minted += 1;
         let id = LeaseId(self.minted);
-        self.open.insert(request, OpenTransaction { id, database, is_ending: false, statement: None });
+        let open = OpenTransaction { id, database, has_begun: false, is_ending: false, statement: None };
+        self.open.insert(request, open);
         id
+    }
+
+    /// Its BEGIN has completed, if the transaction is still this one.
+    pub fn note_begun(&mut self, request: RequestId, id: LeaseId) {
+        if let Some(open) = self.open.get_mut(&request).filter(|open| open.id == id) {
+            open.has_begun = true;
+        }
     }
 
     /// A statement begins in the request's transaction.

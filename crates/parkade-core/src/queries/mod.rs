@@ -141,7 +141,9 @@ impl Queries {
     fn admit(&self, new: NewQuery, work: QueryWork) -> Result<(), Refusal> {
         let lease = self.leases.of(new.owner);
         let is_busy = lease.is_some_and(|lease| self.executions.is_awaited(lease.statement));
-        let has_transaction = lease.is_some_and(|lease| !lease.is_ending || self.may_go_on(lease.id, work));
+        // A BEGIN that was cancelled ends with its transaction.
+        let has_transaction = lease
+            .is_some_and(|lease| (lease.has_begun || is_busy) && (!lease.is_ending || self.may_go_on(lease.id, work)));
         match work {
             QueryWork::Alone | QueryWork::Begin if self.stop.is_closed => Err(Refusal::Stopping),
             QueryWork::Begin | QueryWork::Commit | QueryWork::Rollback if new.then != Then::Await => {
@@ -238,8 +240,10 @@ impl Queries {
             self.leases.end(owner, lease);
             self.commits.close(cx, lease);
         }
-        if let Some(lease) = begun.filter(|_| !was_wanted) {
-            self.release_lease(cx, owner, lease);
+        match begun {
+            Some(lease) if was_wanted => self.leases.note_begun(owner, lease),
+            Some(lease) => self.release_lease(cx, owner, lease),
+            None => {}
         }
         Some(EndedQuery { query, waiters, completed, bytes, was_wanted, jobs })
     }

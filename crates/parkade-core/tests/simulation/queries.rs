@@ -71,6 +71,8 @@ pub struct Asked {
     pub rows: bool,
     /// A transaction was open.
     pub open: bool,
+    /// Its BEGIN had ended, and so well that it was open then.
+    pub begun: bool,
     /// It was executing another statement, which somebody waited for.
     pub busy: bool,
     /// It has enqueued jobs, and was being ended.
@@ -84,6 +86,10 @@ impl Databases {
 
     pub fn lease_of(&self, request: RequestId) -> Option<LeaseId> {
         self.leases.iter().find(|(_, lease)| lease.request == request).map(|(id, _)| *id)
+    }
+
+    fn has_begun(&self, lease: LeaseId) -> bool {
+        self.leases.get(&lease).is_some_and(|open| !self.running.contains_key(&open.begin))
     }
 
     /// What a request with this key gets without another execution.
@@ -170,6 +176,7 @@ impl Model {
             query: query.filter(|_| !self.databases.is_closed(self.now)),
             until: deadline.map(|deadline| self.now + deadline),
             open: self.databases.lease_of(self.owner_of(id)).is_some(),
+            begun: self.databases.lease_of(self.owner_of(id)).is_some_and(|lease| self.databases.has_begun(lease)),
             busy: self.is_transaction_busy(id),
             over: self.databases.lease_of(self.owner_of(id)).is_some_and(|lease| self.is_ending_with_jobs(lease)),
             ..Asked::default()
@@ -213,6 +220,7 @@ impl Model {
             (QueryWork::Within | QueryWork::Commit | QueryWork::Rollback, Some(_)) => {
                 let known = known.expect("the transaction is open");
                 assert_eq!((known.request, known.database), (owner, database), "in the transaction of another");
+                assert!(!databases.running.contains_key(&known.begin), "in a transaction that has not begun");
                 assert!(
                     wait.work == QueryWork::Rollback || !is_over,
                     "in a transaction whose jobs will never be stored"
@@ -332,7 +340,8 @@ impl Model {
             Refusal::QueryTooLong => up || never_told(Reason::Deadline),
             Refusal::QueryCancelledByOperator => operated || never_told(Reason::Operator),
             Refusal::QueryStopped | Refusal::Stopping => closed,
-            Refusal::NoTransaction => ends && (!asked.open || asked.over && wait.work != QueryWork::Rollback),
+            Refusal::NoTransaction if !asked.begun => ends && !asked.busy,
+            Refusal::NoTransaction => ends && asked.over && wait.work != QueryWork::Rollback,
             Refusal::TransactionOpen => wait.work == QueryWork::Begin && asked.open,
             Refusal::TransactionBusy => ends && asked.busy,
             Refusal::BadAnswer => wait.work != QueryWork::Alone && waiting.then != Then::Await,
@@ -350,6 +359,7 @@ impl Model {
         match refusal {
             Refusal::QueryTooLong => drop(self.seen.insert(if up { "left the others" } else { "never told" })),
             Refusal::NoTransaction if asked.over => drop(self.seen.insert("a transaction with jobs is being ended")),
+            Refusal::NoTransaction if asked.open => drop(self.seen.insert("transaction not begun")),
             Refusal::NoTransaction => drop(self.seen.insert("no transaction")),
             Refusal::TransactionOpen => drop(self.seen.insert("transaction open")),
             Refusal::TransactionBusy => drop(self.seen.insert("transaction busy")),
