@@ -29,6 +29,7 @@ PYTHON_ORDER = [
     "_limits",
     "_origin",
     "_suggestions",
+    "_unicode",
     "_compiled",
     "_wire",
     "_session",

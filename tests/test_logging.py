@@ -107,6 +107,18 @@ def test_logging_keeps_level_logger_and_fields(serve: Serve, kind: Kind, number:
     assert (record["count"], record["who"], record["extra_level"]) == (3, {"name": "Ana"}, "mine")
 
 
+def test_a_lone_surrogate_is_escaped(server: Server) -> None:
+    assert server.get("/surrogate/raised").status == 500
+    record = found(server, said("surrogate/raised"))
+    assert (record["level"], record["exception"]) == ("ERROR", "ValueError: \\ud800")
+    assert record["traceback"].endswith("ValueError: \\ud800")
+    assert server.get("/surrogate/logged").status == 204
+    record = found(server, said("caf"))
+    assert (record["message"], record["who"], record["level"]) == ("caf\\udce9", {"\\ud800": ["\\udfff"]}, "ERROR")
+    assert server.get("/surrogate/answered").json()["detail"] == "no \\ud800"
+    assert len([record for record in records(server) if record["level"] == "ERROR"]) == 2
+
+
 def test_the_log_tells_which_event_loop_runs_coroutines(serve: Serve) -> None:
     server = serve("coroutines", log_format="json", log_level="debug")
     assert re.fullmatch("coroutines run on (asyncio|uvloop).*", found(server, said("coroutines run on"))["message"])

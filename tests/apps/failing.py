@@ -72,6 +72,17 @@ def logs(level: int, text: str = "told") -> None:
     logging.getLogger("shop").log(level, "%s", text, extra={"count": 3, "who": {"name": "Ana"}, "level": "mine"})
 
 
+@app.get("/surrogate/{way}")
+def surrogate(way: str) -> None:
+    """Text that UTF-8 cannot express, as in JSON of a client and in names of files."""
+    match way:
+        case "raised":
+            raise ValueError("\ud800")
+        case "answered":
+            raise HTTPError(404, "no \ud800")
+    logging.getLogger("shop").error("%s", os.fsdecode(b"caf\xe9"), extra={"who": {"\ud800": ["\udfff"]}})
+
+
 @app.get("/log-exception")
 def logs_exception() -> str:
     try:

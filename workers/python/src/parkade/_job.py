@@ -10,6 +10,7 @@ import msgspec
 
 from ._limits import PROGRESS_TEXT_MAX
 from ._link import port
+from ._unicode import encoded
 from ._wire import payloads as p
 from ._wire.codec import encode_payload
 from ._wire.values import Array
@@ -132,7 +133,7 @@ def text_of_id(id: bytes) -> str:
 
 def beginning_of(text: str, size: int) -> str:
     """The text, cut after `size` bytes."""
-    return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
+    return encoded(text)[:size].decode("utf-8", "ignore")
 
 
 _ID_KIND = 7 << 76 | 0b10 << 62  # version and variant

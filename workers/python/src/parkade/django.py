@@ -33,6 +33,7 @@ from ._hosting.origin import begin_job
 from ._job import Job, new_id, text_of_id
 from ._limits import JOB_ERROR_MAX
 from ._link import port
+from ._unicode import encoded
 from ._wire import payloads as p
 from .errors import JobError, Retry
 from .jobs._arguments import encode_arguments
@@ -258,7 +259,7 @@ def _in_words(error: BaseException) -> str:
     """What is stored of an exception: its class, and as much of the end of its traceback as there is room for."""
     head = f"{type(error).__module__}.{type(error).__qualname__}\n"
     inside = error.__traceback__ and error.__traceback__.tb_next  # without the line here that called the task
-    told = "".join(format_exception(type(error), error, inside)).encode()
+    told = encoded("".join(format_exception(type(error), error, inside)))
     room = JOB_ERROR_MAX - len(head.encode())
     return head + told[-room:].decode(errors="ignore")
 

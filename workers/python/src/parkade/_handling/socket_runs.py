@@ -15,6 +15,7 @@ from .._log import log_error, log_fault
 from .._requests.request import Request
 from .._routing.parameters import Call
 from .._routing.routes import Route
+from .._unicode import encoded
 from .._waits.wait import Wait
 from .._websocket import REASON_MAX, SocketRequest, WebSocket
 from .._wire import payloads as p
@@ -117,7 +118,7 @@ class SocketRuns:
 
 def reason_of(text: str) -> str:
     """As much of it as a close frame can carry."""
-    return text.encode()[:REASON_MAX].decode(errors="ignore")
+    return encoded(text)[:REASON_MAX].decode(errors="ignore")
 
 
 class _ClientSockets(Protocol):

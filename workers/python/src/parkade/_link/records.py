@@ -16,6 +16,7 @@ import msgspec
 
 from .. import _log
 from .._limits import LOG_FIELD_MAX, LOG_FIELDS_MAX, LOG_MESSAGE_MAX, LOG_RECORD_MAX, LOG_TRACEBACK_MAX
+from .._unicode import encodable
 from . import port
 
 _LEVELS = {"trace": 5, "debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
@@ -124,7 +125,22 @@ def _field(value: object) -> object:
 
 
 def _encoded(value: object) -> bytes:
-    return msgspec.json.encode(value, enc_hook=str)
+    try:
+        return msgspec.json.encode(value, enc_hook=str)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_encodable(msgspec.to_builtins(value, enc_hook=str)))
+
+
+def _encodable(value: Any) -> Any:
+    match value:
+        case str():
+            return encodable(value)
+        case dict():
+            return {_encodable(key): _encodable(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_encodable(each) for each in value]
+        case _:
+            return value
 
 
 def _short(value: Any) -> Any:

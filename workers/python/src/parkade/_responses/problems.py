@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._requests.request import Request
+from .._unicode import encodable
 from ..errors import HTTPError, InvalidParameter, QueryError, phrase
 from .encoding import json_encode
 from .response import HTML, TEXT, Response
@@ -65,14 +66,15 @@ def problem_response(
 ) -> Response:
     """The error in the form that the client wants. `more`: what only developers are shown."""
     form = PROBLEM if request is None else preferred(", ".join(request.headers.getlist("accept")))
-    told = error.detail if detail is None else detail
+    told = encodable(error.detail if detail is None else detail)
+    shown = {name: encodable(text) if isinstance(text, str) else text for name, text in (more or {}).items()}
     invalid = error.parameters if isinstance(error, InvalidParameter) else []
     if form == PROBLEM:
-        body: bytes | str = json_encode(_members(error, told, invalid) | dict(more or {}))
+        body: bytes | str = json_encode(_members(error, told, invalid) | shown)
     elif form == HTML:
-        body = _page(error.status, told, invalid, more or {})
+        body = _page(error.status, told, invalid, shown)
     else:
-        lines = [f"{error.status} {phrase(error.status)}", told, *map(_line, invalid), *_shown(more or {})]
+        lines = [f"{error.status} {phrase(error.status)}", told, *map(_line, invalid), *_shown(shown)]
         body = "\n".join(lines) + "\n"
     return Response(body, error.status, {"content-type": form, "vary": "Accept"} | error.headers)
 

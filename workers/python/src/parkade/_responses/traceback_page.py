@@ -13,6 +13,7 @@ from types import FrameType, TracebackType
 
 from .._log import format_error, is_our_code
 from .._requests.request import Request
+from .._unicode import encodable
 from ..errors import HTTPError
 from .response import Response, html
 
@@ -38,7 +39,7 @@ def traceback_page(error: BaseException, request: Request) -> Response:
 
 
 def _escaped(text: object) -> str:
-    return markup.escape(str(text))
+    return markup.escape(encodable(str(text)))
 
 
 def _table(rows: Iterable[tuple[str, object]]) -> str:

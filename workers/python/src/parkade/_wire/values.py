@@ -7,6 +7,8 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct
 
+from .._unicode import encoded
+
 # No request waits for 10^15 seconds: the bound is there because it rejects infinity and NaN.
 Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=1e15)]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -29,7 +31,7 @@ def has_control_character(text: str) -> bool:
 
 def end_of(text: str, size: int) -> str:
     """The last `size` bytes of a text: a traceback names its reason last."""
-    return text.encode("utf-8", "replace")[-size:].decode("utf-8", "ignore")
+    return encoded(text)[-size:].decode("utf-8", "ignore")
 
 
 def byte_length(body: object) -> int:
