@@ -7,11 +7,10 @@ from .._link.answers import FAULTS, Answer
 from .._log import log_error, log_fault
 from .._requests.request import Request
 from .._responses.encoding import encode
-from .._responses.error_pages import failure_response
-from .._responses.problems import problem_response
+from .._responses.error_pages import failure_response, is_fault
 from .._responses.response import Response
 from .._wire import payloads as p
-from ..errors import HTTPError, IncompleteBody, InvalidResult, QueryError
+from ..errors import HTTPError, IncompleteBody, InvalidResult
 from .results import Results
 
 
@@ -47,7 +46,7 @@ class Failures:
 
     def usual_answer(self, error: BaseException, request: Request | None) -> Answer:
         """The default response, without an error handler: also if an error handler or an after hook raised."""
-        if _is_fault(error):
+        if is_fault(error):
             _log(error, request)
         return encode(self._usual(error, request))
 
@@ -57,7 +56,7 @@ class Failures:
         An exception whose type has a handler was expected: it is not a fault, and the handler decides what to log. A
         handler for `Exception`, or for 500, handles unexpected ones, so they are logged.
         """
-        if _is_fault(error) and not self._around.expect(error):
+        if is_fault(error) and not self._around.expect(error):
             _log(error, request)
         status = error.status if isinstance(error, HTTPError) else 500
         return status, self._around.find(error, status)
@@ -65,16 +64,7 @@ class Failures:
     def _usual(self, error: BaseException, request: Request | None) -> Response:
         if isinstance(error, IncompleteBody):  # nobody is left to read it
             error = HTTPError(400, "the body ended early")
-        if isinstance(error, HTTPError) and not isinstance(error, QueryError):
-            return problem_response(error, request)
         return failure_response(error, request, self._dev)
-
-
-def _is_fault(error: BaseException) -> bool:
-    """Whether it is the application's fault. An `HTTPError` is a response, not a fault, unless it comes from an invalid
-    query.
-    """
-    return error.status == 500 if isinstance(error, QueryError) else not isinstance(error, HTTPError | IncompleteBody)
 
 
 def _log(error: BaseException, request: Request | None) -> None:

@@ -15,7 +15,7 @@ from .._link.exchange import Exchange
 from .._log import log, log_error
 from .._requests.request import Request
 from .._responses.encoding import encode
-from .._responses.error_pages import failure_response
+from .._responses.error_pages import failure_response, is_fault
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
 from ..errors import InvalidResult, WaitError
@@ -24,6 +24,7 @@ from .asgi_response import AsgiResponse, Disconnected
 from .asgi_socket import AsgiSocket
 from .coroutines import within
 from .frameworks import framework_of
+from .http_errors import handle_errors
 from .interfaces import AsgiCallable
 from .lifespan import Lifespan
 from .own_part import own_part, ready
@@ -52,6 +53,7 @@ class Asgi:
         self._dev = dev
         self._lifespan = Lifespan(application)
         framework = framework_of(application, self._root_path)
+        handle_errors(application, dev)
         self._parking = Parking(framework, dev)
         self._own = own = own_part(dev, framework)
         self.runs: Mapping[int | None, Run] = {**own.runs, None: self._run}
@@ -136,7 +138,8 @@ class Asgi:
 
     async def _failed(self, error: BaseException, raw: p.Request, request: AsgiRequest, response: AsgiResponse) -> None:
         """Also after the response: frameworks raise again what they have answered with 500."""
-        if not (request.end is LEFT and isinstance(error, Disconnected | WaitError)):
+        is_late = response.is_over or response.has_begun
+        if (is_late or is_fault(error)) and not (request.end is LEFT and isinstance(error, Disconnected | WaitError)):
             log_failure(error, p.read_head(raw.head))
         if response.is_over:
             return

@@ -10,6 +10,7 @@ from .._link.client_socket import FAILED, NORMAL, RESTART, ClientSocket, Phase
 from .._link.exchange import Exchange
 from .._mappings import HTTP_TOKEN
 from .._responses.encoding import encode
+from .._responses.error_pages import is_fault
 from .._responses.response import Response
 from .._wire import payloads as p
 from .._wire.codec import encode_payload
@@ -100,21 +101,21 @@ class AsgiSocket:
         self, error: BaseException | None, head: p.RequestHead, failed: Callable[[BaseException], Response]
     ) -> None:
         """The application has returned, or failed with this. `failed` makes the response of an exception."""
-        socket = self._socket
-        is_fault = error is not None and not (socket.end is not None and isinstance(error, Disconnected))
-        if error is not None and is_fault:
+        socket, denial = self._socket, self._denial
+        has_left = socket.end is not None
+        is_unanswered = socket.phase is Phase.ASKED and not denial.is_over
+        is_answer = is_unanswered and not self._is_denied and error is not None and not is_fault(error)
+        if error is None and is_unanswered and not has_left:
+            error = InvalidResult(str(denial.missing() if self._is_denied else _UNANSWERED))
+        has_failed = error is not None and not (has_left and isinstance(error, Disconnected))
+        if error is not None and has_failed and not is_answer:
             log_failure(error, head)
         if socket.phase is Phase.OPEN:
-            await socket.close(FAILED if is_fault else NORMAL, "")
-        elif socket.phase is Phase.ASKED and not self._denial.is_over:
-            if socket.end is not None or self._denial.has_begun:
-                await self._denial.break_off()
-            else:
-                if error is None:
-                    missing = self._denial.missing() if self._is_denied else _UNANSWERED
-                    error = InvalidResult(str(missing))
-                    log_failure(error, head)
-                await self._deny(encode(failed(error)))
+            await socket.close(FAILED if has_failed else NORMAL, "")
+        elif is_unanswered and (has_left or denial.has_begun):
+            await denial.break_off()
+        elif is_unanswered and error is not None:
+            await self._deny(encode(failed(error)))
 
     async def cancelled(self) -> None:
         """The application was cancelled: by the core, because its worker stops, or by itself, which the link tells."""

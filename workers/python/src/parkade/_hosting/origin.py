@@ -31,12 +31,17 @@ def origin() -> tuple[str, str | None] | None:
     of, request_id, traceparent = _job.get()
     if number and number == of:
         return request_id, traceparent
-    raw = answering.get(number) or _of_asgi()
+    raw = asking()
     if raw is None:
         return None
     request = Request(raw)
     traces = request.headers.getlist("traceparent")
     return request.id, traces[0] if len(traces) == 1 else None
+
+
+def asking() -> p.Request | None:
+    """The request; None if there is none, or it is not known."""
+    return answering.get(port.stream()) or _of_asgi()
 
 
 def _of_asgi() -> p.Request | None:

@@ -11,12 +11,13 @@ from .._link.port import plain, port
 from .._log import log_error
 from .._requests.request import Request
 from .._responses.encoding import encode
-from .._responses.error_pages import failure_response
+from .._responses.error_pages import failure_response, is_fault
 from .._wire import payloads as p
 from .._wire.ready import Application as ReadyApplication
 from .coroutines import blocking, within
 from .environ import Environs
 from .frameworks import framework_of
+from .http_errors import handle_errors
 from .interfaces import WsgiCallable
 from .origin import answering
 from .own_part import own_part, ready
@@ -44,6 +45,7 @@ class Wsgi:
         where = RootPath(root_path)
         self._environs = Environs(where, self.concurrent)
         framework = framework_of(application, where)
+        handle_errors(application, dev)
         self._parking = Parking(framework, dev)
         self._own = own = own_part(dev, framework)
         if self.concurrent:
@@ -82,7 +84,8 @@ class Wsgi:
         except ClientLeft:
             return Handed() if sending.is_handed else Sent()
         except FAULTS as error:
-            log_failure(error, p.read_head(raw.head))
+            if sending.has_begun or sending.is_handed or is_fault(error):
+                log_failure(error, p.read_head(raw.head))
             if sending.is_handed:
                 return Handed()
             if sending.has_begun:

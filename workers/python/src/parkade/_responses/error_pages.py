@@ -1,4 +1,4 @@
-"""The response to a fault of the application."""
+"""The response to an exception."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import traceback
 
 from .._log import format_error
 from .._requests.request import Request
-from ..errors import HTTPError, QueryError
+from ..errors import HTTPError, IncompleteBody, QueryError
 from .problems import preferred, problem_response
 from .response import HTML, Response
 from .traceback_page import traceback_page
@@ -14,8 +14,19 @@ from .traceback_page import traceback_page
 _FAILED = "the application failed; its log says why"
 
 
+def is_fault(error: BaseException) -> bool:
+    """Whether it is the application's fault. An `HTTPError` is a response, not a fault, unless it comes from an invalid
+    query.
+    """
+    return error.status == 500 if isinstance(error, QueryError) else not isinstance(error, HTTPError | IncompleteBody)
+
+
 def failure_response(error: BaseException, request: Request | None, dev: bool) -> Response:
-    """The response to a fault of the application: without details for clients, with all details for developers."""
+    """The response to an exception: to a fault of the application without details for clients, with all details for
+    developers.
+    """
+    if isinstance(error, HTTPError) and not isinstance(error, QueryError):
+        return problem_response(error, request)
     if dev and request is not None and preferred(request.headers.get("accept", "")) == HTML:
         return traceback_page(error, request)
     if isinstance(error, QueryError):
