@@ -77,6 +77,25 @@ def test_the_time_is_up(server: Server) -> None:
     assert server.get("/wait/timer").text == "time is up"
 
 
+def test_several_waits_give_what_each_of_them_gives(server: Server) -> None:
+    assert parked(server, "/wait/first").json() == {"index": 0, "value": "hello"}
+    assert parked(server, "/wait/all").json() == ["hello", None]
+
+
+def test_a_function_may_return_what_a_handler_may(server: Server) -> None:
+    for name, told in (("number", 7), ("truth", True), ("record", {"text": "hello"})):
+        answer = parked(server, f"/wait/{name}")
+        assert (answer.status, answer.json(), answer["content-type"]) == (200, told, "application/json")
+
+
+def test_a_job_without_a_result_is_an_error_that_the_application_may_handle(server: Server, site: str) -> None:
+    answer = server.get("/wait/dead")
+    if site == "parked_flask":
+        assert (answer.status, answer.text) == (503, "the job is dead")
+    else:
+        assert (answer.status, answer.json()["detail"]) == (500, "the job failed; the log says why")
+
+
 def test_what_middleware_sets_is_kept(server: Server) -> None:
     answer = parked(server, "/wait/next")
     assert answer["x-marked"] == "yes"

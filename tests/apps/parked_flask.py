@@ -8,6 +8,7 @@ from flask import Flask, Response, abort, request, session, url_for
 from parked_waits import WAITS, write_after, write_async, write_log
 
 from parkade import Message, channel, park
+from parkade.errors import JobError
 
 app = Flask(__name__)
 app.secret_key = "of a test"
@@ -24,6 +25,11 @@ def mark(response: Response) -> Response:
     if "replaced" in request.args:
         return Response("instead", 403)
     return response
+
+
+@app.errorhandler(JobError)
+def without_a_result(error: JobError) -> tuple[str, int]:
+    return f"the job is {error.reason}", 503
 
 
 @app.get("/hola/<name>")

@@ -1,11 +1,12 @@
 """What the views of every framework in the tests of parked responses wait for, and their jobs."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import parkade
-from parkade import Message, Response, Wait, after, channel, html
+from parkade import Message, Response, Wait, after, all_of, channel, first_of, html
 from parkade.jobs import Jobs
 
 parkade.limit_history("short*", count=2)
@@ -68,7 +69,39 @@ def parks_and_fails(message: Message | None) -> Any:
     raise ValueError("a mistake after park")
 
 
+@dataclass
+class Told:
+    text: str
+
+
+def number(message: Message | None) -> int:
+    return 7
+
+
+def truth(message: Message | None) -> bool:
+    return True
+
+
+def record(message: Message | None) -> Told:
+    return Told(message.text if message else "")
+
+
+@jobs.job
+def die(line: str) -> None:
+    raise ValueError("a mistake in a job")
+
+
+def of_result(result: str) -> str:
+    return f"it is {result}"
+
+
 WAITS = {
+    "first": lambda: first_of(channel("news").next(timeout=20), after(60)),
+    "all": lambda: all_of(channel("news").next(timeout=20), after(0.05)),
+    "number": lambda: channel("news").next(timeout=20).then(number),
+    "truth": lambda: channel("news").next(timeout=20).then(truth),
+    "record": lambda: channel("news").next(timeout=20).then(record),
+    "dead": lambda: die.enqueue("").result(timeout=20).then(of_result),
     "parks_again": lambda: channel("news").next(timeout=20).then(parks_again),
     "parks_and_fails": lambda: channel("news").next(timeout=20).then(parks_and_fails),
     "next": lambda: channel("news").next(timeout=20),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
 import pytest
 
-from parkade import App, Close, HTTPError, SignatureError, WaitError, WebSocket, after, channel
+from parkade import App, Close, HTTPError, Message, SignatureError, WaitError, WebSocket, after, channel
 from parkade._handling.socket_messages import SocketMessages
 from parkade._link.answers import Attempted, Parked, Plain
 from parkade._waits.functions import encode_state
@@ -50,14 +51,22 @@ def pieces(message: bytes) -> list[int]:
 def takes_nothing() -> None: ...
 
 
+def of_a_channel(message: Message) -> None: ...
+
+
+def wrapped(*arguments: Any, **state: Any) -> Any:
+    """As of a decorator without `functools.wraps`."""
+    return [*arguments, state]
+
+
 def back_nothing(message: str) -> None: ...
 
 
-def called(function: str, said: str | bytes) -> Any:
+def called(function: str, said: str | bytes, state: Any = None) -> Any:
     """The answer to what a client has said."""
     body = said.encode() if isinstance(said, str) else said
     outcome = p.Said(isinstance(said, str), body)
-    state = encode_state(function, {}, None)
+    state = encode_state(function, state or {}, None)
     run = SocketMessages(concurrent=False).call(f"{__name__}:{function}", state, outcome)
     return run.run() if isinstance(run, Plain) else run
 
@@ -142,9 +151,21 @@ def test_a_fault_is_logged_with_its_traceback(capfd: pytest.CaptureFixture[str])
 def test_the_function_takes_the_message_and_the_state() -> None:
     def nested(message: str) -> None: ...
 
-    for function, state in ((takes_nothing, {}), (nested, {}), (lambda message: message, {}), (text, {"other": 1})):
+    for function, state in (
+        (takes_nothing, {}),
+        (of_a_channel, {}),
+        (nested, {}),
+        (lambda message: message, {}),
+        (text, {"other": 1}),
+    ):
         with pytest.raises(SignatureError):
             channel("room").socket(function, **state)
+
+
+def test_a_function_of_any_arguments_gets_message_and_state() -> None:
+    assert json.loads(msgspec.msgpack.decode(called("wrapped", "hola", {"n": [1]}))[2]) == ["hola", {"n": [1]}]
+    with pytest.raises(SignatureError, match="its parameter message gets what the client says"):
+        channel("room").socket(of_a_channel)
 
 
 def test_it_is_only_returned() -> None:

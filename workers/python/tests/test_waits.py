@@ -58,10 +58,24 @@ def with_request(request: Request, n: int) -> str:
 def nothing() -> None: ...
 
 
-def by_place(got: object, /) -> None: ...
+def by_place(got: object, /, **state: int) -> str:
+    return f"{got} {state}"
 
 
-def of_any_number(*got: object) -> None: ...
+def of_any_number(*got: object) -> str:
+    return str(got)
+
+
+def wrapped(*arguments: Any, **state: Any) -> str:
+    """As of a decorator without `functools.wraps`."""
+    return by_place(*arguments, **state)
+
+
+def of_names(**state: Any) -> str:
+    return str(state)
+
+
+def state_by_place(got: object, title: str, /) -> None: ...
 
 
 def again(n: int) -> Wait | str:
@@ -278,6 +292,25 @@ def test_hooks_and_error_handlers_are_there_for_functions_too() -> None:
     assert (bad.status, bad.text, bad.headers["x-path"]) == (500, "no /bad", "/bad")
 
 
+@pytest.mark.parametrize(
+    ("function", "state", "told"),
+    [
+        (by_place, {"n": 1}, "None {'n': 1}"),
+        (wrapped, {"n": 1}, "None {'n': 1}"),
+        (wrapped, {}, "None {}"),
+        (of_any_number, {}, "(None,)"),
+        (of_names, {"n": 1, "of": ["x"]}, "{'n': 1, 'of': ['x']}"),
+    ],
+)
+def test_a_function_may_take_the_outcome_by_place_and_any_state(
+    function: Callable[..., Any], state: dict[str, Any], told: str
+) -> None:
+    client = app_with(lambda: after(1).then(function, **state))
+    parked = client.get("/")
+    client.advance(1)
+    assert (parked.status, parked.text) == (200, told)
+
+
 def test_a_function_that_no_worker_could_find_is_refused_at_once() -> None:
     def nested() -> None: ...
 
@@ -291,8 +324,7 @@ def test_a_function_that_no_worker_could_find_is_refused_at_once() -> None:
     [
         (lambda: after(1).then(with_message, other=1), SignatureError, "takes no other"),
         (lambda: after(1).then(with_message), SignatureError, "needs lot"),
-        (lambda: after(1).then(by_place), SignatureError, "first parameter as got, without"),
-        (lambda: after(1).then(of_any_number), SignatureError, "first parameter as got, without"),
+        (lambda: after(1).then(state_by_place, title="x"), SignatureError, "write title after the /"),
         (lambda: channel("a").stream().then(nothing), WaitError, "no .then"),
         (lambda: after(1).then(nothing).then(got), WaitError, "a wait has one .then"),
         (lambda: after(-1), ValueError, "0 or more"),

@@ -10,7 +10,9 @@ from .._wire import payloads as p
 
 
 class Calling(Protocol):
-    """Calls a function and returns what is to be answered. `raw` is the request, if it was kept."""
+    """Calls a function and returns what is to be answered. `raw` is the request, if it was kept. The call also raises
+    what there is instead of an outcome, such as a `JobError`.
+    """
 
     keeps_requests: bool
     """Whether a function after a wait is called with its request, also if it does not ask for it."""

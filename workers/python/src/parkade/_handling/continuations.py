@@ -11,15 +11,18 @@ from .._link import port
 from .._link.answers import FAULTS, Answer, Coming, Deferred, Plain
 from .._requests.request import Request
 from .._waits.functions import Function, decode_state, find
+from .._waits.groups import give
 from .._wire import payloads as p
 from ..jobs._runs import attempt, attempt_async, failure
 from ..jobs._values import value_of
-from .calling import Calling
+from .calling import Calling, PlainCalling
 from .failures import Failures
 from .forgotten import note_function
 from .results import Results
 from .scopes import Scope, Scopes
 from .socket_messages import SocketMessages
+
+_PLAIN = PlainCalling()
 
 _Prepare: TypeAlias = Callable[[], Callable[[], Any]]
 """Makes a call from the state of a wait and its outcome. Raises the errors of decoding them."""
@@ -58,6 +61,8 @@ class Continuations:
                 results, failures = scope.keeping(kept.added)
             calling = self._calling if kept.place is None else self._calling.at(kept.place)
             found = find(function, frozenset(values))
+            if found.call is give:
+                calling = _PLAIN  # what several waits gave is no result of a view
             if found.asynchronous and not self._concurrent:
                 raise TypeError(
                     f"{function} is an async def, and this application has no other: write App(concurrent=True)"
@@ -66,12 +71,10 @@ class Continuations:
             return failure(job, error) if job is not None else _failed(scope, failures, error, raw, request)
 
         def prepare() -> Callable[[], Any]:
-            arguments = {name: found.decoders[name](value) for name, value in values.items()}
             value = value_of(outcome, kept.shape)
             if found.convert is not None:
                 value = found.convert(value)
-            arguments |= _given(found, value, request, job)
-            return partial(found.call, **arguments)
+            return found.prepared(values, _given(found, value, request, job))
 
         if job is not None:
             call = partial(_prepared, prepare)
@@ -109,7 +112,7 @@ def _call(
     request: Request | None,
 ) -> Answer:
     try:
-        result = calling.call(prepare(), raw)
+        result = calling.call(partial(_prepared, prepare), raw)
         if result is None:
             note_function(found)
         return results.answer(result, 200, raw, request)
@@ -127,7 +130,7 @@ async def _call_async(
     request: Request | None,
 ) -> Answer:
     try:
-        result = await calling.call_async(prepare(), raw)
+        result = await calling.call_async(partial(_prepared, prepare), raw)
         if result is None:
             note_function(found)
         return await results.answer_async(result, 200, raw, request)

@@ -59,12 +59,12 @@ class SocketMessages:
             return _failed(called_for, function, error)
 
         def prepare() -> Callable[[], Any]:
-            arguments = {name: found.decoders[name](value) for name, value in kept.values.items()}
+            given: dict[str, Any] = {}
             if found.outcome is not None:
-                arguments[found.outcome] = value_for(found)
+                given[found.outcome] = value_for(found)
             if found.request is not None:
-                arguments[found.request] = None if kept.request is None else Request(kept.request)
-            return partial(found.call, **arguments)
+                given[found.request] = None if kept.request is None else Request(kept.request)
+            return found.prepared(kept.values, given)
 
         if found.asynchronous:
             return Deferred(partial(self._call_async, found, prepare, called_for))

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
 
+from .._responses.error_pages import is_fault
 from .._wire import payloads as p
 from .environ import Environs
 from .foreign_response import own_result
@@ -48,7 +49,7 @@ class DjangoViews(Framework):
         """The response that the exception stands for. Any other exception is raised again, and those who listen to
         Django are told of it.
         """
-        if raw is None:
+        if raw is None or not is_fault(error):
             raise error
         request = import_module("django.core.handlers.wsgi").WSGIRequest(self._environs.make_again(raw))
         if isinstance(error, _meaningful()):

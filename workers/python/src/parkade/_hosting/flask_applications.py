@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from http import HTTPStatus
 from typing import Any
 
 from .._log import log_fault
-from .._responses.response import Response
 from .._waits.functions import Place
-from .._waits.message import Message
 from .._waits.wait import Wait
 from .._wire import payloads as p
 from .environ import Environs
@@ -103,6 +100,12 @@ class FlaskApplications(Framework):
         if isinstance(result, Wait) and self._place is not None:
             result = copy(result)
             result._place = self._place
-        if result is None or isinstance(result, Response | Wait | Message | HTTPStatus):
-            return result
-        return own_result(self._application.make_response(result))
+        return own_result(self._application.make_response(result)) if _is_of_view(result) else result
+
+
+def _is_of_view(result: Any) -> bool:
+    """Whether a view of Flask may return it. Anything else is what a handler of Parkade may return."""
+    return isinstance(result, _OF_VIEWS) or (callable(result) and not isinstance(result, type))
+
+
+_OF_VIEWS = (str, bytes, bytearray, dict, list, tuple, Iterator)

@@ -13,9 +13,10 @@ from .._limits import MESSAGE_MAX, NAME_MAX, SUBPROTOCOL_MAX, SUBPROTOCOLS_MAX
 from .._link import port
 from .._mappings import HTTP_TOKEN
 from .._wire import payloads as p
-from ..errors import InvalidChannel, SignatureError
+from ..errors import InvalidChannel
 from .functions import describe
 from .message import History, Message, encode_other
+from .said import check_hears
 from .wait import Wait, check_seconds
 
 T = TypeVar("T")
@@ -144,8 +145,7 @@ class Channel:
         """
         agreed = _checked_subprotocols(subprotocols)
         function = describe(on_message, frozenset(state), hears=True)
-        if function.outcome is None:
-            raise SignatureError(f"{function.name} takes no message: give it a first parameter for it")
+        check_hears(function)
         called = None
         if on_close is not None:
             closing = describe(on_close, frozenset(state), hears=True)

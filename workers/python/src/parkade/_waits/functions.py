@@ -8,7 +8,7 @@ import sys
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import msgspec
@@ -32,8 +32,9 @@ from .message import History, Message, encode_other
 class Function:
     """What is known of such a function.
 
-    `outcome` is the parameter that gets the outcome, `request` the one that gets the request, `job` the one that gets
-    the job which waited. A first parameter that is only named `job` is both: a request's function gets the outcome.
+    `outcome` is the parameter that gets the outcome, by its place: the first, which may be that of a decorator's
+    `*arguments`. All others are given by name: `request` is the one that gets the request, `job` the one that gets the
+    job which waited. A first parameter that is only named `job` is both: a request's function gets the outcome.
     """
 
     name: str  # module:qualname
@@ -49,6 +50,12 @@ class Function:
     def kind(self) -> Literal["sync", "async"]:
         """Whether it takes a thread of the worker that calls it, or its loop."""
         return "async" if self.asynchronous else "sync"
+
+    def prepared(self, state: Mapping[str, Raw], given: dict[str, Any]) -> Callable[[], Any]:
+        """The call with these values of its state, and with what else it is given. Raises the errors of decoding."""
+        named = {name: self.decoders[name](value) for name, value in state.items()} | given
+        first = () if self.outcome is None else (named.pop(self.outcome),)
+        return partial(self.call, *first, **named)
 
 
 @lru_cache(maxsize=1_024)
@@ -66,26 +73,23 @@ def describe(function: Callable[..., Any], state: frozenset[str], hears: bool = 
     jobs = (key for key in parameters if key in typed or (key not in state and is_job(parameters[key], hints)))
     job = next(jobs, None)
     first = next(iter(parameters), None)
-    outcome = first if first is not None and first not in {*state, *typed, request} else None
-    named = frozenset(parameters) - {outcome, request, job}
-    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
-    if first is not None and _is_nameless(parameters[first], takes_any):
+    rest = next((key for key, each in parameters.items() if each.kind is inspect.Parameter.VAR_KEYWORD), None)
+    outcome = first if first is not None and first not in {*state, *typed, request, rest} else None
+    others = {key: each for key, each in parameters.items() if key != outcome}
+    if nameless := [key for key, each in others.items() if each.kind is inspect.Parameter.POSITIONAL_ONLY]:
         raise SignatureError(
-            f"{name}{inspect.signature(function)} is called with all its arguments by name: write its first parameter "
-            f"as {first}, without * or /"
+            f"{name}{inspect.signature(function)} is called with its arguments by name, except for the outcome: write "
+            f"{', '.join(nameless)} after the /"
         )
-    if not takes_any and (unknown := sorted(state - named)):
+    named = {key for key, each in others.items() if each.kind not in _VARIADIC} - {request, job}
+    if rest is None and (unknown := sorted(state - named)):
         raise SignatureError(f"{name}{inspect.signature(function)} takes no {', '.join(unknown)}")
-    required = frozenset(
-        key
-        for key in named
-        if parameters[key].default is inspect.Parameter.empty and parameters[key].kind not in _VARIADIC
-    )
+    required = {key for key in named if parameters[key].default is inspect.Parameter.empty}
     if missing := sorted(required - state):
         raise SignatureError(
             f"{name}{inspect.signature(function)} needs {', '.join(missing)}, which the state does not have"
         )
-    decoders = {key: _decoder(name, key, hints.get(key, Any)) for key in named}
+    decoders = {key: _decoder(name, key, hints.get(key if key in named else rest or "", Any)) for key in named | state}
     convert = None if outcome is None or hears else _conversion(name, outcome, hints.get(outcome, Any))
     return Function(name, function, inspect.iscoroutinefunction(function), outcome, request, job, decoders, convert)
 
@@ -250,13 +254,6 @@ def is_job(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
         return False
     annotation = hints.get(parameter.name, Any)
     return _is_job_type(annotation) or (parameter.name == "job" and annotation is Any)
-
-
-def _is_nameless(parameter: inspect.Parameter, takes_any: bool) -> bool:
-    """Whether a call by name cannot reach it."""
-    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-        return not takes_any
-    return parameter.kind is inspect.Parameter.POSITIONAL_ONLY
 
 
 def _is_job_type(annotation: Any) -> bool:

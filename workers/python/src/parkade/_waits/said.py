@@ -11,7 +11,7 @@ import msgspec
 from .._validation.annotations import hints_of, members
 from .._validation.json import json_decoder
 from .._wire import payloads as p
-from ..errors import HTTPError
+from ..errors import HTTPError, SignatureError
 from .functions import Function
 
 
@@ -25,6 +25,19 @@ def value_of_said(function: Function, said: p.Said) -> Any:
     Raises `Unfit` for a message that is none.
     """
     return _reader(function.call, function.outcome)(said)
+
+
+def check_hears(function: Function) -> None:
+    """Raises `SignatureError` for a function that can be given no message."""
+    if function.outcome is None:
+        raise SignatureError(f"{function.name} takes no message: give it a first parameter for it")
+    try:
+        _reader(function.call, function.outcome)
+    except TypeError as error:
+        raise SignatureError(
+            f"{function.name}: its parameter {function.outcome} gets what the client says, as str, as bytes or as the "
+            f"type that its JSON is converted to: {error}"
+        ) from None
 
 
 @lru_cache(maxsize=1_024)
