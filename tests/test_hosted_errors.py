@@ -84,6 +84,7 @@ app = Litestar([view], exception_handlers={Own: own})
     "django": """
 import django
 from django.conf import settings
+from django.contrib.staticfiles.handlers import StaticFilesHandler
 from django.core.asgi import get_asgi_application
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpResponse
@@ -95,7 +96,7 @@ class Handled:
     def process_exception(self, request, error):
         return HttpResponse("as the application says it", status=410) if isinstance(error, Own) else None
 settings.configure(
-    ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__, MIDDLEWARE=[f"{__name__}.Handled"],
+    ALLOWED_HOSTS=["*"], STATIC_URL="/static/", ROOT_URLCONF=__name__, MIDDLEWARE=[f"{__name__}.Handled"],
     LOGGING={
         "version": 1, "disable_existing_loggers": False,
         "handlers": {"stderr": {"class": "logging.StreamHandler"}}, "root": {"handlers": ["stderr"]},
@@ -104,7 +105,7 @@ settings.configure(
 django.setup()
 def view(request, name): mistake(name)
 urlpatterns = [path("<name>", view)]
-app = get_wsgi_application()
+app = StaticFilesHandler(get_wsgi_application())
 asgi = get_asgi_application()
 """,
     "wsgi": """

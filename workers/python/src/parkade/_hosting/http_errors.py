@@ -1,6 +1,6 @@
 """`HTTPError`s of Parkade in views of frameworks: the responses that they are in applications of Parkade.
 
-Each framework gets a handler of exceptions, where it lets applications register theirs. One of the application's own,
+Each framework gets a handler of exceptions, where it keeps those of its application. One of the application's own,
 for `HTTPError` or for one of its kinds, counts. An exception that no view raises, but a middleware, gets to the host.
 """
 
@@ -33,21 +33,22 @@ def handle_errors(application: Any, dev: bool) -> None:
         module = next(module for module, kind in kinds.items() if issubclass(type(one), kind))
         match module:
             case "flask":
-                _register(one, handlers.of_flask(one.response_class))
+                _keep(one.error_handler_spec, handlers.of_flask(one.response_class))
             case "quart":
-                _register(one, handlers.of_quart(one.response_class))
+                _keep(one.error_handler_spec, handlers.of_quart(one.response_class))
             case "starlette.applications":
                 one.exception_handlers.setdefault(HTTPError, handlers.of_starlette)
             case "litestar.app":
                 one.exception_handlers.setdefault(HTTPError, handlers.of_litestar)
-            case _:
+            case _ if one._exception_middleware is not None:  # of a `StaticFilesHandler`
                 one._exception_middleware.append(handlers.of_django)
 
 
-def _register(application: Any, handler: Any) -> None:
-    """With Flask or Quart."""
-    if HTTPError not in application.error_handler_spec[None][None]:
-        application.register_error_handler(HTTPError, handler)
+def _keep(handlers: Any, handler: Any) -> None:
+    """Among those of Flask or Quart: by blueprints, statuses and exceptions. To register it is refused later than the
+    first request, which may have come from a test client while the application was imported.
+    """
+    handlers.setdefault(None, {}).setdefault(None, {}).setdefault(HTTPError, handler)
 
 
 class _Handlers:
