@@ -171,6 +171,66 @@ def test_a_server_that_stops_waits_for_a_body(server: Server) -> None:
     assert server.ended() == 0
 
 
+WHOLE = head("/count", "Content-Length: 10") + b"x" * 10
+IN_CHUNKS = head("/count", "Transfer-Encoding: chunked") + chunked(b"xxxxx", b"xxxxx")
+PARTS = {"head": (WHOLE, 20), "body": (WHOLE, -5), "chunks": (IN_CHUNKS, -8)}
+
+
+def stopping(server: Server) -> None:
+    """What was sent before has been read."""
+    assert server.get("/hola/you").text == "Hola you"
+    server.signal(signal.SIGTERM)
+    server.until(lambda status: status["state"] == "draining")
+
+
+@pytest.mark.promise(3)
+@pytest.mark.parametrize("part", PARTS)
+def test_a_server_that_stops_waits_for_a_request_of_which_a_part_has_come(server: Server, part: str) -> None:
+    whole, sent = PARTS[part]
+    client = server.connect()
+    assert client.get("/hola/you").text == "Hola you"
+    client.send(whole[:sent])
+    stopping(server)
+    answer = client.send(whole[sent:]).answer()
+    assert (answer.text, answer["connection"]) == ("10", "close")
+    assert server.ended() == 0
+    assert "stopped: every request has ended" in server.log()
+
+
+@pytest.mark.promise(3)
+def test_over_http_2_it_waits_as_well(server: Server) -> None:
+    with server.connect2() as client:
+        stream = client.ask("POST", "/count", ("content-length", "10"), end=False)
+        client.send(stream, b"xxxxx", end=False)
+        stopping(server)
+        client.send(stream, b"xxxxx")
+        assert client.answer(stream).text == "10"
+    assert server.ended() == 0
+
+
+def test_it_does_not_wait_for_a_client_that_leaves(server: Server) -> None:
+    clients = [server.connect().send(WHOLE[:-5]) for _ in range(3)]
+    stopping(server)
+    for client in clients:
+        client.close()
+    assert server.ended() == 0
+    assert "stopped: every request has ended" in server.log()
+
+
+@pytest.mark.parametrize("version", ["1.1", "2"])
+def test_what_has_not_come_when_its_grace_is_over_is_cut_off(serve: Serve, version: str) -> None:
+    for app in ["raw_wsgi", *perl.PSGI]:
+        server = serve(app, workers=1, grace="1s")
+        if version == "2":
+            client = server.connect2()
+            client.send(client.ask("POST", "/count", ("content-length", "10"), end=False), b"xxxxx", end=False)
+        else:
+            server.connect().send(WHOLE[:-5])
+        stopping(server)
+        assert server.ended() == 0
+        assert "grace period expired" in server.log()
+
+
 def test_a_server_that_stops_does_not_wait_for_ever(serve: Serve) -> None:
     for app in [*APPS, *perl.PSGI]:
         server = serve(app, workers=1, body_limit="1MiB", stream_limit="101MiB", grace="1s")

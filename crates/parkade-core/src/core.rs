@@ -385,6 +385,7 @@ fn take(requests: &mut Requests, with: &mut Components<'_>, event: Event) {
         Event::Tick => tick(requests, with),
         Event::Reload => with.fleet.reload(),
         Event::Drain { grace } => supervision::drain(requests, with, grace),
+        Event::Arriving { count } => supervision::note_arriving(requests, with, count),
     }
 }
 

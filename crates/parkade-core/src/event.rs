@@ -152,6 +152,8 @@ pub enum Event {
     Reload,
     /// SIGTERM: end within the grace.
     Drain { grace: Duration },
+    /// So many requests have begun to arrive, and are not known yet: the end waits for them.
+    Arriving { count: usize },
 }
 
 /// How much of the answer a worker gives at once.

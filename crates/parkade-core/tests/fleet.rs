@@ -440,10 +440,26 @@ fn a_drain_tells_the_workers_then_the_parked() {
     let parked = "ready:1 arrive:a:/next arrive:b:/stream arrive:c park:c:timer:9s:answer arrive:d drain:30s";
     let told = "stop_accepting drain:1:30s empty:a:1.0 done:a end_stream:b cancelled:b:Stopping";
     check(parked, told);
-    check(&format!("{parked} arrive:e"), "refuse:e:Stopping cancelled:e:Stopping");
     check(&format!("{parked} answer:d"), "relay:d done:d");
     check(&format!("{parked} answer:d wait:9s"), "release:c done:c dismiss:1");
     check(&format!("{parked} answer:d wait:9s exited:1"), "exit:Drained");
+}
+
+/// Their clients send them while the server stops.
+#[test]
+fn a_drain_waits_for_requests_that_are_arriving() {
+    let drained = "ready:1 arriving:2 drain:5s";
+    check(drained, "stop_accepting drain:1:5s");
+    check(&format!("{drained} arrive:a"), "assign:a:1");
+    check(&format!("{drained} arrive:a arriving:1 answer:a"), "relay:a done:a");
+    check(&format!("{drained} arrive:a arriving:1 answer:a arriving:0"), "dismiss:1");
+    check(&format!("{drained} arrive:a arriving:0 answer:a"), "relay:a done:a dismiss:1");
+    check("ready:1 arrive:a drain:5s arrive:b answer:a", "relay:a done:a assign:b:1");
+    check(&format!("{drained} arrive:a exited:1 arriving:1"), "");
+    let over = format!("{drained} wait:5s");
+    check(&over, "dismiss:1");
+    check(&format!("{over} exited:1"), "exit:GraceOver");
+    check(&format!("{over} arrive:a"), "refuse:a:Stopping cancelled:a:Stopping");
 }
 
 #[test]

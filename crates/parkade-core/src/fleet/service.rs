@@ -58,8 +58,13 @@ impl Service {
 
     /// Why nothing new is taken in.
     pub fn refusal(&self) -> Option<Refusal> {
-        let why = if self.has_failed() { Refusal::NoApplication } else { Refusal::Stopping };
-        (!self.is_open()).then_some(why)
+        match self.state {
+            ServiceState::Open => None,
+            _ if self.has_failed() => Some(Refusal::NoApplication),
+            // The request had begun to arrive before.
+            ServiceState::Draining { .. } => None,
+            ServiceState::Ending(_) | ServiceState::Ended => Some(Refusal::Stopping),
+        }
     }
 
     pub fn drain(&mut self, now: Moment, grace: Duration) -> DrainStep {

@@ -84,6 +84,8 @@ pub struct Requests {
     lives: Lives,
     queue: Queue,
     resumed: Resumed,
+    /// How many have begun to arrive.
+    arriving: usize,
 }
 
 /// What moves of requests may use besides the requests.
@@ -97,7 +99,7 @@ pub struct Components<'a> {
 /// What happens to requests.
 impl Requests {
     pub fn new(apps_count: usize) -> Self {
-        Self { lives: Lives::new(apps_count), queue: Queue::new(apps_count), resumed: Resumed::default() }
+        Self { lives: Lives::new(apps_count), queue: Queue::new(apps_count), resumed: Resumed::default(), arriving: 0 }
     }
 
     pub fn arrive(&mut self, with: &mut Components<'_>, request: RequestId, app: AppId, destination: Destination) {

@@ -48,7 +48,9 @@ pub fn supervise(requests: &mut Requests, with: &mut Components<'_>) {
             Consequence::GraceOver => end_by_force(requests, with),
         }
     }
+    let are_all_in = requests.arriving == 0 || with.fleet.refusal().is_some();
     if requests.count() == 0
+        && are_all_in
         && with.waits.queries.have_ended(with.cx.now)
         && let Some(reason) = with.fleet.exit()
     {
@@ -69,6 +71,11 @@ pub fn drain(requests: &mut Requests, with: &mut Components<'_>, grace: Duration
     with.waits.queries.stop_at(with.cx, over);
 }
 
+pub fn note_arriving(requests: &mut Requests, with: &mut Components<'_>, count: usize) {
+    requests.arriving = count;
+    with.fleet.note_end();
+}
+
 /// What the number of workers depends on.
 fn demand(requests: &Requests, with: &Components<'_>) -> Demand {
     // No worker is needed for branches, which wait, and for scripts.
@@ -80,8 +87,10 @@ fn demand(requests: &Requests, with: &Components<'_>) -> Demand {
     let queue = requests.queue();
     let of_app = |app: AppId| {
         let most = requests.count_of_app(app);
+        // Nobody knows yet which applications those are for that are arriving.
+        let to_come = of_all.requests.min(most) + requests.arriving;
         AppDemand {
-            to_come: PerRole { requests: of_all.requests.min(most), jobs: of_all.jobs.min(most) },
+            to_come: PerRole { requests: to_come, jobs: of_all.jobs.min(most) },
             is_queued: PerRole { requests: queue.requests_count(app) > 0, jobs: !queue.resuming(app).is_empty() },
         }
     };
@@ -93,7 +102,7 @@ fn demand(requests: &Requests, with: &Components<'_>) -> Demand {
 fn end_by_force(requests: &mut Requests, with: &mut Components<'_>) {
     let mut last = with.fleet.stop_runs(with.cx);
     requests.cancel_each(with, std::mem::take(&mut last.runs), Reason::Stopping);
-    let were_left = requests.cancel_all(with, Reason::Stopping);
+    let were_left = requests.cancel_all(with, Reason::Stopping) || requests.arriving > 0;
     // WebSockets that this has closed: no worker is left for the calls of their ends.
     requests.cancel_all(with, Reason::Stopping);
     with.fleet.end_workers(with.cx, &last, were_left);

@@ -205,6 +205,7 @@ impl Script {
             ["publishnothing", name] => Event::PublishedNothing { by: self.publisher(name) },
             ["reload"] => Event::Reload,
             ["drain", grace] => Event::Drain { grace: duration(grace) },
+            ["arriving", count] => Event::Arriving { count: count.parse().unwrap() },
             ["tick"] => Event::Tick,
             [verb, ref rest @ ..] => match self.of_jobs(verb, rest).or_else(|| self.of_commits(verb, rest)) {
                 Some(event) => event,

@@ -40,6 +40,8 @@ pub struct Model {
     /// What occurred at least once.
     pub seen: BTreeSet<&'static str>,
     pub drains: bool,
+    /// Requests that have begun to arrive, while the server drains.
+    pub arriving: u64,
     /// When the server ends by force.
     pub drain_until: Option<Moment>,
     /// When a server that stops closes WebSockets.
@@ -445,6 +447,8 @@ impl Model {
         assert!(self.databases.results.is_empty() && self.databases.leases.is_empty(), "exit with things kept");
         assert!(self.histories.is_empty() && self.files.is_empty(), "exit with things kept");
         assert!(self.jobs.results.is_empty(), "exit with things kept");
+        let is_over = self.drain_until.is_some_and(|until| until <= self.now);
+        assert!(self.arriving == 0 || is_over || self.may_fail, "exit with requests that are arriving");
         let forced = self.drain_until.is_some_and(|until| until + QUERIES_END_MAX <= self.now);
         let given_up = |at: Moment| at + QUERIES_END_MAX <= self.now;
         let mut left = self.databases.running.values().filter(|query| !query.cancelled.is_some_and(given_up));

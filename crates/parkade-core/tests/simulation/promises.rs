@@ -167,7 +167,8 @@ pub fn check(world: &mut World, before: &Before) {
         nobody_is_paused_for_ever(world);
         none_is_open_too_long(world);
     }
-    if world.model.drains && world.model.requests.is_empty() {
+    let is_over = world.model.drain_until.is_some_and(|until| until <= world.now);
+    if world.model.drains && world.model.requests.is_empty() && (world.model.arriving == 0 || is_over) {
         let left =
             world.model.processes.values().find(|process| process.phase == Phase::Ready && process.streams.is_empty());
         assert!(left.is_none(), "nothing is left, and a worker is not dismissed: {left:?}");

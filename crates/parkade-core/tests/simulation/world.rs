@@ -191,6 +191,8 @@ impl World {
 
     /// Drains, and lets everybody finish, or not.
     pub fn end(&mut self) {
+        let arriving = self.random.below(4);
+        self.more_arrive(arriving);
         let grace = Duration::from_millis([0, 500, 30_000][usize::try_from(self.random.below(3)).unwrap()]);
         self.model.drains = true;
         self.model.drain_until = Some(self.now + grace);
@@ -204,7 +206,7 @@ impl World {
                 return promises::check_the_end(self);
             }
             match self.random.below(10) {
-                0 => self.arrive(),
+                0 => self.one_has_arrived(),
                 1..3 => self.time_passes(),
                 3 => self.a_database_acts(),
                 4 => self.the_store_acts(),
@@ -216,6 +218,20 @@ impl World {
             assert!(self.now < over + Duration::from_secs(60) || self.model.exited.is_some(), "the drain does not end");
         }
         panic!("the drain does not end");
+    }
+
+    /// Of those that were arriving when the server was told to stop; or its client leaves.
+    fn one_has_arrived(&mut self) {
+        let Some(left) = self.model.arriving.checked_sub(1) else { return };
+        if self.random.below(4) > 0 {
+            self.arrive();
+        }
+        self.more_arrive(left);
+    }
+
+    fn more_arrive(&mut self, count: u64) {
+        self.model.arriving = count;
+        self.tell(Event::Arriving { count: usize::try_from(count).unwrap() });
     }
 
     pub fn tell(&mut self, event: Event) {

@@ -6,6 +6,7 @@
 //! `connection/partial_request` and `h2/request`;
 //! for a message, its WebSocket is closed (`message_share`).
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,6 +17,7 @@ pub struct Budget(Arc<Account>);
 #[derive(Debug)]
 struct Account {
     held: AtomicUsize,
+    arriving: AtomicUsize,
     bytes_max: usize,
 }
 
@@ -36,14 +38,35 @@ pub struct Reservation {
     bytes: usize,
 }
 
+/// That of a request that has begun to arrive, until [`arrived`](Self::arrived).
+#[derive(Debug)]
+pub struct ArrivingShare {
+    reservation: Reservation,
+    _counted: CountedAsArriving,
+}
+
+#[derive(Debug)]
+struct CountedAsArriving(Budget);
+
 impl Budget {
     pub fn new(bytes_max: usize) -> Self {
-        Self(Arc::new(Account { held: AtomicUsize::new(0), bytes_max }))
+        Self(Arc::new(Account { held: AtomicUsize::new(0), arriving: AtomicUsize::new(0), bytes_max }))
     }
 
     /// Nothing yet.
     pub fn share(&self) -> Reservation {
         Reservation { budget: self.clone(), bytes: 0 }
+    }
+
+    /// The same for a request that is arriving, and counts as such.
+    pub fn arriving_share(&self) -> ArrivingShare {
+        self.0.arriving.fetch_add(1, Ordering::Relaxed);
+        ArrivingShare { reservation: self.share(), _counted: CountedAsArriving(self.clone()) }
+    }
+
+    /// How many requests have begun to arrive, and have not arrived.
+    pub fn arriving_count(&self) -> usize {
+        self.0.arriving.load(Ordering::Relaxed)
     }
 
     pub fn held_bytes(&self) -> usize {
@@ -95,6 +118,33 @@ impl Reservation {
     }
 }
 
+impl ArrivingShare {
+    /// The server knows of the request.
+    pub fn arrived(self) -> Reservation {
+        self.reservation
+    }
+}
+
+impl Deref for ArrivingShare {
+    type Target = Reservation;
+
+    fn deref(&self) -> &Reservation {
+        &self.reservation
+    }
+}
+
+impl DerefMut for ArrivingShare {
+    fn deref_mut(&mut self) -> &mut Reservation {
+        &mut self.reservation
+    }
+}
+
+impl Drop for CountedAsArriving {
+    fn drop(&mut self) {
+        self.0.0.arriving.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.budget.0.held.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -117,6 +167,20 @@ mod tests {
         assert_eq!(budget.held_bytes(), 50);
         drop((one, other));
         assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn a_request_counts_as_arriving_until_it_has_arrived_or_ends() {
+        let budget = Budget::new(100);
+        let (mut one, other) = (budget.arriving_share(), budget.arriving_share());
+        assert!(one.hold(60, RequestStage::Coming));
+        assert_eq!(budget.arriving_count(), 2);
+        drop(other);
+        assert_eq!(budget.arriving_count(), 1);
+        let arrived = one.arrived();
+        assert_eq!((budget.arriving_count(), budget.held_bytes()), (0, 60));
+        drop(arrived);
+        assert_eq!((budget.arriving_count(), budget.held_bytes()), (0, 0));
     }
 
     #[test]

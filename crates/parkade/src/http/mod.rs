@@ -57,7 +57,7 @@ use crate::body_rest::BodyRest;
 use parkade_model::RequestId;
 
 use self::answer::{BadAnswer, HeaderField, Prepared};
-use self::budget::{Budget, Reservation};
+use self::budget::{ArrivingShare, Budget};
 use self::fault::RequestFault;
 use self::forwarded::{RequestOrigin, TrustedProxies};
 use self::h2::StreamTable;
@@ -95,7 +95,7 @@ pub struct Setup {
 pub enum HttpEvent {
     /// A request. `share`: the budget of its head and body, for as long as they are kept. If the rest of the body
     /// follows, pieces come as [`Http::want_piece`] asks for them.
-    Arrived { request: RequestId, head: Head, body: Bytes, rest: BodyRest, origin: RequestOrigin, share: Reservation },
+    Arrived { request: RequestId, head: Head, body: Bytes, rest: BodyRest, origin: RequestOrigin, share: ArrivingShare },
     /// More of the body of a request that has arrived: the piece that was wanted.
     Piece { request: RequestId, bytes: Bytes, rest: BodyRest },
     /// This many bytes of a streamed response have been sent: as many more may follow.
@@ -208,6 +208,11 @@ impl Http {
     /// Whether connections have just been accepted whose requests are likely to be on their way.
     pub fn has_fresh(&self) -> bool {
         self.lot.has_fresh()
+    }
+
+    /// Requests that have begun to arrive. The server does not know of them yet.
+    pub fn arriving_count(&self) -> usize {
+        self.shared.budget.arriving_count()
     }
 
     pub fn limits(&self) -> &HttpLimits {

@@ -94,6 +94,8 @@ pub struct EventLoop {
     from_files: Vec<FileEvent>,
     /// Set during shutdown: the drain begins when all new connections have been served, at the latest at this time.
     drain_at: Option<Moment>,
+    /// How many requests are arriving, as the core was told last.
+    arriving: usize,
     /// The application has been loaded once.
     has_been_ready: bool,
     grace: Duration,
@@ -111,6 +113,7 @@ impl EventLoop {
             from_databases: Vec::new(),
             from_files: Vec::new(),
             drain_at: None,
+            arriving: 0,
             has_been_ready: false,
             grace,
         }
@@ -379,7 +382,20 @@ impl EventLoop {
         let server = &mut self.server;
         if self.drain_at.is_some_and(|at| at <= server.now || !server.clients.http.has_fresh()) {
             self.drain_at = None;
-            server.tell(Event::Drain { grace: self.grace });
+            self.tell_arriving();
+            self.server.tell(Event::Drain { grace: self.grace });
+        }
+        if self.server.core.is_draining() {
+            self.tell_arriving();
+        }
+    }
+
+    /// The end waits for requests that had begun to arrive.
+    fn tell_arriving(&mut self) {
+        let count = self.server.clients.http.arriving_count();
+        if count != self.arriving {
+            self.arriving = count;
+            self.server.tell(Event::Arriving { count });
         }
     }
 

@@ -67,7 +67,7 @@ impl Server {
                     head,
                     body,
                     rest,
-                    share,
+                    share: share.arrived(),
                     origin,
                     parameters: found.parameters,
                     seen_from,

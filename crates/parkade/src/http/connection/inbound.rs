@@ -8,7 +8,7 @@ use super::streamed_body::{StreamedBody, of_a_stream};
 use super::transport::ClientTransport;
 use crate::body_rest::BodyRest;
 use crate::http::StreamedBodies;
-use crate::http::budget::{Budget, RequestStage, Reservation};
+use crate::http::budget::{ArrivingShare, Budget, RequestStage};
 use crate::http::fault::RequestFault;
 use crate::http::head::{self, Framing, Head};
 use crate::http::limits::{
@@ -56,13 +56,13 @@ enum InboundState {
 #[derive(Debug)]
 struct Buffer {
     bytes: Vec<u8>,
-    held: Reservation,
+    held: ArrivingShare,
 }
 
 /// What the available bytes amount to.
 pub enum Received {
     NotEnough,
-    Request(Head, Bytes, Reservation, BodyRest),
+    Request(Head, Bytes, ArrivingShare, BodyRest),
     /// The client speaks HTTP/2.
     Preface,
     /// The client has closed between requests, or its connection is broken.
@@ -312,11 +312,11 @@ impl Inbound {
     }
 
     /// Keeps unused bytes. A connection without such bytes keeps no buffer.
-    fn keep(&mut self, bytes: Vec<u8>, held: Option<Reservation>, budget: &Budget) -> Result<(), RequestFault> {
+    fn keep(&mut self, bytes: Vec<u8>, held: Option<ArrivingShare>, budget: &Budget) -> Result<(), RequestFault> {
         if bytes.is_empty() {
             return Ok(());
         }
-        let mut held = held.unwrap_or_else(|| budget.share());
+        let mut held = held.unwrap_or_else(|| budget.arriving_share());
         if !held.hold(bytes.capacity(), RequestStage::Coming) {
             return Err(RequestFault::RequestsFull);
         }
@@ -384,7 +384,7 @@ impl Inbound {
         let head = head::parse(&bytes[..end], rules.limits.header_count_max)?;
         #[cfg(test)]
         assert!(head.field("x-bug") != Some("head"), "a bug in reading a head");
-        let mut share = rules.budget.share();
+        let mut share = rules.budget.arriving_share();
         // A request with a body is counted later, when it is known whether the body has arrived, too.
         if !head.has_body() && !share.hold(head.held_bytes(), RequestStage::Whole) {
             return Err(RequestFault::RequestsFull);

@@ -30,7 +30,7 @@ pub use self::outbound::{SocketMaker, StreamedContent};
 pub use self::readiness::{FarEnd, SocketReadiness};
 use self::transport::ClientTransport;
 use super::answer::{BadAnswer, HeaderField, Prepared};
-use super::budget::Reservation;
+use super::budget::ArrivingShare;
 use super::fault::RequestFault;
 use super::head::Head;
 use super::socket::{ClientSocket, Endpoints, Filled};
@@ -51,7 +51,7 @@ pub struct Connection {
 #[derive(Debug)]
 pub enum ConnectionStep {
     Stay,
-    Arrived(Head, Bytes, Reservation, BodyRest),
+    Arrived(Head, Bytes, ArrivingShare, BodyRest),
     /// More of the body of the request that has arrived.
     Piece(RequestId, Bytes, BodyRest),
     /// The rest of the body will not come, and the client has been told so.

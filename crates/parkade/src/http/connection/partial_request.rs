@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::streamed_body::{StreamedBody, of_a_stream};
 use crate::http::StreamTerms;
 use crate::http::body::{BodyDecoder, make_room};
-use crate::http::budget::{RequestStage, Reservation};
+use crate::http::budget::{ArrivingShare, RequestStage};
 use crate::http::fault::RequestFault;
 use crate::http::head::Head;
 use crate::http::limits::{BODY_BYTES_PER_SECOND_MIN, HttpLimits, STREAMED_READ_BYTES};
@@ -18,7 +18,7 @@ pub struct PartialRequest {
     head: Head,
     decoder: BodyDecoder,
     body: Vec<u8>,
-    share: Reservation,
+    share: ArrivingShare,
     /// Set if its application reads the body while it arrives.
     terms: Option<StreamTerms>,
     began: Tick,
@@ -28,7 +28,7 @@ pub struct PartialRequest {
 
 impl PartialRequest {
     /// `expected_bytes`: how many bytes of the body have arrived, at most. An announced length reserves nothing by itself.
-    pub fn new(head: Head, share: Reservation, expected_bytes: usize, terms: Option<StreamTerms>, now: Tick) -> Self {
+    pub fn new(head: Head, share: ArrivingShare, expected_bytes: usize, terms: Option<StreamTerms>, now: Tick) -> Self {
         let (decoder, body) = (BodyDecoder::new(head.framing), Vec::with_capacity(expected_bytes));
         Self { head, decoder, body, share, terms, began: now, since: now }
     }
@@ -69,7 +69,10 @@ impl PartialRequest {
 
     /// The request with what has arrived of its body, and the rest. `is_invited`: its client does not wait for
     /// `100 Continue`.
-    pub fn into_streamed(mut self, is_invited: bool) -> Result<(Head, Bytes, Reservation, StreamedBody), RequestFault> {
+    pub fn into_streamed(
+        mut self,
+        is_invited: bool,
+    ) -> Result<(Head, Bytes, ArrivingShare, StreamedBody), RequestFault> {
         let bytes = self.head.held_bytes() + self.body.capacity() + STREAMED_READ_BYTES;
         if !self.share.hold(bytes, RequestStage::Coming) {
             return Err(RequestFault::RequestsFull);
@@ -79,7 +82,7 @@ impl PartialRequest {
         Ok((self.head, self.body.into(), self.share, rest))
     }
 
-    pub fn into_whole(self) -> (Head, Bytes, Reservation) {
+    pub fn into_whole(self) -> (Head, Bytes, ArrivingShare) {
         (self.head, self.body.into(), self.share)
     }
 

@@ -38,7 +38,7 @@ const STALL: Duration = Duration::from_secs(10);
 const STAY_MAX: Duration = Duration::from_secs(90);
 
 /// What the server holds for unanswered requests.
-type Held = HashMap<StreamKey, (usize, Reservation, Orders)>;
+type Held = HashMap<StreamKey, (usize, ArrivingShare, Orders)>;
 
 /// The server's ends of WebSockets.
 type Sockets = HashMap<StreamKey, (mpsc::UnboundedSender<BodyPiece>, mpsc::UnboundedSender<()>)>;

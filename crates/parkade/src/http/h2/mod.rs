@@ -48,7 +48,7 @@ pub use self::exchange::StreamExchange;
 pub use self::handover::Handover;
 use self::orders::Orders;
 pub use self::stream_table::StreamTable;
-use super::budget::{Budget, Reservation};
+use super::budget::{ArrivingShare, Budget};
 use super::fault::RequestFault;
 use super::forwarded::RequestOrigin;
 use super::head::Head;
@@ -69,7 +69,7 @@ pub enum FromStream {
         origin: RequestOrigin,
         /// For its client.
         orders: Orders,
-        share: Reservation,
+        share: ArrivingShare,
     },
     Piece {
         key: StreamKey,

@@ -100,7 +100,7 @@ async fn arrive(
     let shared = &context.shared;
     let mut arriving = StreamRequest::new(*request, &shared.setup)
         .map_err(|(fault, head)| (refuse(fault, head.as_ref(), context), None))?;
-    let mut share = shared.budget.share();
+    let mut share = shared.budget.arriving_share();
     let received =
         arriving.receive(&shared.setup, &context.heads, &mut share, || inform(respond, 100, HeaderMap::new()));
     let received = received.await;

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use self::slots::Slots;
 use super::acceptor::Acceptor;
 use super::answer::OwnFields;
-use super::budget::{Budget, Reservation};
+use super::budget::{ArrivingShare, Budget};
 use super::connection::{Connection, ConnectionContext, ConnectionStep, FarEnd, SocketReadiness};
 use super::forwarded;
 use super::h2::Handover;
@@ -284,7 +284,7 @@ impl Lot {
         slot: usize,
         head: Head,
         body: Bytes,
-        (share, rest): (Reservation, BodyRest),
+        (share, rest): (ArrivingShare, BodyRest),
         outbox: &mut Outbox<'_>,
     ) {
         let entered = self.slots.with(slot, |connection, context| {
