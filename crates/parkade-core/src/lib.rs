@@ -30,6 +30,7 @@ mod close_calls;
 mod config;
 mod context;
 mod core;
+mod early_ends;
 mod effect;
 mod event;
 mod fleet;

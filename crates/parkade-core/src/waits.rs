@@ -11,6 +11,7 @@ use crate::channels::{Channels, ChannelsFull, NextBegan, Subscription};
 use crate::close_calls::CloseCalls;
 use crate::config::Config;
 use crate::context::Context;
+use crate::early_ends::EarlyEnds;
 use crate::effect::{Effect, FileEffect, HttpEffect, Outcome, StatementSource};
 use crate::groups::Groups;
 use crate::jobs::{Granted, JobWaits, NewJobWait};
@@ -39,6 +40,7 @@ pub struct Waits {
     pub sockets: CallsOfSockets,
     pub ends: CloseCalls,
     pub scripts: Scripts,
+    early_ends: EarlyEnds,
 }
 
 /// What a parked request waits for, and where it stands.
@@ -74,7 +76,7 @@ pub struct NewWait {
     pub then: Then,
     /// How long the request may be queued or running at a time. It is also the bound of a wait that has none of its own and needs one.
     pub patience: Patience,
-    /// The server takes requests. If it stops, a wait that a drain would end does not begin.
+    /// The server takes requests. If it stops, the first wait of a request that a drain would end is over at once.
     pub is_open: bool,
 }
 
@@ -250,15 +252,16 @@ impl Waits {
             sockets: CallsOfSockets::default(),
             ends: CloseCalls::new(config.apps.len()),
             scripts: Scripts::default(),
+            early_ends: EarlyEnds::default(),
         }
     }
 
     /// `source`: where the statement of a query is found.
     pub fn begin(&mut self, cx: &mut Context, new: NewWait, wait: Wait, source: StatementSource) -> Begun {
-        let NewWait { request, owner, then, is_open, .. } = new;
+        let NewWait { request, owner, then, .. } = new;
         let patience = new.patience.duration();
         let until = |cx: &Context, duration: Option<Duration>| duration.map(|duration| cx.now + duration);
-        let job = NewJobWait { request, then, patience, is_open };
+        let job = NewJobWait { request, then, patience, waits: !self.ends_early(new) };
         match wait {
             Wait::Timer { after } => Begun::Waits(Watch::Timer, Some(cx.now + after)),
             Wait::Next { channel, timeout, since } => self.next(cx, new, &channel, timeout, since),
@@ -320,15 +323,24 @@ impl Waits {
         match self.channels.next(cx, (new.request, new.then), channel, since) {
             Err(ChannelsFull) => refused(Refusal::ChannelsFull),
             Ok(NextBegan::Missed(outcome)) => Begun::Over(outcome),
-            Ok(NextBegan::Waits(subscription)) if new.is_open => {
+            Ok(NextBegan::Waits(subscription)) if !self.ends_early(new) => {
                 Begun::Waits(Watch::Next(subscription), timeout.map(|timeout| cx.now + timeout))
             }
             Ok(NextBegan::Waits(subscription)) => {
                 let outcome = self.channels.timed_out(subscription);
                 self.channels.leave_next(cx.now, subscription);
+                if !is_member(new) {
+                    self.early_ends.note(new.owner);
+                }
                 Begun::Over(outcome)
             }
         }
+    }
+
+    /// Whether the time of such a wait is up when it begins, because the server stops. A request that could wait again has that once; the members of a
+    /// group count as one wait.
+    fn ends_early(&self, new: NewWait) -> bool {
+        !new.is_open && (new.then == Then::Answer || !self.early_ends.has_had(new.owner))
     }
 
     pub fn stream(&mut self, cx: &mut Context, new: NewWait, channel: &ChannelName, since: Option<Cursor>) -> Begun {
@@ -405,6 +417,9 @@ impl Waits {
         watch: Watch,
         outcome: Outcome,
     ) -> Continuation {
+        if then != Then::Answer && is_time_up(outcome) {
+            self.early_ends.note(self.branches.owner_of(request));
+        }
         let continuation = match (watch, outcome) {
             (Watch::Query(waiter), outcome) => match waiter.answer(cx, request, outcome) {
                 WaiterOutcome::Outcome(outcome) => Continuation::Outcome(outcome),
@@ -558,8 +573,9 @@ impl Waits {
     }
 
     /// The server stops. Long polls get their empty answer, coroutines and functions their time-out, streams their end, and all that wait for a job
-    /// how it stands. Timers run on, and so do queries and the store, for a while.
+    /// how it stands. Timers run on, and so do queries and the store, for a while; and what those wait for next that go on.
     pub fn drain(&mut self) -> Vec<(RequestId, Drained)> {
+        self.early_ends.begin();
         let over = |Woken { request, outcome }| (request, Drained::Over(outcome));
         // What the client of a WebSocket has said is dealt with first.
         let ended = self.channels.end_streams().into_iter().filter(|request| !self.sockets.has_call(*request));
@@ -586,6 +602,7 @@ impl Waits {
         self.scripts.end(request);
         self.jobs.forget(request);
         self.channels.publications.forget(request);
+        self.early_ends.forget(request);
         self.forget_group(request);
     }
 
@@ -595,7 +612,11 @@ impl Waits {
             return Some(outcome);
         }
         self.hold(outcome);
-        self.groups.end(owner, member, outcome).then_some(Outcome::Group { request: owner })
+        let is_over = self.groups.end(owner, member, outcome);
+        if is_over && self.groups.outcomes(owner).into_iter().any(|(_, outcome)| is_time_up(outcome)) {
+            self.early_ends.note(owner);
+        }
+        is_over.then_some(Outcome::Group { request: owner })
     }
 
     fn forget_group(&mut self, owner: RequestId) {
@@ -634,6 +655,16 @@ impl Waits {
         self.queries.drop_results(cx);
         self.jobs.drop_results(cx);
     }
+}
+
+/// Whether it is one of several waits that a request is parked for as one.
+fn is_member(new: NewWait) -> bool {
+    new.owner != new.request && new.then != Then::Await
+}
+
+/// Whether a wait whose time is up, or that ends early, has this outcome.
+fn is_time_up(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::TimedOut { .. } | Outcome::Job { standing: JobLookup::Pending, .. })
 }
 
 /// The wait is impossible: a coroutine gets an error, every other request is refused.

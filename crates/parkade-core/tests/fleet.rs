@@ -470,6 +470,27 @@ fn a_drain_goes_on_with_functions_and_coroutines() {
     check("ready:1 arrive:a drain:30s park:a:next:bids:answer", "empty:a:1.0 done:a dismiss:1");
 }
 
+/// Otherwise a handler that waits again whenever its time is up would do nothing else until the grace is over.
+#[test]
+fn a_drain_ends_one_wait_of_a_request_early() {
+    let (call, again) = ("park:a:next:bids:call", "call:a:1:timed_out");
+    for first in [format!("{call} drain:30s"), format!("drain:30s {call}")] {
+        let once = format!("ready:1 arrive:a {first}");
+        check(&format!("{once} park:a:next:bids:call"), "keep:a");
+        check(&format!("{once} park:a:next:bids:call wait:4999ms"), "");
+        check(&format!("{once} park:a:next:bids:call wait:5s"), again);
+        check(&format!("{once} park:a:next:bids:call publish:bids"), "call:a:1:m1");
+        check(&format!("{once} park:a:next:bids:call left:a"), "cancelled:a:ClientLeft dismiss:1");
+        check(&format!("{once} park:a:next:bids:answer"), "empty:a:1.0 done:a dismiss:1");
+    }
+    let coroutine = "ready:1:concurrent arrive:a:/async park:a:next:bids:await drain:30s";
+    check(&format!("{coroutine} park:a:next:bids:await"), "");
+    check(&format!("{coroutine} branch:a:b:next:bids"), "");
+    check(&format!("{coroutine} park:a:next:bids:await wait:5s"), "ping:1 resume:1:timed_out:a");
+    let job = "ready:1 arrive:a drain:30s park:a:job:x@5s:call";
+    check(&format!("{job} found:a:pending park:a:job:x@5s:call found:a:pending"), "");
+}
+
 #[test]
 fn a_drain_ends_with_its_grace() {
     let running = "ready:1 arrive:a:/endless drain:5s wait:5s";

@@ -90,6 +90,15 @@ fn a_drain_ends_what_may_last_for_ever() {
 }
 
 #[test]
+fn a_drain_ends_one_group_of_a_request_early() {
+    let members = "join:a:{}:next:bids join:a:{}:next:bids";
+    let two = |first: &str, second: &str| members.replacen("{}", first, 1).replacen("{}", second, 1);
+    let early = format!("ready:1 arrive:a drain:30s park:a:all:2:call {}", two("b", "c"));
+    check(&early, "done:c call:a:1:[0=timed_out,1=timed_out]");
+    check(&format!("{early} park:a:all:2:call {}", two("d", "e")), "");
+}
+
+#[test]
 fn a_group_is_refused_where_nothing_could_follow() {
     for then in ["answer", "await"] {
         let told = Script::run(quiet(), &format!("ready:1:concurrent arrive:a:/async park:a:all:2:{then}")).told;

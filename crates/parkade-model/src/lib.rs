@@ -47,7 +47,7 @@ pub use id::{
     AppId, BadJobId, DatabaseId, HistoryId, JobId, LeaseId, MessageId, PayloadId, QueryId, QueueId, RequestId, TableId,
     WorkerId,
 };
-pub use id_map::IdMap;
+pub use id_map::{IdMap, IdSet};
 pub use job::{ClaimedJob, DeclaredJobs, Failure, JobCaller, JobLookup, JobPolicy, Missed, StoreFault, Verdict};
 pub use query::{Int8, Isolation, Parameter, Shape, TransactionMode};
 pub use queue::{Allowance, QueueBounds, Rate};

@@ -29,8 +29,8 @@ pub struct NewJobWait {
     pub then: Then,
     /// How long it may take the store to say how the job stands.
     pub patience: Option<Duration>,
-    /// The server accepts requests. A server that stops waits for no job, but still reports the state of each.
-    pub is_open: bool,
+    /// Until the job has ended. Otherwise the request only learns how it stands: the server stops.
+    pub waits: bool,
 }
 
 /// What becomes of a request about which the application was asked.
@@ -66,7 +66,7 @@ impl JobWaits {
             self.watch(cx, new, JobQuestion { job, asker }, Wants::Standing);
             return new.patience;
         }
-        let wants = if new.is_open { Wants::End } else { Wants::Standing };
+        let wants = if new.waits { Wants::End } else { Wants::Standing };
         self.watch(cx, new, JobQuestion { job, asker }, wants);
         timeout
     }

@@ -1,5 +1,7 @@
 //! Each effect, followed: what it must find, what it changes.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use parkade_core::{
     AppId, Cursor, Ending, Errand, JobLookup, KillReason, MessageId, Moment, Outcome, Reason, Refusal, RequestId, Role,
     TableId, Then, Wait, WorkerId,
@@ -197,6 +199,7 @@ impl Model {
         let woken = request.woken.clone().expect("called without a wait");
         self.check_history(id, &woken.waiting, outcome);
         check_outcome(&woken.waiting, outcome, woken.at, woken.drains);
+        self.check_early(id, &woken.waiting, outcome, woken.at);
         self.check_called(outcome);
         if let Outcome::Group { request } = outcome {
             assert_eq!(request, id, "called with the outcomes of another");
@@ -320,6 +323,7 @@ impl Model {
         assert!(waiting.then == Then::Await && waiting.worker == Some(worker), "resumed in another worker");
         check_outcome(waiting, outcome, now, drains);
         let waiting = waiting.clone();
+        self.check_early(id, &waiting, outcome, now);
         if waiting.wait == Wait::Branches && outcome == Outcome::Elapsed {
             assert!(!self.is_branched(id), "a branch is left");
             self.seen.insert("branches awaited");
@@ -405,6 +409,33 @@ impl Model {
         if process.phase != Phase::Cut {
             process.phase = Phase::Killed;
         }
+    }
+}
+
+/// Whose waits have ended early because the server stops.
+#[derive(Debug, Default)]
+pub struct EarlyEnds {
+    /// Who waited when that began, and since when.
+    waited: BTreeMap<RequestId, Moment>,
+    had: BTreeSet<RequestId>,
+}
+
+impl Model {
+    pub(crate) fn note_who_waits(&mut self) {
+        let waiting = self.requests.iter().filter_map(|(id, request)| Some((*id, request.waiting()?.since)));
+        self.early.waited = waiting.collect();
+    }
+
+    /// Waits that begin while the server stops have their own time: all but the first of each request.
+    fn check_early(&mut self, id: RequestId, waiting: &Waiting, outcome: Outcome, at: Moment) {
+        if !matches!(outcome, Outcome::TimedOut { .. }) || self.requests[&id].called == Some(outcome) {
+            return;
+        }
+        let (is_due, owner) = (waiting.due().is_some_and(|due| due <= at), self.owner_of(id));
+        let waited = self.early.waited.get(&id) == Some(&waiting.since);
+        let is_another = !is_due && !self.early.had.insert(owner);
+        assert!(waited || !is_another, "its waits end early again and again");
+        self.seen.extend((is_due && self.drains && !waited).then_some("waited while the server stops"));
     }
 }
 

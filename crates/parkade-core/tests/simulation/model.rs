@@ -11,6 +11,7 @@ use parkade_core::{
 use crate::bodies::Bodies;
 use crate::commits::Commits;
 use crate::files::Files;
+use crate::following::EarlyEnds;
 use crate::held_sockets::{CloseStage, HeldSockets};
 use crate::histories::Histories;
 use crate::jobs::{Enqueued, Jobs, Run};
@@ -76,6 +77,7 @@ pub struct Model {
     pub not_published: Option<MessageId>,
     pub routes: Vec<(RequestId, parkade_core::TableId)>,
     pub held: HeldSockets,
+    pub early: EarlyEnds,
 }
 
 #[derive(Debug)]

@@ -195,6 +195,7 @@ impl World {
         self.more_arrive(arriving);
         let grace = Duration::from_millis([0, 500, 30_000][usize::try_from(self.random.below(3)).unwrap()]);
         self.model.drains = true;
+        self.model.note_who_waits();
         self.model.drain_until = Some(self.now + grace);
         self.model.sockets_end = Some(sockets::stop_end(self.now, grace));
         self.model.databases.closed_at = Some(self.now + grace.min(self.core.config().query_grace));
