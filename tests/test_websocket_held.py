@@ -258,7 +258,8 @@ def test_published_messages_do_not_wait_for_what_is_called(server: Server, opene
 
 
 def test_requests_that_ask_for_none_are_told_so(server: Server) -> None:
-    assert server.get("/rooms/7").status == 426
+    denied = server.get("/rooms/7")
+    assert (denied.status, denied["upgrade"], denied["connection"]) == (426, "websocket", "upgrade")
     client = server.connect().send(handshake("/denied"))
     assert client.opening().status == 403
     assert server.get("/wrong").status == 500
@@ -317,6 +318,28 @@ def test_a_stop_closes_it_with_1001_after_what_was_said(serve: Serve, kind: Kind
     server.open_gate(gate)
     assert busy.receive() == "passed last"
     assert busy.closed()[0] == 1001
+    assert server.ended() == 0
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one by one"])
+def test_a_stop_deals_with_all_that_its_client_has_sent(
+    serve: Serve, kind: Kind, opened: Opener, at_once: bool
+) -> None:
+    server = serve("held_sockets", workers=1, grace="30s", environment=kind)
+    gate = server.new_gate()
+    client = opened(server, f"/gate/{gate}")
+    said = [f"m{number}" for number in range(5)]
+    if at_once:
+        client.raw(*(frame(TEXT, text.encode()) for text in said))
+    else:
+        for text in said:
+            client.send(text)
+    server.until_begun(gate)
+    server.signal(signal.SIGTERM)
+    server.until_logged("shutting down")
+    server.open_gate(gate)
+    assert [client.receive() for _ in said] == [f"passed {text}" for text in said]
+    assert client.closed()[0] == 1001
     assert server.ended() == 0
 
 

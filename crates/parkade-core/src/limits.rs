@@ -169,6 +169,12 @@ pub const RECYCLE_GRACE: Duration = Duration::from_secs(3600);
 /// The part of a grace that is the notice before WebSockets are closed: applications close them in their own way meanwhile. A stop begins with it, since
 /// idle ones are not to hold it up; the grace of a worker that is replaced ends with it, so that conversations can end.
 pub const SOCKET_NOTICE_SHARE: u32 = 10;
+/// How long the client of a WebSocket that no worker holds says nothing before a stop closes it, with nothing of it left to deal with: bytes that
+/// have reached this machine are read long before. Then: 1001.
+pub const SOCKET_SILENCE: Duration = Duration::from_millis(100);
+/// The least time that WebSockets of a worker that is replaced are closed before its end, but not more than half of its grace: workers cancel their
+/// coroutines a second before the end (a quarter of the grace at most), and those are told of the close first.
+pub const SOCKET_END_MIN: Duration = Duration::from_secs(2);
 /// A worker that lives for a shorter time died early. Then: the next start backs off.
 pub const EARLY_DEATH: Duration = Duration::from_secs(10);
 /// The first back-off after a worker died that had been ready; it doubles.

@@ -15,7 +15,7 @@ use crate::early_ends::EarlyEnds;
 use crate::effect::{Effect, FileEffect, HttpEffect, Outcome, StatementSource};
 use crate::groups::Groups;
 use crate::jobs::{Granted, JobWaits, NewJobWait};
-use crate::limits::QUERY_END_MAX;
+use crate::limits::{QUERY_END_MAX, SOCKET_SILENCE};
 use crate::moment::Moment;
 use crate::queries::{GivenUp, NewQuery, Queries, QueryBegan, Waiter, WaiterOutcome};
 use crate::report::status::{WaitKind, WaitTarget};
@@ -131,7 +131,8 @@ pub enum WaitAnswer {
 #[derive(Debug, Clone, Copy)]
 pub enum Drained {
     Over(Outcome),
-    Cancelled(Reason),
+    /// See [`Waits::stop`].
+    Stopped,
 }
 
 impl Watch {
@@ -467,9 +468,11 @@ impl Waits {
     pub fn expire(&mut self, cx: &mut Context, request: RequestId, watch: Watch) -> WaitChange {
         match watch {
             Watch::Timer => WaitChange::Over(Outcome::Elapsed),
-            Watch::Next(subscription) | Watch::Stream(subscription) | Watch::Socket(subscription, _) => {
+            Watch::Next(subscription) | Watch::Stream(subscription) => {
                 WaitChange::Over(self.channels.timed_out(subscription))
             }
+            // Its client is silent, and the server stops.
+            Watch::Socket(..) => WaitChange::Cancelled(Reason::Stopping),
             Watch::Query(waiter) => query_given_up(self.queries.expire(cx, waiter), cx.now, Reason::Deadline),
             Watch::Stored | Watch::File { has_begun: false } | Watch::Script => WaitChange::Cancelled(Reason::Deadline),
             // Several waits have no time of their own.
@@ -579,9 +582,27 @@ impl Waits {
         let over = |Woken { request, outcome }| (request, Drained::Over(outcome));
         // What the client of a WebSocket has said is dealt with first.
         let ended = self.channels.end_streams().into_iter().filter(|request| !self.sockets.has_call(*request));
-        let streams = ended.map(|request| (request, Drained::Cancelled(Reason::Stopping)));
+        let streams = ended.map(|request| (request, Drained::Stopped));
         let nexts = self.channels.drained().into_iter().map(over);
         nexts.chain(streams).chain(self.jobs.drain().into_iter().map(over)).collect()
+    }
+
+    /// The server stops, and the wait may last for ever. What the client of a WebSocket has sent by now is read, and dealt with: then it is silent.
+    pub fn stop(&self, now: Moment, watch: Watch) -> WaitChange {
+        match watch {
+            Watch::Socket(..) => WaitChange::Waits(watch, now + SOCKET_SILENCE),
+            Watch::Timer
+            | Watch::Next(_)
+            | Watch::Stream(_)
+            | Watch::End
+            | Watch::Query(_)
+            | Watch::Stored
+            | Watch::Job
+            | Watch::File { .. }
+            | Watch::Branches
+            | Watch::Group
+            | Watch::Script => WaitChange::Cancelled(Reason::Stopping),
+        }
     }
 
     /// Its worker has closed the stream of a request that was over. It may be what the client of a WebSocket had said last.

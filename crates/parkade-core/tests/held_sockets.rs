@@ -131,13 +131,23 @@ fn a_reload_does_not_touch_it_and_new_code_hears_its_client() {
 
 #[test]
 fn a_stop_closes_it() {
-    open("drain:30s", "stop_accepting drain:1:30s close:a:Stopping cancelled:a:Stopping dismiss:1");
+    open("drain:30s", "stop_accepting drain:1:30s");
+    open("drain:30s wait:99ms", "");
+    open("drain:30s wait:100ms", "close:a:Stopping cancelled:a:Stopping dismiss:1");
+    open("drain:0", "stop_accepting drain:1:0s close:a:Stopping cancelled:a:Stopping kill:1:GraceOver");
 }
 
 #[test]
 fn a_stop_waits_for_what_its_client_has_said() {
     open("said:a:b drain:30s", "stop_accepting drain:1:30s");
-    open("said:a:b drain:30s answer:b", "relay:b done:b close:a:Stopping cancelled:a:Stopping dismiss:1");
+    let closed = "close:a:Stopping cancelled:a:Stopping dismiss:1";
+    open("said:a:b drain:30s answer:b", "relay:b done:b read:a");
+    open("said:a:b drain:30s answer:b wait:100ms", closed);
+    open("said:a:b drain:30s wait:5s answer:b said:a:c", "call:c:1:said@c");
+    open("said:a:b drain:30s answer:b said:a:c wait:5s answer:c", "relay:c done:c read:a");
+    open("said:a:b drain:30s answer:b said:a:c wait:5s answer:c wait:100ms", closed);
+    open("drain:30s wait:99ms said:a:b answer:b", "relay:b done:b read:a");
+    open("said:a:b drain:30s error:b", "done:b close:a:ApplicationFailed done:a dismiss:1");
     let late = "close:a:Stopping recall:b:1:Stopping cancelled:b:Stopping cancelled:a:Stopping kill:1:GraceOver";
     open("said:a:b drain:5s wait:5s", late);
 }
@@ -189,10 +199,9 @@ fn a_refused_one_has_no_end() {
 
 #[test]
 fn a_stop_waits_for_its_end_until_the_grace_is_over() {
-    let close = "stop_accepting drain:1:30s close:a:Stopping call:a:1:closed@a";
-    closing("drain:30s", close);
-    closing("drain:30s answer:a", "cancelled:a:Stopping dismiss:1");
-    closing("drain:5s wait:5s", "lost:a:Stopping recall:a:1:Stopping cancelled:a:Stopping kill:1:GraceOver");
+    closing("drain:30s wait:100ms", "close:a:Stopping call:a:1:closed@a");
+    closing("drain:30s wait:100ms answer:a", "cancelled:a:Stopping dismiss:1");
+    closing("drain:5s wait:100ms wait:5s", "lost:a:Stopping recall:a:1:Stopping cancelled:a:Stopping kill:1:GraceOver");
 }
 
 #[test]

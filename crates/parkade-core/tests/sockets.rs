@@ -4,8 +4,10 @@
 
 mod script;
 
-use parkade_core::State;
-use script::{Script, check_quietly, quiet};
+use std::time::Duration;
+
+use parkade_core::{Config, State};
+use script::{Script, check_quietly, check_with, quiet};
 
 const OPEN: &str = "ready:1:concurrent arrive:a:/async accept:a";
 
@@ -100,6 +102,18 @@ fn a_reload_leaves_them_with_the_old_worker_for_most_of_its_grace() {
     open("reload ready:2:concurrent wait:26s", "");
     open("reload ready:2:concurrent wait:27s", "close:a:Stopping tellclose:a:1:Stopping");
     open("reload ready:2:concurrent wait:27s end:a", "done:a dismiss:1");
+}
+
+/// Workers cancel coroutines a second before the end, or a quarter of a shorter grace.
+#[test]
+fn a_short_grace_of_a_reload_leaves_time_between_the_close_and_the_cancelling() {
+    let close = "close:a:Stopping tellclose:a:1:Stopping";
+    for (grace, at) in [(20_000, 18_000), (10_000, 8_000), (4_000, 2_000), (1_000, 500)] {
+        let config = Config { reload_grace: Duration::from_millis(grace), ..quiet() };
+        let reloaded = format!("{OPEN} reload ready:2:concurrent");
+        check_with(config.clone(), &format!("{reloaded} wait:{}ms", at - 1), "");
+        check_with(config, &format!("{reloaded} wait:{at}ms"), close);
+    }
 }
 
 #[test]

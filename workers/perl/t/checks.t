@@ -221,4 +221,12 @@ refused('a route with an odd deadline', sub { get '/odd' => sub { }, deadline =>
 refused('a channel with odd options', sub { channel('odd/*', @$_) }) for [count => -1], [count => 1.5], [bytes => 'inf'], [age => -1];
 refused('a queue with an odd rate', sub { queue 'odd', rate => $_ }) for 0, -1, '9' x 400;
 
+for my $code (1000 .. 1003, 1007 .. 1014, 3000, 4999) {
+    is(close_socket($code)->{code}, $code, "a WebSocket is closed with $code");
+}
+is(close_socket()->{code}, 1000, 'and with 1000 if nothing is said');
+for my $code (999, 1004 .. 1006, 1015, 2999, 5000, 'x', "1000\n") {
+    ok(!eval { close_socket($code) }, 'not with ' . ($code =~ s/\n/\\n/r));
+}
+
 done_testing;

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::effect::KillReason;
 use crate::fleet::judgement::abandoned_max;
 use crate::fleet::worker::{Worker, WorkerStage};
-use crate::limits::{PAUSE_MAX, SOCKET_NOTICE_SHARE};
+use crate::limits::{PAUSE_MAX, SOCKET_END_MIN, SOCKET_NOTICE_SHARE};
 use crate::moment::Moment;
 use parkade_model::{RequestId, Role};
 
@@ -56,7 +56,7 @@ pub fn review(worker: &mut Worker, cx: &mut Context, sockets_end: Option<Moment>
 /// grace, since no client waits for the end of it. `server`: the end that the server has for them.
 pub fn sockets_end(worker: &Worker, server: Option<Moment>) -> Option<Moment> {
     let own = match worker.stage {
-        WorkerStage::Draining { since, until } => Some(until - notice(until - since)),
+        WorkerStage::Draining { since, until } => Some(until - last_part(until - since)),
         WorkerStage::Starting { .. } | WorkerStage::Ready | WorkerStage::Leaving { .. } | WorkerStage::Killed => None,
     };
     let is_told = worker.is_at_work() && worker.streams.sockets().is_some();
@@ -66,6 +66,11 @@ pub fn sockets_end(worker: &Worker, server: Option<Moment>) -> Option<Moment> {
 /// A part of a grace.
 pub fn notice(grace: Duration) -> Duration {
     grace / SOCKET_NOTICE_SHARE
+}
+
+/// How long before the end of a grace the WebSockets of a worker are closed: its coroutines are cancelled after that.
+fn last_part(grace: Duration) -> Duration {
+    notice(grace).max(SOCKET_END_MIN).min(grace / 2)
 }
 
 fn review_liveness(worker: &mut Worker, cx: &mut Context) -> Finding {

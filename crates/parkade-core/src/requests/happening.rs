@@ -40,6 +40,8 @@ pub enum Happening {
     },
     /// Its wait is over. A message has been told to those whose answer it is.
     Woken(Outcome),
+    /// The server stops, and what it waits for may last for ever.
+    Stopped,
     /// Its client has gone with a complete response.
     Served,
     /// Its alarm rang: the deadline, or the end of its wait.

@@ -25,6 +25,8 @@ pub fn begin(requests: &mut Requests, with: &mut Components<'_>, socket: Request
     if with.waits.sockets.begin(socket, call).is_err() {
         return never_began(requests, with, call, Refused::OutOfTurn);
     }
+    // If the server stops, it is closed some time after this.
+    requests.silence(with.cx, socket);
     requests.lives.open(call, requests.lives.app(socket));
     let journey = Journey::new(with.cx.now, patience);
     let life = sequel::call(&mut requests.step(with, call), journey, concurrent, Outcome::Said { request: call });

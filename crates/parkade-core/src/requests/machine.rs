@@ -43,6 +43,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
         (Life::Parked(life), H::ContentBegan) => parked::begin_content(step, life),
         (Life::Parked(life), H::QueryGivenUp(reason)) => parked::give_query_up(step, life, reason),
         (Life::Parked(life), H::SocketClosed(by_server)) => return parked::close_socket(step, life, by_server),
+        (Life::Parked(life), H::Stopped) => parked::stop(step, life),
         (Life::Parked(life), H::Due) => parked::expire(step, life),
         (Life::Parked(life), H::Cancelled(reason)) => parked::cancel(step, life, reason),
         (Life::Parked(life), H::Served) => parked::cancel(step, life, Reason::ClientLeft),
@@ -62,7 +63,8 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::ContentBegan
             | H::QueryGivenUp(_)
             | H::Guarded { .. }
-            | H::Woken(_),
+            | H::Woken(_)
+            | H::Stopped,
         )
         | (
             life @ Life::Running(_),
@@ -74,7 +76,8 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::ContentBegan
             | H::QueryGivenUp(_)
             | H::Guarded { .. }
-            | H::Woken(_),
+            | H::Woken(_)
+            | H::Stopped,
         )
         | (
             life @ Life::Parked(_),
@@ -108,6 +111,7 @@ pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Li
             | H::QueryGivenUp(_)
             | H::Guarded { .. }
             | H::Woken(_)
+            | H::Stopped
             | H::Due
             | H::Cancelled(_)
             | H::Served,

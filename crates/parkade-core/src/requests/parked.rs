@@ -115,6 +115,12 @@ pub fn expire(step: &mut Step<'_>, mut life: Parked) -> Life {
     apply(step, life, change)
 }
 
+/// The server stops.
+pub fn stop(step: &mut Step<'_>, life: Parked) -> Life {
+    let change = step.waits.stop(step.cx.now, life.watch);
+    apply(step, life, change)
+}
+
 /// Its query is given up; the request still gets the outcome.
 pub fn give_query_up(step: &mut Step<'_>, life: Parked, reason: Reason) -> Life {
     let change = step.waits.give_up(step.cx, life.watch, reason);

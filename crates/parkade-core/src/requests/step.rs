@@ -185,14 +185,17 @@ impl Step<'_> {
         }
     }
 
-    /// What the client of a WebSocket has said is dealt with. The next message may come, unless this one had no answer, or the server stops.
+    /// What the client of a WebSocket has said is dealt with. The next message may come, unless this one had no answer. If the server stops, it is
+    /// the next that has been sent already.
     fn answer_socket(&mut self, EndedCall { socket, failure }: EndedCall) {
         match failure {
             Some(refusal) => self.turn_other(socket, Happening::SocketClosed(Some(refusal))),
-            None if self.fleet.is_open() => {
+            None => {
                 self.cx.effects.push(Effect::Http(HttpEffect::ReadSocket { request: socket }));
+                if !self.fleet.is_open() {
+                    self.turn_other(socket, Happening::Stopped);
+                }
             }
-            None => self.turn_other(socket, Happening::Cancelled(Reason::Stopping)),
         }
     }
 

@@ -181,7 +181,7 @@ pub fn drain(requests: &mut Requests, with: &mut Components<'_>) {
     for (request, drained) in with.waits.drain() {
         let happening = match drained {
             Drained::Over(outcome) => Happening::Woken(outcome),
-            Drained::Cancelled(reason) => Happening::Cancelled(reason),
+            Drained::Stopped => Happening::Stopped,
         };
         requests.turn(with, request, happening);
     }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use parkade_core::limits::CLOSE_CALLS_QUEUED_COUNT_MAX;
-use parkade_core::{CloseCall, Ending, Event, Outcome, Reason, Refusal, RequestId, State, Status, Then, Wait};
+use parkade_core::limits::{CLOSE_CALLS_QUEUED_COUNT_MAX, SOCKET_SILENCE};
+use parkade_core::{CloseCall, Ending, Event, Moment, Outcome, Reason, Refusal, RequestId, State, Status, Then, Wait};
 
 use crate::model::{Answer, Model, Place, Request, Waiting};
 use crate::process::{Phase, Stream};
@@ -15,6 +15,10 @@ pub struct HeldSockets {
     unread: BTreeSet<RequestId>,
     /// Those that have to be closed in this step: a call had no answer.
     failed: BTreeSet<RequestId>,
+    /// Since when the server stops.
+    pub stopped: Option<Moment>,
+    /// Since when each is read again, if the server stops.
+    read: BTreeMap<RequestId, Moment>,
     /// Whose clients have said what calls are about, also calls that are over.
     sockets: BTreeMap<RequestId, RequestId>,
 }
@@ -63,7 +67,7 @@ impl World {
         } else {
             self.model.held.unread.insert(socket);
             self.model.held.sockets.insert(call, socket);
-            self.model.seen.insert("said");
+            self.model.seen.insert(if self.model.drains { "said to a server that stops" } else { "said" });
         }
         self.model.requests.insert(call, said);
         self.tell(Event::Said { socket, call });
@@ -104,11 +108,17 @@ impl Model {
         assert!(self.request(id).is_held_socket(), "read after its end");
         assert_eq!(self.call_of(id), None, "read before its client was answered");
         assert!(self.held.unread.remove(&id), "read twice");
+        if self.drains {
+            self.held.read.insert(id, self.now);
+        }
     }
 
     /// Its client is told why. Returns whether it is such a WebSocket.
     pub(crate) fn close_held_socket(&mut self, id: RequestId, refusal: Refusal) -> bool {
         let is_held = self.request(id).is_held_socket();
+        if is_held && refusal == Refusal::Stopping {
+            self.check_silence(id);
+        }
         if is_held {
             self.end_held_socket(id);
             self.conclude(id, Answer::Begun, Answer::Ended);
@@ -119,6 +129,17 @@ impl Model {
             });
         }
         is_held
+    }
+
+    /// A stop closes one whose client has had the time to say what it had sent, unless the grace is over, or its call has failed.
+    fn check_silence(&mut self, id: RequestId) {
+        let is_over = self.drain_until.is_none_or(|until| until <= self.now) || self.held.failed.contains(&id);
+        let (now, since) = (self.now, self.request(id).waiting().expect("it waits").since);
+        if let Some(stopped) = self.held.stopped.filter(|stopped| !is_over && since < *stopped) {
+            assert!(!self.held.unread.contains(&id), "closed before what its client has said was dealt with");
+            let silent_since = self.held.read.get(&id).map_or(stopped, |read| stopped.max(*read));
+            assert!(silent_since + SOCKET_SILENCE <= now, "closed before its client was silent");
+        }
     }
 
     /// A call has ended, with its WebSocket or before.

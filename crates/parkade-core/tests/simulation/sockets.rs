@@ -10,10 +10,11 @@ use crate::world::World;
 
 /// The part of a grace that is the notice.
 const NOTICE_SHARE: u32 = 10;
+const END_MIN: Duration = Duration::from_secs(2);
 
 /// When those that are open are closed in a worker that is replaced.
 pub fn replaced_end(now: Moment, within: Duration) -> Moment {
-    now + within - within / NOTICE_SHARE
+    now + within - (within / NOTICE_SHARE).max(END_MIN).min(within / 2)
 }
 
 /// When they are closed in a server that stops.

@@ -195,13 +195,14 @@ impl World {
         self.more_arrive(arriving);
         let grace = Duration::from_millis([0, 500, 30_000][usize::try_from(self.random.below(3)).unwrap()]);
         self.model.drains = true;
+        self.model.held.stopped = Some(self.now);
         self.model.note_who_waits();
         self.model.drain_until = Some(self.now + grace);
         self.model.sockets_end = Some(sockets::stop_end(self.now, grace));
         self.model.databases.closed_at = Some(self.now + grace.min(self.core.config().query_grace));
         self.tell(Event::Drain { grace });
         let over = self.now + grace + Duration::from_secs(3);
-        for _ in 0..100_000 {
+        for step in 0..100_000 {
             if self.model.exited.is_some() {
                 self.settles();
                 return promises::check_the_end(self);
@@ -214,6 +215,7 @@ impl World {
                 5 if self.has_files => self.a_disk_acts(),
                 6 if self.has_bodies => self.a_client_sends(),
                 7 if self.has_scripts => self.a_script_acts(),
+                8 if self.has_held_sockets && step < 2_000 => self.a_client_speaks(),
                 _ => self.a_process_acts(),
             }
             assert!(self.now < over + Duration::from_secs(60) || self.model.exited.is_some(), "the drain does not end");

@@ -91,7 +91,7 @@ impl SocketCall {
     pub fn add(&mut self, piece: &[u8]) -> Result<(), BadAnswer> {
         let CallAnswer::Begun { bytes, .. } = &mut self.answer else { return Ok(()) };
         if bytes.len() + piece.len() > FRAME_BYTES_MAX {
-            return Err(BadAnswer::Length);
+            return Err(BadAnswer::Message(bytes.len() + piece.len()));
         }
         bytes.extend_from_slice(piece);
         Ok(())

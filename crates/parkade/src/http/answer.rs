@@ -1,6 +1,7 @@
 //! A response's head in HTTP/1.1, and messages that are serialised once for all waiting clients.
 
 use bytes::Bytes;
+use parkade_wire::limits::FRAME_BYTES_MAX;
 
 use super::byte_set;
 use super::limits::{ADDED_COUNT_MAX, FIELD_COUNT_MAX, NAME_BYTES_MAX};
@@ -22,6 +23,10 @@ pub enum BadAnswer {
     Count,
     #[error("Content-Length does not match the body")]
     Length,
+    #[error(
+        "a message for the client of a WebSocket has at most {FRAME_BYTES_MAX} bytes, and this one has {0} or more"
+    )]
+    Message(usize),
     #[error("a trailer has a field that belongs in the head")]
     Trailer,
     #[error("it is a response of park(…) that was returned before, or for another request: each request makes its own")]
@@ -51,6 +56,9 @@ pub struct OwnFields<'a> {
 
 /// The name under which a response says what the server calls its request.
 pub const REQUEST_ID: &str = "x-request-id";
+
+/// Whoever answers so must say what to (RFC 9110, section 15.5.22). There is only one protocol that a request to this server may be upgraded to.
+const UPGRADE_REQUIRED: u16 = 426;
 
 /// The field that workers give a response of a framework that stands for a wait, and take it by again.
 const PARKED: &[u8; 14] = b"parkade-parked";
@@ -219,10 +227,17 @@ pub fn write_head<'a>(
         BodyFraming::Chunked => put(out, b"transfer-encoding", b"chunked"),
         BodyFraming::Bodiless | BodyFraming::Close => {}
     }
-    match persistence {
-        Persistence::Keep => {}
-        Persistence::KeepAnnounced => put(out, b"connection", b"keep-alive"),
-        Persistence::Close => put(out, b"connection", b"close"),
+    let needs_upgrade = status == UPGRADE_REQUIRED;
+    if needs_upgrade {
+        put(out, b"upgrade", b"websocket");
+    }
+    match (persistence, needs_upgrade) {
+        (Persistence::Keep, false) => {}
+        (Persistence::Keep, true) => put(out, b"connection", b"upgrade"),
+        (Persistence::KeepAnnounced, false) => put(out, b"connection", b"keep-alive"),
+        (Persistence::KeepAnnounced, true) => put(out, b"connection", b"keep-alive, upgrade"),
+        (Persistence::Close, false) => put(out, b"connection", b"close"),
+        (Persistence::Close, true) => put(out, b"connection", b"close, upgrade"),
     }
     out.extend_from_slice(b"\r\n\r\n");
 }
@@ -366,6 +381,20 @@ mod tests {
                 Err(fault),
                 "{name:?}: {value:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_response_that_asks_for_an_upgrade_says_to_what() {
+        for (persistence, connection) in [
+            (Persistence::Keep, "upgrade"),
+            (Persistence::KeepAnnounced, "keep-alive, upgrade"),
+            (Persistence::Close, "close, upgrade"),
+        ] {
+            let (mut out, fields) = (Vec::new(), [(&b"Upgrade"[..], &b"h2c"[..])]);
+            write_head(&mut out, 426, fields.into_iter(), BodyFraming::Length(0), persistence, OWN);
+            let head = String::from_utf8(out).unwrap();
+            assert!(head.ends_with(&format!("\r\nupgrade: websocket\r\nconnection: {connection}\r\n\r\n")), "{head}");
         }
     }
 

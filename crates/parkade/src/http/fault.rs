@@ -28,6 +28,8 @@ pub enum RequestFault {
     /// A request for a WebSocket whose version is not 13.
     SocketVersion,
     SocketKey,
+    /// A request for a WebSocket with several origins, or one that is no text.
+    SocketOrigin,
     /// A browser asks for a WebSocket, on a page of an origin that is not permitted.
     ForeignOrigin,
     UnknownExpectation,
@@ -99,6 +101,7 @@ impl RequestFault {
             Self::UpgradeWithBody => (400, "a request that asks for an upgrade cannot have a body"),
             Self::SocketVersion => (400, "Sec-WebSocket-Version has to be 13"),
             Self::SocketKey => (400, "Sec-WebSocket-Key has to be 16 bytes in Base64, once"),
+            Self::SocketOrigin => (400, "a request for a WebSocket has at most one Origin header field, in ASCII"),
             Self::ForeignOrigin => (403, "pages of this origin may not open WebSockets here (--websocket-origin)"),
             Self::UnknownExpectation => (417, "the only supported expectation is 100-continue"),
             Self::UnknownVersion => (505, "the supported versions are HTTP/1.0, HTTP/1.1 and HTTP/2"),

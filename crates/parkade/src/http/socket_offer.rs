@@ -67,12 +67,25 @@ impl SocketTerms {
         upgrade: &UpgradeRequest<'_>,
         accept: Option<String>,
     ) -> Result<Box<SocketOffer>, RequestFault> {
-        if !self.origins.permit(head.field("origin"), head.field("host")) {
+        if !self.origins.permit(origin(head)?, head.field("host")) {
             return Err(RequestFault::ForeignOrigin);
         }
         let compression = self.compression.and_then(|wished| upgrade.compression.agree(wished));
         let offered = upgrade.protocols().iter().map(|name| (*name).to_owned()).collect();
         Ok(Box::new(SocketOffer { accept, compression, offered, subprotocol: None }))
+    }
+}
+
+/// What is checked must be what the application reads.
+fn origin(head: &Head) -> Result<Option<&str>, RequestFault> {
+    let mut origins = head.fields().filter(|(name, _)| *name == "origin");
+    match (origins.next(), origins.next()) {
+        (None, _) => Ok(None),
+        (Some((_, origin)), None) => match std::str::from_utf8(origin) {
+            Ok(text) if text.is_ascii() => Ok(Some(text)),
+            Ok(_) | Err(_) => Err(RequestFault::SocketOrigin),
+        },
+        (Some(_), Some(_)) => Err(RequestFault::SocketOrigin),
     }
 }
 
@@ -133,6 +146,8 @@ mod tests {
             ("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", RequestFault::SocketVersion),
             ("Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: short", RequestFault::SocketKey),
             ("Sec-WebSocket-Version: 13", RequestFault::SocketKey),
+            (&format!("{RIGHT}\r\nOrigin: http://a.example\r\nOrigin: http://b.example"), RequestFault::SocketOrigin),
+            (&format!("{RIGHT}\r\nOrigin: http://\u{e4}.example"), RequestFault::SocketOrigin),
         ] {
             assert_eq!(offer(&taking(&[]), fields).unwrap_err(), fault, "{fields}");
         }

@@ -38,14 +38,16 @@ package Parkade::Close;
 
 use Carp ();
 
+use constant NORMAL     => 1000;   # what a close without a code says
 use constant REASON_MAX => 123;    # bytes (RFC 6455, section 5.5). Then: it dies
 
 use overload '""' => sub { "close with $_[0]{code}: $_[0]{reason}" }, fallback => 1;
 
 sub new {
     my ($class, $code, $reason) = @_;
-    Carp::croak('a WebSocket is closed with 1000, 1003, 1007 to 1011, or 3000 to 4999')
-      if ($code // '') !~ /\A(?:1000|1003|100[7-9]|101[01]|[34][0-9]{3})\z/;
+    $code //= NORMAL;
+    Carp::croak("a WebSocket is closed with 1000 to 1003, 1007 to 1014, or 3000 to 4999, not with $code")
+      if $code !~ /\A(?:100[0-37-9]|101[0-4]|[34][0-9]{3})\z/;
     utf8::encode(my $bytes = $reason // '');
     Carp::croak('the reason of a close can have at most ' . REASON_MAX . ' bytes') if length $bytes > REASON_MAX;
     return bless { code => $code + 0, reason => $reason // '' }, $class;
