@@ -176,7 +176,7 @@ def test_a_function_may_wait_and_have_the_request(server: Server, opened: Opener
     assert client.send("wait").receive() == "waited"
     assert client.send("call me").receive() == "later me"
     assert client.send("path").receive() == "/does"
-    assert client.send("nothing").send("wait").receive() == "waited"
+    assert client.send("nothing").send("status").send("wait").receive() == "waited"
 
 
 # Sub-protocols
@@ -224,6 +224,7 @@ def test_a_fault_closes_it_and_is_logged(server: Server, kind: Kind, opened: Ope
         server.until_logged("held_sockets:do, called for a message of a WebSocket: ValueError: in the middle")
         server.until_logged('raise ValueError\\("in the middle"\\)')
     assert opened(server, "/does").send("stream").closed()[0] == 1011
+    server.until_logged("what is called for a message of a WebSocket returned a stream")
 
 
 def test_a_client_that_leaves_is_forgotten(server: Server, opened: Opener) -> None:

@@ -169,6 +169,13 @@ def test_a_mistake_before_the_acceptance_is_500(server: Server, opened: Opener, 
     server.still_serves()
 
 
+def test_a_denial_that_is_never_finished_is_broken_off_and_logged(server: Server, opened: Opener) -> None:
+    with pytest.raises(AssertionError):  # it ends too early
+        refused(server, opened, saying("deny(401)", "denial(b'a', 1)"))
+    server.until_logged("ERROR [^\n]*the application returned before the end of its response")
+    server.still_serves()
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -6,7 +6,7 @@ import time
 import msgspec
 from gates import hold
 
-from parkade import App, Close, HTTPError, Request, Wait, after, channel
+from parkade import App, Close, HTTPError, Request, Status, Wait, after, channel
 
 app = App(concurrent="CONCURRENT" in os.environ)
 
@@ -86,6 +86,8 @@ def do(message: str, request: Request) -> object:
             return after(0.01).then(later, more=more)
         case "stream":
             return channel("does").stream()
+        case "status":
+            return Status(202)
         case "path":
             return request.path
         case _:

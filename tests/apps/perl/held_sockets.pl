@@ -43,6 +43,7 @@ my %DOES = (
     wait   => sub { return after(0.01, 'waited') },
     call   => sub { my ($more) = @_; return after(0.01)->then(\&later, $more) },
     stream => sub { return channel('does')->stream },
+    status => sub { return [202, [], []] },
     path   => sub { my (undef, $path) = @_; return $path },
 );
 

@@ -117,12 +117,14 @@ fn content_type<'a>(mut fields: impl Iterator<Item = HeaderField<'a>>) -> String
 }
 
 impl CallAnswer {
-    /// A response as what a WebSocket gets. One that is an error closes it.
+    /// A response as what a WebSocket gets. One that is an error closes it. Not every response has a body, but every empty message has a type.
     pub fn new<'a>(status: u16, fields: impl Iterator<Item = HeaderField<'a>>, body: &Bytes) -> Self {
         let close = |code| Self::Close { code, text: String::new() };
+        let content_type = content_type(fields);
         match status {
             NO_CONTENT => Self::Nothing,
-            200..=299 => Self::Message(Rc::new(SocketMessage::new(&content_type(fields), body.clone()))),
+            200..=299 if body.is_empty() && content_type.is_empty() => Self::Nothing,
+            200..=299 => Self::Message(Rc::new(SocketMessage::new(&content_type, body.clone()))),
             400..=499 => close(POLICY_VIOLATION),
             code @ CLOSING_CODE_MIN.. => Self::Close { code, text: String::from_utf8_lossy(body).into_owned() },
             _ => close(INTERNAL_ERROR),
@@ -147,6 +149,7 @@ mod tests {
         assert_eq!(answer(204, b""), "nothing");
         assert_eq!(answer(200, b"hello"), "message of 5");
         assert_eq!(answer(201, b""), "message of 0");
+        assert!(matches!(CallAnswer::new(202, std::iter::empty(), &Bytes::new()), CallAnswer::Nothing));
         assert_eq!(answer(307, b""), "1011 ");
         assert_eq!(answer(403, b"no"), "1008 ");
         assert_eq!(answer(500, b"no"), "1011 ");

@@ -48,6 +48,10 @@ const NO_CLOSE: u16 = 1006;
 /// A client that did not ask for a WebSocket would not understand one.
 const NO_SOCKET: &str = "socket() answers only a request for a WebSocket, of a route that has one (@app.websocket)";
 
+/// What the client of a WebSocket has said is answered with one message.
+const NO_MESSAGE: &str = "what is called for a message of a WebSocket returned a stream, a WebSocket or a file: it may return a wait \
+                          whose outcome is one message";
+
 impl Server {
     pub(super) fn hear_http(&mut self, event: HttpEvent) {
         match event {
@@ -482,6 +486,15 @@ impl Server {
                 Ok((Wait::Access { granted }, WaitResource::Nothing))
             }
             WaitRequest::Query(_) if is_reading => Err(UNREAD_BODY.to_owned()),
+            WaitRequest::Stream { .. }
+            | WaitRequest::Socket { .. }
+            | WaitRequest::File { .. }
+            | WaitRequest::Files(_)
+            | WaitRequest::Part(_)
+                if self.clients.calls.contains(request) =>
+            {
+                Err(NO_MESSAGE.to_owned())
+            }
             WaitRequest::Socket { ref subprotocols, .. } if !self.clients.agree_on_socket(request, subprotocols) => {
                 Err(NO_SOCKET.to_owned())
             }
