@@ -86,6 +86,47 @@ def test_off_leaves_the_private_socket(serve: Serve) -> None:
     assert run("reload", *whom(server), XDG_RUNTIME_DIR=str(server.folder)).returncode == 0
 
 
+CONNECTING = """
+from parkade import App, connect
+
+app = App()
+
+
+@app.get("/publish")
+def publish():
+    with connect() as server:
+        return server.publish("a", "x")
+"""
+
+
+@pytest.mark.python_only("its connect()")
+@pytest.mark.parametrize("variable", ["{port}", "{port},unix:/nowhere", "127.0.0.1:1"])
+def test_a_worker_connects_to_its_own_server(serve: Serve, tmp_path: Path, variable: str) -> None:
+    """Whatever address PARKADE_ADMIN has, and whatever may be done there."""
+    port = free_port()
+    (tmp_path / "app.py").write_text(CONNECTING)
+    environment = {"PARKADE_ADMIN": variable.format(port=port)}
+    server = serve(tmp_path / "app.py", admin=f"127.0.0.1:{port}", admin_writes="off", environment=environment)
+    assert server.get("/publish").status == 200
+
+
+@pytest.mark.parametrize("form", ["{port}", "127.0.0.1:{port}, unix:/nowhere", "http://localhost:{port}/"])
+def test_the_commands_ask_the_server_that_the_environment_names(serve: Serve, form: str) -> None:
+    port = free_port()
+    server = serve("basic", admin=f"127.0.0.1:{port}")
+    named = form.format(port=port)
+    assert run("publish", "a", "x", PARKADE_ADMIN=named).returncode == 0
+    assert run("publish", "a", "x", "--admin", named.partition(",")[0]).returncode == 0
+    assert (
+        run(
+            "status", "--once", "--pid", str(server.pid), PARKADE_ADMIN="1", XDG_RUNTIME_DIR=str(server.folder)
+        ).returncode
+        == 0
+    )
+    refused = run("publish", "a", "x", PARKADE_ADMIN="x")
+    assert (refused.returncode, "PARKADE_ADMIN names no server (x): write 9000" in refused.stderr) == (1, True)
+
+
 def test_an_address_of_the_network_changes_nothing_without_a_token(serve: Serve) -> None:
     address, port = own_address(), free_port()
     serve("basic", admin=f"{address}:{port}")

@@ -17,7 +17,8 @@ use crate::language::{IdleSetting, Language};
 pub use jobs::{ChosenArgs, EnqueueArgs, JobsArgs, JobsCommand, ListArgs, ShowArgs};
 
 const ABOUT_SETTINGS: &str = "Every setting can also be given in parkade.toml (deadline = \"30s\") \
-     or in the environment (PARKADE_DEADLINE=30s). A flag overrides the environment, which overrides the file.";
+     or in the environment (PARKADE_DEADLINE=30s). A flag overrides the environment, which overrides the file.\n\n\
+     It serves plain HTTP. For HTTPS, put a proxy with TLS in front (docs/operations.md).";
 
 const EXAMPLES: &str = "Examples:
   parkade serve                                    app.py, at http://127.0.0.1:8000
@@ -223,8 +224,8 @@ pub struct Whom {
     /// Process id of the server, if several are running
     #[arg(long, conflicts_with = "admin")]
     pub pid: Option<u32>,
-    /// Address of the server's --admin
-    #[arg(long, value_name = "ADDR", value_parser = config::admin)]
+    /// Address of the server's --admin. By default the first one in `PARKADE_ADMIN`, if it is set
+    #[arg(long, value_name = "ADDR", value_parser = config::admin_of_server)]
     pub admin: Option<Bind>,
     /// File with the token, for a server with --admin-writes token. By default the token is that in `PARKADE_ADMIN_TOKEN`, if it is set
     #[arg(long, value_name = "FILE")]

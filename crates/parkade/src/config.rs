@@ -24,7 +24,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum};
 use parkade_jobs::sqlite::Durability;
 
-pub use address::{Bind, TrustedPeer, admin};
+pub use address::{Bind, TrustedPeer, admin_of_server};
 pub use in_force::{SettingView, in_force};
 pub use layers::Layers;
 pub use mounts::{MountSettings, mounted};

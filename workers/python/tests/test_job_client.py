@@ -185,7 +185,7 @@ def test_what_cannot_be_sent_is_refused_before_anybody_is_asked() -> None:
         connection.enqueue("write_log")
 
 
-@pytest.mark.parametrize("url", ["https://x:1", "http://x", "http://x:y", "http://x:1/path", "x", "http://:1"])
+@pytest.mark.parametrize("url", ["https://x:1", "http://x", "http://x:y", "http://x:1/path", "x", "http://:1", "99999"])
 def test_an_address_is_a_host_and_a_port(url: str) -> None:
     with pytest.raises(ConnectError, match="unix:FILE"):
         jobs.connect(url)
@@ -207,6 +207,26 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_environment_says_where(serve: Callable[..., Admin], monkeypatch: pytest.MonkeyPatch) -> None:
     admin = serve((201, {"id": ID}))
     monkeypatch.setenv("PARKADE_ADMIN", f"{admin.url.removeprefix('http://')}, 127.0.0.1:1")
+    with jobs.connect() as connection:
+        assert connection.enqueue("write_log") == ID
+
+
+@pytest.mark.parametrize("form", ["{port}", "{port},unix:/nowhere", "localhost:{port}", "http://127.0.0.1:{port}/"])
+def test_every_form_of_an_admin_address_leads_to_the_server(
+    serve: Callable[..., Admin], runtime: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    admin = serve((201, {"id": ID}))
+    monkeypatch.setenv("PARKADE_ADMIN", form.format(port=admin.url.rpartition(":")[2]))
+    with jobs.connect() as connection:
+        assert connection.enqueue("write_log") == ID
+
+
+def test_a_worker_asks_its_own_server_whatever_the_environment_says(
+    serve: Callable[..., Admin], runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARKADE_ADMIN", "unix:/nowhere")
+    serve((201, {"id": ID}), path=runtime / f"{os.getppid()}.sock")
+    serve(path=runtime / "9.sock")
     with jobs.connect() as connection:
         assert connection.enqueue("write_log") == ID
 

@@ -1,7 +1,7 @@
 //! Addresses: where to listen, and which peers to trust.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -42,13 +42,24 @@ impl fmt::Display for Bind {
     }
 }
 
-/// Where the admin endpoints listen, and where commands ask them. A host other than this machine must be given
+/// Where the admin endpoints listen: also as the URL that a browser shows. A host other than this machine must be given
 /// explicitly, because anyone who can connect may publish.
 pub fn admin(text: &str) -> Result<Bind, String> {
+    let text = text.strip_prefix("http://").map_or(text, |url| url.strip_suffix('/').unwrap_or(url));
     if text.starts_with(':') {
         return Err("name the interface: 127.0.0.1:9000 for this machine, 0.0.0.0:9000 for all interfaces".into());
     }
     bind(text, None, "write 9000, 127.0.0.1:9000, [::1]:9000, localhost:9000 or unix:/path")
+}
+
+/// Where commands ask the admin endpoints: also a name of another machine, which is looked up.
+pub fn admin_of_server(text: &str) -> Result<Bind, String> {
+    admin(text).or_else(|advice| {
+        let name = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
+        let named = name.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        let found = named.then(|| name.to_socket_addrs().ok()?.next()).flatten();
+        found.map(Bind::Tcp).ok_or(advice)
+    })
 }
 
 impl FromStr for TrustedPeer {
@@ -134,6 +145,8 @@ mod tests {
             ("9000", "http://127.0.0.1:9000"),
             ("localhost:9000", "http://127.0.0.1:9000"),
             ("unix:/run/a.sock", "unix:/run/a.sock"),
+            ("http://127.0.0.1:9000", "http://127.0.0.1:9000"),
+            ("http://localhost:9000/", "http://127.0.0.1:9000"),
         ] {
             assert_eq!(admin(text).unwrap().to_string(), shown);
         }

@@ -44,6 +44,8 @@ pub enum AskError {
     NotThisOne { pid: u32, running: Vec<String> },
     #[error("several are running: choose one with --pid{}", others(running))]
     Several { running: Vec<String> },
+    #[error("the environment variable PARKADE_ADMIN names no server ({value}): {advice}")]
+    Variable { value: String, advice: String },
     #[error("cannot reach parkade at {place}: {source}; is it running?")]
     Unreachable { place: String, source: io::Error },
     #[error("unexpected response from {place}; is this the --admin address?")]
@@ -57,9 +59,11 @@ pub enum AskError {
 impl AdminAddress {
     /// The parkade that the command is for.
     pub fn find(whom: &Whom) -> Result<Self, AskError> {
-        match &whom.admin {
-            Some(Bind::Tcp(address)) => Ok(Self::Tcp { address: *address, token: token(whom)? }),
-            Some(Bind::Unix(path)) => Ok(Self::Unix(path.clone())),
+        let named = whom.admin.is_none() && whom.pid.is_none();
+        let named = if named { named_by(variable("PARKADE_ADMIN").as_deref())? } else { whom.admin.clone() };
+        match named {
+            Some(Bind::Tcp(address)) => Ok(Self::Tcp { address, token: token(whom)? }),
+            Some(Bind::Unix(path)) => Ok(Self::Unix(path)),
             None => choose(&private::running(&private::folders()), whom.pid),
         }
     }
@@ -119,9 +123,21 @@ impl std::fmt::Display for AdminAddress {
     }
 }
 
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The first address of `PARKADE_ADMIN`, which has those of a server.
+fn named_by(variable: Option<&str>) -> Result<Option<Bind>, AskError> {
+    let first = variable.and_then(|all| all.split(',').next()).map(str::trim).filter(|first| !first.is_empty());
+    let parse = |text: &str| {
+        config::admin_of_server(text).map_err(|advice| AskError::Variable { value: text.to_owned(), advice })
+    };
+    first.map(parse).transpose()
+}
+
 /// That of the environment, unless there is a file with another one.
 fn token(whom: &Whom) -> Result<Option<String>, AskError> {
-    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let text = variable("PARKADE_ADMIN_TOKEN").filter(|_| whom.admin_token_file.is_none());
     let file = whom
         .admin_token_file
@@ -211,6 +227,16 @@ mod tests {
             refused(&[7], Some(9)),
             "no parkade with the process id 9 is running here\n  --pid 7  it does not answer"
         );
+    }
+
+    #[test]
+    fn the_variable_names_the_first_of_its_addresses() {
+        let named = |value| named_by(Some(value)).map(|named| named.map(|named| named.to_string()));
+        assert_eq!(named("9000, unix:/run/a.sock").unwrap().unwrap(), "http://127.0.0.1:9000");
+        assert_eq!(named("unix:/run/a.sock").unwrap().unwrap(), "unix:/run/a.sock");
+        assert_eq!(named("").unwrap(), None);
+        let refused = named("x").unwrap_err().to_string();
+        assert!(refused.starts_with("the environment variable PARKADE_ADMIN names no server (x): write 9000"));
     }
 
     #[test]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from ._hosting.origin import origin
 from ._job import text_of_id
-from ._link import port
 from ._wire import payloads as p
 from .errors import ConnectError
-from .jobs._admin import private_address
+from .jobs._admin import own_address
 from .jobs._client import Connection, connect
 
 _PROBE = """
@@ -83,7 +81,7 @@ def _is_stored(cursor: Any, instance: str | None, rest: tuple[Any, ...]) -> bool
 def _ask(server: str | None) -> str | None:
     """The instance of the server; None if its jobs are not in PostgreSQL, or nobody knows."""
     try:
-        with _connect(server) as connection:
+        with connect_to(server) as connection:
             found = connection._instance()
     except ConnectError:
         found = None
@@ -94,9 +92,6 @@ def _ask(server: str | None) -> str | None:
     return found
 
 
-def _connect(server: str | None) -> Connection:
-    """To the server that would get the job otherwise: in a worker, its own."""
-    if port.is_connected():
-        with suppress(ConnectError):  # it has no private socket, or this is a test without a server
-            return connect(private_address())
-    return connect(server)
+def connect_to(server: str | None) -> Connection:
+    """To the server that gets the jobs: in a worker its own, elsewhere the one at this address."""
+    return connect(own_address() or server)

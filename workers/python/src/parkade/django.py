@@ -28,7 +28,7 @@ from django.db import transaction
 from django.utils.json import normalize_json
 from django.utils.module_loading import import_string
 
-from ._django_store import store_within
+from ._django_store import connect_to, store_within
 from ._hosting.origin import begin_job
 from ._job import Job, new_id, text_of_id
 from ._limits import JOB_ERROR_MAX
@@ -37,7 +37,7 @@ from ._unicode import encoded
 from ._wire import payloads as p
 from .errors import JobError, Retry
 from .jobs._arguments import encode_arguments
-from .jobs._client import Connection, connect
+from .jobs._client import Connection
 from .jobs._jobs import Jobs
 from .jobs._values import decode_result
 
@@ -130,7 +130,7 @@ class Tasks(BaseTaskBackend):  # type: ignore[misc]
         return result
 
     def _connect(self) -> Connection:
-        return connect(self.options.get("server"))
+        return connect_to(self.options.get("server"))
 
     def _store(self, is_trusted: bool, *job: Any) -> bool:
         """Stores it through Django's own connection, in its transaction; returns whether that is possible."""

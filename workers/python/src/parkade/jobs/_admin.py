@@ -21,7 +21,7 @@ _SECONDS = RESULT_WAIT_SECONDS + ADMIN_RESPONSE_SECONDS
 
 
 class Admin:
-    """A connection to an admin address: `http://HOST:PORT` or `unix:FILE`."""
+    """A connection to an admin address: `http://HOST:PORT`, `HOST:PORT`, a port of this machine, or `unix:FILE`."""
 
     def __init__(self, address: str, token: str | None = None) -> None:
         self._address = address
@@ -122,25 +122,36 @@ class _UnixConnection(HTTPConnection):
 def _http(address: str) -> HTTPConnection:
     if address.startswith("unix:"):
         return _UnixConnection(address.removeprefix("unix:"))
-    parts = urlsplit(address if "://" in address else f"http://{address}")
+    place = f"127.0.0.1:{address}" if address.isascii() and address.isdigit() else address
+    parts = urlsplit(place if "://" in place else f"http://{place}")
     try:
         if parts.scheme != "http" or not parts.hostname or parts.port is None or parts.path not in ("", "/"):
             raise ValueError("not of that form")
     except ValueError as error:  # also a port that is none
-        raise ConnectError(f"an admin address is http://HOST:PORT or unix:FILE, not {address!r}") from error
+        raise ConnectError(f"an admin address is http://HOST:PORT, PORT or unix:FILE, not {address!r}") from error
     return HTTPConnection(parts.hostname, parts.port, timeout=_SECONDS)
 
 
 # Private sockets, found as `parkade status` finds them
 
 
-def private_address() -> str:
-    """The address of the server whose worker this is, otherwise of the only one of this user on this machine. Raises
-    `ConnectError` for none or several.
+def address_of_server() -> str:
+    """The address of the server whose worker this is, otherwise of the one that PARKADE_ADMIN names, otherwise of the
+    only one of this user on this machine. A worker's own server comes first: the variable may be that of another one,
+    or an address at which nothing may be changed. Raises `ConnectError` for none or several.
     """
-    found = [path for folder in _folders() if _is_private(folder) for path in _sockets(folder) if _is_alive(path)]
-    if own := [path for path in found if path.stem == str(os.getppid())]:
-        found = own
+    named = os.environ.get("PARKADE_ADMIN", "").partition(",")[0].strip()
+    return own_address() or named or _only_address()
+
+
+def own_address() -> str | None:
+    """The address of the server whose worker this is; None elsewhere, or if it has no private socket."""
+    own = [path for path in _living() if path.stem == str(os.getppid())]
+    return f"unix:{own[0]}" if own else None
+
+
+def _only_address() -> str:
+    found = _living()
     if not found:
         raise ConnectError(
             "no parkade of this user is running here: give connect the --admin address, or set PARKADE_ADMIN"
@@ -149,6 +160,10 @@ def private_address() -> str:
         told = ", ".join(f"unix:{path}" for path in found)
         raise ConnectError(f"several are running: pass the address of one to connect ({told})")
     return f"unix:{found[0]}"
+
+
+def _living() -> list[Path]:
+    return [path for folder in _folders() if _is_private(folder) for path in _sockets(folder) if _is_alive(path)]
 
 
 def _folders() -> list[Path]:

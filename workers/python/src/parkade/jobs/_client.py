@@ -47,14 +47,14 @@ def connect(url: str | None = None, *, token: str | None = None) -> Connection:
     Within the block, `channel(name).publish(…)` and a job's `enqueue(…)` go to that server, too, except in a worker,
     which has its own. Both are done when the call returns. Only the thread that made it may use it.
 
-    `url` is the server's admin address, or `unix:FILE`; by default the value of PARKADE_ADMIN, else the only server of
-    this user on this machine. `token` is for a server with `--admin-writes token`; by default it is the value of
-    PARKADE_ADMIN_TOKEN. Nothing is sent yet. Raises `ConnectError` where there is no server, or several.
+    `url` is the server's admin address, or `unix:FILE`; by default, in a worker its own server, elsewhere the first
+    address in PARKADE_ADMIN, else the only server of this user on this machine. `token` is for a server with
+    `--admin-writes token`; by default it is the value of PARKADE_ADMIN_TOKEN. Nothing is sent yet. Raises
+    `ConnectError` where there is no server, or several.
     """
-    from ._admin import Admin, private_address  # here, since it imports http.client, which only scripts need
+    from ._admin import Admin, address_of_server  # here, since it imports http.client, which only scripts need
 
-    address = url or os.environ.get("PARKADE_ADMIN", "").partition(",")[0].strip() or private_address()
-    return Connection(Admin(address, token or os.environ.get("PARKADE_ADMIN_TOKEN") or None))
+    return Connection(Admin(url or address_of_server(), token or os.environ.get("PARKADE_ADMIN_TOKEN") or None))
 
 
 class Connection:
@@ -226,9 +226,9 @@ def _check_name(name: Any) -> None:
 
 def _outside() -> ScriptTransaction:
     """For code of a worker that works for no request: it has a transaction like a script, on its own server."""
-    from ._admin import Admin, private_address
+    from ._admin import Admin, address_of_server
 
-    return ScriptTransaction(Admin(private_address()).begin_transaction, None)
+    return ScriptTransaction(Admin(address_of_server()).begin_transaction, None)
 
 
 port.outside = _outside
