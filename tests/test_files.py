@@ -458,7 +458,7 @@ def test_a_file_that_answers_a_post_has_no_conditions(ask: Ask) -> None:
 def test_a_file_that_cannot_be_read_is_an_error_of_the_application(ask: Ask, server: Server, name: str) -> None:
     answer = ask(f"/file?name={name}")
     assert (answer.status, answer.json()["fault"]) == (500, "application")
-    server.until_logged(rf"a file cannot be sent: \S*/{name}\b.*")
+    server.until_logged(rf'a file cannot be sent: \S*/{name}\b.* request="GET /file\S* \({answer["x-request-id"]}\)"')
 
 
 def test_hooks_decide_who_gets_a_file(serve: Serve, folder: Path) -> None:

@@ -480,6 +480,13 @@ impl Exchange {
         }
     }
 
+    /// Its method and path stay known when nothing else of it is needed.
+    pub fn note_arrival(&mut self) {
+        if let Some(note) = self.arrival().map(Arrival::note) {
+            self.extras.get_or_insert_default().note.get_or_insert_with(|| Box::new(note));
+        }
+    }
+
     /// Nothing else is needed of the request, which may wait for long.
     pub fn take_arrival(&mut self) -> Option<Box<Arrival>> {
         self.arrival()?;

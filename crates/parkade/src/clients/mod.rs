@@ -22,6 +22,7 @@ mod closed_sockets;
 mod equal_ones;
 pub mod exchange;
 mod histories;
+pub mod left_behind;
 mod limits;
 mod messages;
 pub mod publishing;
@@ -54,6 +55,7 @@ use client_text::ClientText;
 use closed_sockets::ClosedSockets;
 use equal_ones::EqualOnes;
 use exchange::{Arrival, ConnectionText, Exchange, Exchanges, Function, Kept};
+use left_behind::LeftBehind;
 use limits::SHARED_STATE_BYTES_MAX;
 use messages::Event as StreamEvent;
 use put_off::{Next, PutOff, What, audience};
@@ -90,6 +92,8 @@ pub struct Clients {
     /// Requests that met a limit of the operator.
     too_large: LineThrottle,
     recently_ended: RecentlyEnded,
+    /// Requests that have ended, and whose code may still run.
+    pub left_behind: LeftBehind,
     ids: RequestIds,
 }
 
@@ -115,6 +119,7 @@ impl Clients {
             log: RequestLog::new(access_log),
             too_large: LineThrottle::default(),
             recently_ended: RecentlyEnded::default(),
+            left_behind: LeftBehind::default(),
             ids: RequestIds::default(),
         }
     }
@@ -209,6 +214,10 @@ impl Clients {
     /// Keeps with the request how to continue after its wait: no worker will get the request itself again.
     pub fn keep(&mut self, request: RequestId, kept: Option<Kept>) {
         if let Some(exchange) = self.exchanges.of(request) {
+            if let Some(Kept::File(_)) = &kept {
+                // The log names it if the file cannot be sent.
+                exchange.note_arrival();
+            }
             match &kept {
                 Some(Kept::Function(_)) => exchange.forget_arrival(Then::Call { concurrent: false }),
                 Some(Kept::Response(_) | Kept::File(_)) | None => exchange.forget_arrival(Then::Answer),
@@ -429,7 +438,7 @@ impl Clients {
     /// A request as the log names it: by its method and path, or by its route if these are no longer known, and its id.
     pub fn describe(&self, request: RequestId, names: &[RouteName]) -> String {
         let exchange = self.exchanges.peek(request);
-        let nameless = if exchange.is_none_or(Exchange::is_run) { "a job" } else { "a request" };
+        let nameless = if self.route_number(request) == Some(RouteNumber::JOB) { "a job" } else { "a request" };
         let name = match exchange.map(|exchange| (exchange.arrival(), exchange.note())) {
             Some((Some(arrival), _)) => format!("{} {}", arrival.head.method(), arrival.head.path()),
             Some((None, Some(note))) => format!("{} {}", note.method, note.path),

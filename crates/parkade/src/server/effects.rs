@@ -15,6 +15,7 @@ use parkade_wire::limits::STORED_COUNT_MAX;
 use super::{Server, file_answers, scripts};
 use crate::application::{Routes, StaticRoute, waits};
 use crate::clients::exchange::Exchange;
+use crate::clients::left_behind::WorkName;
 use crate::clients::{Clients, IdText, closing};
 use crate::databases::Databases;
 use crate::jobs;
@@ -193,7 +194,11 @@ impl Server {
                     self.upstream.resume(worker, &outcome, &requests, behind.as_ref());
                 }
             }
-            WorkerEffect::Cancel { request, worker, reason } => self.upstream.cancel(worker, request, reason),
+            WorkerEffect::Cancel { request, worker, reason } => {
+                let name = work_name(self, request);
+                self.clients.left_behind.note(request, name);
+                self.upstream.cancel(worker, request, reason);
+            }
             WorkerEffect::CloseSocket { request, refusal, .. } => {
                 let (code, text) = closing(refusal, self.core.is_draining());
                 self.upstream.close_socket(request, code, text.to_owned());
@@ -219,11 +224,11 @@ impl Server {
             WorkerEffect::DumpStack { worker, why, request } => {
                 let pid = self.upstream.pid(worker);
                 let why = dump_reason(why, self.core.role(worker));
-                let job = request.and_then(|request| self.jobs.runs.job(request));
-                let job = job.map(|(name, id)| format!("{name} ({id})"));
-                // One that ended long ago is not known any more.
-                let request = request.filter(|request| job.is_none() && self.clients.id(*request).is_some());
-                let request = request.map(|request| self.describe(request));
+                let (request, job) = match request.and_then(|request| known_name(self, request)) {
+                    Some(WorkName::Request(name)) => (Some(name), None),
+                    Some(WorkName::Job(name)) => (None, Some(name)),
+                    None => (None, None),
+                };
                 tracing::warn!(worker = worker.0, pid, request, job, "{why}; its worker's stack follows");
                 self.upstream.dump_stack(worker);
             }
@@ -483,6 +488,20 @@ fn answer_static(clients: &mut Clients, request: RequestId, route: &StaticRoute)
         StaticRoute::Answer(response) => clients.response(request).send(response),
         StaticRoute::None | StaticRoute::Function { .. } | StaticRoute::Job => clients.response(request).nothing(),
     }
+}
+
+/// What a worker works on, as long as it has not ended.
+fn work_name(server: &Server, request: RequestId) -> WorkName {
+    match server.jobs.runs.job(request) {
+        Some((name, id)) => WorkName::Job(format!("{name} ({id})")),
+        None => WorkName::Request(server.describe(request)),
+    }
+}
+
+/// The same also after its end. `None`: it ended long ago.
+fn known_name(server: &Server, request: RequestId) -> Option<WorkName> {
+    let is_open = server.jobs.runs.contains(request) || server.clients.exchanges.peek(request).is_some();
+    if is_open { Some(work_name(server, request)) } else { server.clients.left_behind.find(request).cloned() }
 }
 
 /// Why the stack of a worker is logged before it is killed.
