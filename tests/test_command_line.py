@@ -77,6 +77,11 @@ def test_without_a_target_it_is_app_py(serve: Serve, tmp_path: Path) -> None:
     assert server.get("/x").text == "x"
 
 
+def test_a_directory_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    ended = run("serve", "--directory", tmp_path / "nosuch")
+    assert (ended.returncode, f"{tmp_path}/nosuch" in ended.stderr) == (2, True), ended.stderr
+
+
 def test_a_dot_instead_of_a_colon_is_told(tmp_path: Path) -> None:
     (tmp_path / "ok.py").write_text(APP)
     ended = run("serve", "ok.app", "--directory", tmp_path)
@@ -87,10 +92,13 @@ def test_a_dot_instead_of_a_colon_is_told(tmp_path: Path) -> None:
 def test_an_interpreter_that_cannot_be_run_is_named(words: list[str], tmp_path: Path) -> None:
     unable = tmp_path / "python"
     unable.write_text("")
+    folder = tmp_path / "environment"
+    folder.mkdir()
     for python, why in (
         ("/nope/python3", "No such file"),
         ("no-such-python", "there is no such program"),
         (str(unable), "Permission denied"),
+        (str(folder), "it is a folder"),
     ):
         ended = run(*words, "--python", python)
         assert ended.returncode == 2

@@ -237,6 +237,8 @@ def test_settings_that_change_nothing_for_perl_are_told(
             "--interface says native, but a:app is a function, not a parkade.App",
         ),
         ({"a.py": NATIVE}, ["a:app", "--interface", "wsgi"], "a:app is an App, not an application of WSGI"),
+        ({"a.py": WSGI}, ["a:app", "--interface", "asgi"], "a:app cannot be called with (scope, receive, send)"),
+        ({"a.py": ASGI}, ["a:app", "--interface", "wsgi"], "a:app cannot be called with (environ, start_response)"),
         ({"a.py": "app = 3"}, ["a:app", "--interface", "asgi"], "a:app is an int, not an application of ASGI"),
         ({"a.py": NATIVE}, ["a.py", "--interface", "psgi"], "--interface says psgi, but a.py is a Python application"),
         ({"manage.py": "x = 1"}, ["manage.py"], "set DJANGO_SETTINGS_MODULE"),

@@ -118,7 +118,7 @@ impl Listener {
             ListenerStep::News(event) => cx.queries.tell(event),
             ListenerStep::Next(setback) => cx.lines.open_next(line, setback),
             ListenerStep::Refused(refusal) => {
-                tracing::warn!(database = %self.database, "LISTEN is not active, so notifications are not published; retrying: {}", refusal.why);
+                tracing::warn!(database = %self.database, "LISTEN is not active, so notifications of this database are not received; retrying: {}", refusal.why);
                 self.give_up(line, &Loss::Unreachable(refusal.why), cx);
             }
             ListenerStep::Useless => self.stop(cx),

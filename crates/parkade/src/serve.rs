@@ -174,7 +174,7 @@ pub fn assemble(
     if settings.jobs.jobs.is_some() || file.exists() {
         server.begin_jobs()?;
     }
-    if settings.jobs.jobs.is_some() && file.exists() {
+    if settings.jobs.jobs.is_some() && parkade_jobs::sqlite::has_unfinished(&file) {
         tracing::warn!(
             "{} still holds jobs, which are not run: start a server without --jobs to run them",
             file.display()
@@ -200,6 +200,9 @@ pub fn runnable(program: &Program) -> Result<(), Error> {
     };
     let refused = |why| Error::Interpreter { program: path.display().to_string(), why, advice: program.advice };
     let Some(found) = candidates.first() else { return Err(refused("there is no such program".into())) };
+    if found.is_dir() {
+        return Err(refused("it is a folder".into()));
+    }
     let access = rustix::fs::access(found, rustix::fs::Access::EXEC_OK);
     access.map_err(|error| refused(io::Error::from(error).to_string()))
 }

@@ -35,6 +35,6 @@ mod store;
 mod tables;
 mod thread;
 
-pub use open::OpenError;
+pub use open::{OpenError, has_unfinished};
 pub use options::{Durability, Injected, SqliteStoreOptions};
 pub use store::SqliteStore;

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -14,6 +15,7 @@ use super::limits::{CACHE_KIB, LOG_BYTES_KEPT, LOG_PAGES_MAX, PAGE_BYTES, PREPAR
 use super::options::{Durability, SqliteStoreOptions};
 use super::schema::{self, APPLICATION_ID, LADDER};
 use crate::Fault;
+use crate::JobState;
 
 /// Why a store cannot be used. Each text says what the operator can do.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +42,18 @@ pub enum OpenError {
     /// It may work later. `is_full`: when there is room.
     #[error("{file} cannot be opened now: {why}")]
     NotNow { file: PathBuf, why: String, is_full: bool },
+}
+
+/// Whether the file holds jobs that have not ended, for nobody to run. One that is in use has a server that does.
+#[must_use]
+pub fn has_unfinished(file: &Path) -> bool {
+    let found = || {
+        let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        connection.busy_timeout(Duration::ZERO)?;
+        let ended = schema::number(JobState::Completed);
+        connection.query_row("SELECT EXISTS (SELECT 1 FROM jobs WHERE state < ?1)", [ended], |row| row.get(0))
+    };
+    found().unwrap_or(false)
 }
 
 impl OpenError {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use parkade_jobs::sqlite::{OpenError, SqliteStoreOptions};
+use parkade_jobs::sqlite::{OpenError, SqliteStoreOptions, has_unfinished};
 use parkade_jobs::{Command, Correlation, Fault, JobId, JobState, Reply};
 
 use crate::owner::{Folder, Owner, options};
@@ -39,6 +39,25 @@ fn one_folder_is_made_and_not_two() {
     let mut far = Owner::of(folder.0.join("far/away"), options());
     assert!(matches!(far.store.open(), Err(OpenError::Unreachable { .. })));
     assert!(!folder.0.join("far").exists());
+}
+
+#[test]
+fn a_file_holds_unfinished_jobs_until_they_have_ended_or_a_server_has_it() {
+    let folder = Folder::new();
+    assert!(!has_unfinished(&folder.file()), "there is none");
+    let mut owner = Owner::open(&folder, options()).unwrap();
+    owner.store.end();
+    assert!(!has_unfinished(&folder.file()), "it is empty");
+    let mut owner = Owner::open(&folder, options()).unwrap();
+    owner.enqueue(1, 1);
+    assert!(!has_unfinished(&folder.file()), "a server has it");
+    owner.store.end();
+    assert!(has_unfinished(&folder.file()));
+    let mut owner = Owner::open(&folder, options()).unwrap();
+    let claimed = owner.claim(1);
+    owner.complete(1, claimed[0].1, 1);
+    owner.store.end();
+    assert!(!has_unfinished(&folder.file()), "it has ended");
 }
 
 #[test]

@@ -11,6 +11,9 @@ pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 /// The job store answers when the data is on disk. Shorter than the commands wait (5 s). Then: 503.
 pub const JOB_ANSWER_TIME_MAX: Duration = Duration::from_secs(4);
 
+/// The same bound as in a worker: milliseconds since 1970 stay far within 64 bits. Then: 400.
+pub const SECONDS_MAX: f64 = 1e15;
+
 /// Maximum time to wait for the end of a job or a reload. Then: its current state; the client can ask again.
 pub const WAIT_TIME_MAX: Duration = Duration::from_secs(60);
 /// Clients that wait for the end of a job or a reload, all addresses together: they must leave connections to others. Then: 503.

@@ -11,7 +11,8 @@ const USUAL_FILES: &str = "app.py, manage.py or app.psgi";
 
 /// `here`: the folder in which the application is loaded.
 pub fn resolve(typed: &str, here: &Path) -> Result<String, String> {
-    if typed == USUAL_FILE && !here.join(typed).exists() {
+    // Whoever enters a folder that is none says so.
+    if typed == USUAL_FILE && here.is_dir() && !here.join(typed).exists() {
         return match usual_file(Path::new("."), here) {
             Some(file) => Ok(file),
             None => Err(format!(
@@ -97,6 +98,7 @@ mod tests {
         assert_eq!(resolved("site"), Ok("site/manage.py".into()));
         assert_eq!(resolved("perl"), Ok("perl/app.psgi".into()));
         assert_eq!(resolved("site/manage.py"), Ok("site/manage.py".into()));
+        assert_eq!(resolve("app.py", &here.join("nosuch")), Ok("app.py".into()));
         assert!(resolved("empty/").unwrap_err().contains("is a folder without app.py"));
         assert!(resolved("ok.app").unwrap_err().contains("did you mean `ok:app`?"));
         assert!(resolved("package.web.shop").unwrap_err().contains("did you mean `package.web:shop`?"));

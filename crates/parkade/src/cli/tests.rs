@@ -142,6 +142,8 @@ fn a_refused_value_says_where_it_comes_from_and_what_to_write() {
         refusal("serve app", &[], "deadline = \"soon\""),
         format!("error: {advice}\n\nThe value comes from settings.toml.\n")
     );
+    let factory = refusal("serve app", &[], "factory = \"yes\"");
+    assert!(factory.ends_with("The value comes from settings.toml.\n"), "{factory}");
     let format = refusal("serve app", &[], "log-format = \"xml\"");
     assert!(
         format.contains("[possible values: text, json]") && format.contains("comes from settings.toml"),

@@ -164,7 +164,8 @@ impl Layers {
         };
         let origin = || {
             let shown = text(ContextKind::InvalidArg)?;
-            let flag = shown.split(' ').next()?.trim_matches(['-', '<', '>']).to_lowercase().replace('-', "_");
+            let flag =
+                shown.split([' ', '[', '=']).next()?.trim_matches(['-', '<', '>']).to_lowercase().replace('-', "_");
             let layer = self.layers.get(&flag)?;
             let value = text(ContextKind::InvalidValue)?;
             layer.values.iter().any(|laid| laid == value).then_some(&layer.origin)

@@ -74,6 +74,10 @@ impl RequestFault {
             Self::BodyTooLarge => (limits.body_bytes_max, "--body-limit"),
             Self::HeadTooLarge | Self::TargetTooLong => (limits.head_bytes_max, "--header-limit"),
             Self::TooManyHeaders => (limits.header_count_max, "--header-count"),
+            Self::StreamTooLarge => {
+                let limit = limits.stream_bytes_max;
+                return Cow::Owned(format!("{text}: its body_limit, or else {limit} bytes (--stream-limit)"));
+            }
             _ => return Cow::Borrowed(text),
         };
         let unit = if self == Self::TooManyHeaders { "" } else { " bytes" };
@@ -116,9 +120,7 @@ impl RequestFault {
             }
             Self::TooManyHeaders => (431, "there are more header fields than this server allows"),
             Self::BodyTooLarge => (413, "the body is larger than this server allows"),
-            Self::StreamTooLarge => {
-                (413, "the body is larger than its route allows (body_limit, or else --stream-limit)")
-            }
+            Self::StreamTooLarge => (413, "the body is larger than its route allows"),
             Self::RequestsFull => (503, "the memory limit for requests is reached; try again"),
             Self::HeadTooSlow => (408, "the header block did not arrive in time"),
             Self::BodyTooSlow => (408, "the body did not arrive in time"),

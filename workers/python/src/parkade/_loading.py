@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, TypeAlias, cast
 
 from ._app import App
-from ._hosting.interfaces import AsgiCallable, WsgiCallable, is_asgi, is_asgi_2, is_factory, is_wsgi
+from ._hosting.interfaces import AsgiCallable, WsgiCallable, is_asgi, is_asgi_2, is_factory, is_wsgi, refuses
 from ._log import format_error
 from ._suggestions import for_call, for_import
 from ._validation.annotations import article_of
@@ -124,6 +124,12 @@ def _as_interface(named: str, found: Any, wanted: Wanted) -> Loaded:
         interface = wanted.interface
         raise LoadError(
             f"--interface says {interface}, but {named} is {kind}, not an application of {interface.upper()}"
+        )
+    arguments = ("scope", "receive", "send") if wanted.interface == "asgi" else ("environ", "start_response")
+    if refuses(found, len(arguments)):
+        raise LoadError(
+            f"--interface says {wanted.interface}, but {named} cannot be called with ({', '.join(arguments)}): leave "
+            "--interface out, and Parkade finds out which it is"
         )
     return Asgi3(found) if wanted.interface == "asgi" else cast(WsgiCallable, found)
 

@@ -15,7 +15,7 @@ use super::{JobAnswer, JobAsk, asked, find, stands, unexpected};
 use crate::admin::answers::{AdminAnswer, fault};
 use crate::admin::body;
 use crate::admin::door::AdminDoor;
-use crate::admin::limits::JOB_BODY_BYTES_MAX;
+use crate::admin::limits::{JOB_BODY_BYTES_MAX, SECONDS_MAX};
 use crate::config::nearest;
 use crate::job_id::minted;
 
@@ -100,8 +100,8 @@ fn read(body: &[u8]) -> Result<(Enqueued, bool), EnqueueRefused> {
     if asked.at.is_some() && asked.delay.is_some_and(|delay| delay > 0.0) {
         return Err(wrong("give either delay or at, not both"));
     }
-    if asked.at.into_iter().chain(asked.delay).any(|seconds| seconds < 0.0) {
-        return Err(wrong("delay and at must be 0 or more seconds"));
+    if asked.at.into_iter().chain(asked.delay).any(|seconds| !(0.0..=SECONDS_MAX).contains(&seconds)) {
+        return Err(wrong("delay and at must be 0 or more seconds, and at most 1e15"));
     }
     let known = asked.known;
     let job = Enqueued {
@@ -198,7 +198,8 @@ mod tests {
             (r#"{"name":"x","id":"7"}"#, "a job id is a UUID: 8-4-4-4-12 hexadecimal digits"),
             (r#"{"name":"x","arguments":"?"}"#, "arguments must be MessagePack in Base64"),
             (r#"{"name":"x","delay":1,"at":2}"#, "give either delay or at, not both"),
-            (r#"{"name":"x","delay":-1}"#, "delay and at must be 0 or more seconds"),
+            (r#"{"name":"x","delay":-1}"#, "delay and at must be 0 or more seconds, and at most 1e15"),
+            (r#"{"name":"x","at":1e30}"#, "delay and at must be 0 or more seconds, and at most 1e15"),
             (r#"{"name":"x","priority":1001}"#, "priority must be between -1000 and 1000"),
             (r#"{"name":"x","queue":""}"#, "a queue must have 1 to 200 bytes"),
             (r#"{"name":"x","key":""}"#, "a key must have 1 to 200 bytes"),

@@ -38,6 +38,19 @@ def is_factory(found: object) -> bool:
     return callable(found) and _takes(found, 0) and not _takes(found, 2) and not _takes(found, 3)
 
 
+def refuses(found: object, count: int) -> bool:
+    """Whether it surely cannot be called with so many arguments. Nobody knows what some callables in C take."""
+    try:
+        signature = inspect.signature(found)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return True
+    return False
+
+
 def _is_coroutine_function(found: Any) -> bool:
     while isinstance(found, functools.partial):
         found = found.func
