@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +82,54 @@ def test_what_queues_behind_a_plain_function_that_hangs_is_answered_when_that_is
     server.until_logged(rf"a request passed its deadline and is still running; its worker's stack follows.* {named}")
     assert {client.answer().status for client in queued} == {200}
     server.still_serves()
+
+
+BLOCKING = """
+import time
+from parkade import App
+
+app = App()
+
+
+@app.get("/native")
+async def native():
+    time.sleep(20)
+
+
+@app.job(deadline=1)
+async def stuck():
+    time.sleep(20)
+
+
+@app.post("/stuck")
+def enqueue():
+    return stuck.enqueue().id
+"""
+HOSTED = """
+import time
+
+
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    time.sleep(20)
+"""
+
+
+@pytest.mark.python_only("coroutines")
+@pytest.mark.parametrize("code", [BLOCKING, HOSTED], ids=["native", "asgi"])
+def test_a_coroutine_that_blocks_its_loop_is_named(serve: Serve, tmp_path: Path, code: str) -> None:
+    """Its request has been answered by then."""
+    (tmp_path / "app.py").write_text(code)
+    server = serve(tmp_path / "app.py", workers=1, kill_grace="1s", deadline="1s")
+    answer = server.get("/native")
+    assert answer.status == 504
+    named = rf'request="GET /native \({answer["x-request-id"]}\)"'
+    server.until_logged(rf"a request passed its deadline and is still running; its worker's stack follows.* {named}")
+
+
+@pytest.mark.python_only("coroutines")
+def test_a_job_that_blocks_its_loop_is_named(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(BLOCKING)
+    server = serve(tmp_path / "app.py", workers=1, kill_grace="1s")
+    id = server.post("/stuck").text
+    server.until_logged(rf'a job passed its deadline and is still running; .* job="stuck \({id}\)"')
