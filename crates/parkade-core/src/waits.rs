@@ -588,7 +588,7 @@ impl Waits {
     }
 
     /// The server stops, and the wait may last for ever. What the client of a WebSocket has sent by now is read, and dealt with: then it is silent.
-    pub fn stop(&self, now: Moment, watch: Watch) -> WaitChange {
+    pub fn stop(now: Moment, watch: Watch) -> WaitChange {
         match watch {
             Watch::Socket(..) => WaitChange::Waits(watch, now + SOCKET_SILENCE),
             Watch::Timer

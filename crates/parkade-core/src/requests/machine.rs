@@ -8,6 +8,7 @@ use crate::refused::Refused;
 use parkade_model::Reason;
 
 /// Something happened to the request whose life this is.
+#[expect(clippy::too_many_lines, reason = "one match says what happens in every state")]
 pub fn moved(step: &mut Step<'_>, life: Life, happening: Happening) -> Result<Life, Unmoved> {
     use Happening as H;
     Ok(match (life, happening) {

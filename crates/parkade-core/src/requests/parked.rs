@@ -12,7 +12,7 @@ use crate::fleet::QueueLine;
 use crate::queries::fate_unknown;
 use crate::refused::Refused;
 use crate::routes::RouteId;
-use crate::waits::{Begun, Continuation, NewWait, WaitChange, Watch};
+use crate::waits::{Begun, Continuation, NewWait, WaitChange, Waits, Watch};
 use parkade_model::{Ending, PayloadId, Reason, Refusal, Then, Wait};
 
 /// A wait begins. The journey has no alarm, and nobody watches for the request yet. `source`: where the statement of a query is found.
@@ -117,7 +117,7 @@ pub fn expire(step: &mut Step<'_>, mut life: Parked) -> Life {
 
 /// The server stops.
 pub fn stop(step: &mut Step<'_>, life: Parked) -> Life {
-    let change = step.waits.stop(step.cx.now, life.watch);
+    let change = Waits::stop(step.cx.now, life.watch);
     apply(step, life, change)
 }
 

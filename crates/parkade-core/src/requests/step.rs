@@ -188,14 +188,12 @@ impl Step<'_> {
     /// What the client of a WebSocket has said is dealt with. The next message may come, unless this one had no answer. If the server stops, it is
     /// the next that has been sent already.
     fn answer_socket(&mut self, EndedCall { socket, failure }: EndedCall) {
-        match failure {
-            Some(refusal) => self.turn_other(socket, Happening::SocketClosed(Some(refusal))),
-            None => {
-                self.cx.effects.push(Effect::Http(HttpEffect::ReadSocket { request: socket }));
-                if !self.fleet.is_open() {
-                    self.turn_other(socket, Happening::Stopped);
-                }
-            }
+        if let Some(refusal) = failure {
+            return self.turn_other(socket, Happening::SocketClosed(Some(refusal)));
+        }
+        self.cx.effects.push(Effect::Http(HttpEffect::ReadSocket { request: socket }));
+        if !self.fleet.is_open() {
+            self.turn_other(socket, Happening::Stopped);
         }
     }
 
