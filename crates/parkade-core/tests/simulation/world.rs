@@ -202,7 +202,7 @@ impl World {
         self.model.databases.closed_at = Some(self.now + grace.min(self.core.config().query_grace));
         self.tell(Event::Drain { grace });
         let over = self.now + grace + Duration::from_secs(3);
-        for _ in 0..100_000 {
+        for step in 0..100_000 {
             if self.model.exited.is_some() {
                 self.settles();
                 return promises::check_the_end(self);
@@ -215,6 +215,7 @@ impl World {
                 5 if self.has_files => self.a_disk_acts(),
                 6 if self.has_bodies => self.a_client_sends(),
                 7 if self.has_scripts => self.a_script_acts(),
+                8 if step < 2_000 && !self.model.held_sockets().is_empty() => self.a_client_speaks(),
                 _ => self.a_process_acts(),
             }
             assert!(self.now < over + Duration::from_secs(60) || self.model.exited.is_some(), "the drain does not end");
