@@ -380,22 +380,14 @@ impl EventLoop {
             self.did(Part::Timers, 1);
         }
         let server = &mut self.server;
+        let count = server.clients.http.arriving_count();
+        if count != self.arriving && (self.drain_at.is_some() || server.core.is_draining()) {
+            self.arriving = count;
+            server.tell(Event::Arriving { count });
+        }
         if self.drain_at.is_some_and(|at| at <= server.now || !server.clients.http.has_fresh()) {
             self.drain_at = None;
-            self.tell_arriving();
-            self.server.tell(Event::Drain { grace: self.grace });
-        }
-        if self.server.core.is_draining() {
-            self.tell_arriving();
-        }
-    }
-
-    /// The end waits for requests that had begun to arrive.
-    fn tell_arriving(&mut self) {
-        let count = self.server.clients.http.arriving_count();
-        if count != self.arriving {
-            self.arriving = count;
-            self.server.tell(Event::Arriving { count });
+            server.tell(Event::Drain { grace: self.grace });
         }
     }
 
