@@ -48,7 +48,7 @@ def _keep(handlers: Any, handler: Any) -> None:
     """Among those of Flask or Quart: by blueprints, statuses and exceptions. To register it is refused later than the
     first request, which may have come from a test client while the application was imported.
     """
-    handlers.setdefault(None, {}).setdefault(None, {}).setdefault(HTTPError, handler)
+    handlers[None][None].setdefault(HTTPError, handler)  # they make what is missing
 
 
 class _Handlers:
