@@ -11,6 +11,7 @@
 //! | the workers: which one gets a request, how many there should be, recycling, reloading, draining | `fleet` |
 //! | where a request goes | `routes` |
 //! | every kind of wait: how it begins, goes on, expires, is cancelled, drained | `waits` |
+//! | who has had a wait end early because the server stops | `early_ends` |
 //! | what is waited for, each with its own state | `channels`, `queries`, `jobs` |
 //! | programs that are no workers, and have transactions | `scripts` |
 //! | what clients of WebSockets say, one message at a time; the calls when one is over | `sockets`, `close_calls` |
